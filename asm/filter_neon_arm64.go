@@ -13,6 +13,13 @@ package asm
 func FilterBytes1DOT(x *byte, words int, c *byte, half *float32, shift *int32, tiles int, scale,
 	offset float32, scores, least, best *int32)
 
+// FilterBytes1I8MM is FilterBytes1DOT of words of eight bytes, those at x as they are: shift
+// makes up for the 128. It needs USMMLA.
+//
+//go:noescape
+func FilterBytes1I8MM(x *byte, words int, c *byte, half *float32, shift *int32, tiles int, scale,
+	offset float32, scores, least, best *int32)
+
 // FilterExactNEON takes four scores down the chain s = fma(-x, c, s) over d > 0
 // dimensions: of the points at x, a panel's stride apart, and the rows at c.
 //

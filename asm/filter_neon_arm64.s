@@ -113,6 +113,117 @@ tile:
 	BNE   tile
 	RET
 
+// PAIRS adds the products of the two centroids in m with the eight points in V16 to V19.
+#define PAIRS(m, a, b, c, d) \
+	USMMLA(m, 16, a) \
+	USMMLA(m, 17, b) \
+	USMMLA(m, 18, c) \
+	USMMLA(m, 19, d)
+
+// TWO writes the scores of eight points and two centroids, the sums of pairs of points
+// in a to d, and lowers V26 and V27 to them.
+#define TWO(a, b, c, d)                \
+	UZP14S(b, a, 20)                     \
+	UZP14S(d, c, 21)                     \
+	UZP24S(b, a, 22)                     \
+	UZP24S(d, c, 23)                     \
+	VST1.P [V20.S4, V21.S4], (R14)(R15)  \
+	VST1.P [V22.S4, V23.S4], (R14)(R15)  \
+	SMIN4S(20, 26, 26)                   \
+	SMIN4S(21, 27, 27)                   \
+	SMIN4S(22, 26, 26)                   \
+	SMIN4S(23, 27, 27)
+
+// func FilterBytes1I8MM(x *byte, words int, c *byte, half *float32, shift *int32, tiles int, scale, offset float32, scores, least, best *int32)
+TEXT ·FilterBytes1I8MM(SB), NOSPLIT, $0-80
+	MOVD  x+0(FP), R0
+	MOVD  words+8(FP), R1
+	MOVD  c+16(FP), R2
+	MOVD  half+24(FP), R3
+	MOVD  shift+32(FP), R13
+	MOVD  tiles+40(FP), R4
+	MOVWU scale+48(FP), R5
+	VDUP  R5, V30.S4
+	MOVWU offset+52(FP), R5
+	VDUP  R5, V31.S4
+	MOVD  $0x4effffff, R5  // the largest float32 below 2^31
+	VDUP  R5, V29.S4
+	MOVD  scores+56(FP), R5
+	MOVD  least+64(FP), R6
+	MOVD  best+72(FP), R7
+	MOVD  $64, R15
+
+tile:
+	VLD1.P 32(R3), [V26.S4, V27.S4]
+	VMOV   V31.B16, V24.B16
+	VMOV   V31.B16, V25.B16
+	VFMLA  V30.S4, V26.S4, V24.S4
+	VFMLA  V30.S4, V27.S4, V25.S4
+	FMIN4S(29, 24, 24)
+	FMIN4S(29, 25, 25)
+	FCVTNS4S(24, 24)
+	FCVTNS4S(25, 25)
+	VLD1.P 32(R13), [V26.S4, V27.S4]
+	ADD4S(26, 24, 24)
+	ADD4S(27, 25, 25)
+	MOVD   R0, R8
+	MOVD   $2, R9
+
+eight:  // points
+	VDUP V24.D[0], V0.D2
+	VDUP V24.D[1], V4.D2
+	VDUP V25.D[0], V8.D2
+	VDUP V25.D[1], V12.D2
+	VMOV V0.B16, V1.B16
+	VMOV V0.B16, V2.B16
+	VMOV V0.B16, V3.B16
+	VMOV V4.B16, V5.B16
+	VMOV V4.B16, V6.B16
+	VMOV V4.B16, V7.B16
+	VMOV V8.B16, V9.B16
+	VMOV V8.B16, V10.B16
+	VMOV V8.B16, V11.B16
+	VMOV V12.B16, V13.B16
+	VMOV V12.B16, V14.B16
+	VMOV V12.B16, V15.B16
+	MOVD R8, R10
+	MOVD R2, R11
+	MOVD R1, R12
+
+words:
+	VLD1   (R10), [V16.B16, V17.B16, V18.B16, V19.B16]
+	VLD1.P 64(R11), [V20.B16, V21.B16, V22.B16, V23.B16]
+	ADD    $128, R10, R10
+	PAIRS(20, 0, 1, 2, 3)
+	PAIRS(21, 4, 5, 6, 7)
+	PAIRS(22, 8, 9, 10, 11)
+	PAIRS(23, 12, 13, 14, 15)
+	SUBS   $1, R12, R12
+	BNE    words
+	VLD1   (R7), [V16.S4, V17.S4]
+	MOVD   R5, R14
+	MOVD   $0x7fffffff, R12
+	VDUP   R12, V26.S4
+	VDUP   R12, V27.S4
+	TWO(0, 1, 2, 3)
+	TWO(4, 5, 6, 7)
+	TWO(8, 9, 10, 11)
+	TWO(12, 13, 14, 15)
+	VST1.P [V26.S4, V27.S4], 32(R6)
+	SMIN4S(16, 26, 26)
+	SMIN4S(17, 27, 27)
+	VST1.P [V26.S4, V27.S4], 32(R7)
+	ADD    $64, R8, R8
+	ADD    $32, R5, R5
+	SUBS   $1, R9, R9
+	BNE    eight
+	MOVD   R11, R2
+	ADD    $448, R5, R5
+	SUB    $64, R7, R7
+	SUBS   $1, R4, R4
+	BNE    tile
+	RET
+
 // func FilterExactNEON(x, c *[4]*float32, d int, scores *[4]float32)
 TEXT ·FilterExactNEON(SB), NOSPLIT, $0-32
 	MOVD  x+0(FP), R0

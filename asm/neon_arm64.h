@@ -133,3 +133,7 @@
 // d = d + the four products of the signed bytes of each 32-bit lane of n with those of
 // lane i of m (FEAT_DotProd).
 #define SDOT4SI(i, m, n, d) WORD $(0x4F80E000 | ((i)&1)<<21 | ((i)>>1)<<11 | (m)<<16 | (n)<<5 | (d))
+
+// d = d + the products of the two rows of eight unsigned bytes of n with the two of eight
+// signed bytes of m, row i of n with row j of m in lane 2i+j (FEAT_I8MM).
+#define USMMLA(m, n, d) WORD $(0x4E80AC00 | (m)<<16 | (n)<<5 | (d))

@@ -16,6 +16,36 @@ func AddWeighted4AVX2(rows *float64, blocks int, labels *uint16, table *float64)
 //go:noescape
 func FoldWeightedAVX2(table *float64, clusters int, width int)
 
+// AddMembers4AVX2 adds the row [4] of each of the n > 0 points that which names, in that order, to the
+// row [4] of the table that the label of the point names.
+//
+//go:noescape
+func AddMembers4AVX2(rows *float64, which *uint32, n int, labels *uint16, table *float64)
+
+// AddMembers8AVX2 adds the row [8] of each of the n > 0 points that which names, in that order, to the
+// row [8] of the table that the label of the point names.
+//
+//go:noescape
+func AddMembers8AVX2(rows *float64, which *uint32, n int, labels *uint16, table *float64)
+
+// AddMembers16AVX2 adds the row [16] of each of the n > 0 points that which names, in that order, to the
+// row [16] of the table that the label of the point names.
+//
+//go:noescape
+func AddMembers16AVX2(rows *float64, which *uint32, n int, labels *uint16, table *float64)
+
+// AddMembers24AVX2 adds the row [24] of each of the n > 0 points that which names, in that order, to the
+// row [24] of the table that the label of the point names.
+//
+//go:noescape
+func AddMembers24AVX2(rows *float64, which *uint32, n int, labels *uint16, table *float64)
+
+// AddMembers32AVX2 adds the row [32] of each of the n > 0 points that which names, in that order, to the
+// row [32] of the table that the label of the point names.
+//
+//go:noescape
+func AddMembers32AVX2(rows *float64, which *uint32, n int, labels *uint16, table *float64)
+
 // AddWeighted8AVX2 adds the rows [8][8] of blocks > 0 blocks of 8 points to table [][8][8]: row i of a
 // block to the chain i of the row that its label names.
 //

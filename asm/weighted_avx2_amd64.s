@@ -106,6 +106,276 @@ columns:
 	VZEROUPPER
 	RET
 
+// func AddMembers4AVX2(rows *float64, which *uint32, n int, labels *uint16, table *float64)
+// Requires: AVX
+TEXT ·AddMembers4AVX2(SB), NOSPLIT, $0-40
+	MOVQ    rows+0(FP), AX
+	MOVQ    which+8(FP), CX
+	MOVQ    n+16(FP), DX
+	MOVQ    labels+24(FP), BX
+	MOVQ    table+32(FP), SI
+	MOVL    (CX), DI
+	MOVWLZX (BX)(DI*2), R10
+	IMUL3Q  $0x00000020, DI, DI
+	MOVQ    R10, R8
+	IMUL3Q  $0x00000020, R10, R9
+	ADDQ    SI, R9
+	VMOVUPD (R9), Y0
+	JMP     add
+
+point:
+	MOVL    (CX), DI
+	MOVWLZX (BX)(DI*2), R10
+	IMUL3Q  $0x00000020, DI, DI
+	CMPQ    R10, R8
+	JEQ     add
+	VMOVUPD Y0, (R9)
+	MOVQ    R10, R8
+	IMUL3Q  $0x00000020, R10, R9
+	ADDQ    SI, R9
+	VMOVUPD (R9), Y0
+
+add:
+	VADDPD  (AX)(DI*1), Y0, Y0
+	ADDQ    $0x04, CX
+	DECQ    DX
+	JNZ     point
+	VMOVUPD Y0, (R9)
+	VZEROUPPER
+	RET
+
+// func AddMembers8AVX2(rows *float64, which *uint32, n int, labels *uint16, table *float64)
+// Requires: AVX
+TEXT ·AddMembers8AVX2(SB), NOSPLIT, $0-40
+	MOVQ    rows+0(FP), AX
+	MOVQ    which+8(FP), CX
+	MOVQ    n+16(FP), DX
+	MOVQ    labels+24(FP), BX
+	MOVQ    table+32(FP), SI
+	MOVL    (CX), DI
+	MOVWLZX (BX)(DI*2), R10
+	IMUL3Q  $0x00000040, DI, DI
+	MOVQ    R10, R8
+	IMUL3Q  $0x00000040, R10, R9
+	ADDQ    SI, R9
+	VMOVUPD (R9), Y0
+	VMOVUPD 32(R9), Y1
+	JMP     add
+
+point:
+	MOVL    (CX), DI
+	MOVWLZX (BX)(DI*2), R10
+	IMUL3Q  $0x00000040, DI, DI
+	CMPQ    R10, R8
+	JEQ     add
+	VMOVUPD Y0, (R9)
+	VMOVUPD Y1, 32(R9)
+	MOVQ    R10, R8
+	IMUL3Q  $0x00000040, R10, R9
+	ADDQ    SI, R9
+	VMOVUPD (R9), Y0
+	VMOVUPD 32(R9), Y1
+
+add:
+	VADDPD  (AX)(DI*1), Y0, Y0
+	VADDPD  32(AX)(DI*1), Y1, Y1
+	ADDQ    $0x04, CX
+	DECQ    DX
+	JNZ     point
+	VMOVUPD Y0, (R9)
+	VMOVUPD Y1, 32(R9)
+	VZEROUPPER
+	RET
+
+// func AddMembers16AVX2(rows *float64, which *uint32, n int, labels *uint16, table *float64)
+// Requires: AVX
+TEXT ·AddMembers16AVX2(SB), NOSPLIT, $0-40
+	MOVQ    rows+0(FP), AX
+	MOVQ    which+8(FP), CX
+	MOVQ    n+16(FP), DX
+	MOVQ    labels+24(FP), BX
+	MOVQ    table+32(FP), SI
+	MOVL    (CX), DI
+	MOVWLZX (BX)(DI*2), R10
+	IMUL3Q  $0x00000080, DI, DI
+	MOVQ    R10, R8
+	IMUL3Q  $0x00000080, R10, R9
+	ADDQ    SI, R9
+	VMOVUPD (R9), Y0
+	VMOVUPD 32(R9), Y1
+	VMOVUPD 64(R9), Y2
+	VMOVUPD 96(R9), Y3
+	JMP     add
+
+point:
+	MOVL    (CX), DI
+	MOVWLZX (BX)(DI*2), R10
+	IMUL3Q  $0x00000080, DI, DI
+	CMPQ    R10, R8
+	JEQ     add
+	VMOVUPD Y0, (R9)
+	VMOVUPD Y1, 32(R9)
+	VMOVUPD Y2, 64(R9)
+	VMOVUPD Y3, 96(R9)
+	MOVQ    R10, R8
+	IMUL3Q  $0x00000080, R10, R9
+	ADDQ    SI, R9
+	VMOVUPD (R9), Y0
+	VMOVUPD 32(R9), Y1
+	VMOVUPD 64(R9), Y2
+	VMOVUPD 96(R9), Y3
+
+add:
+	VADDPD  (AX)(DI*1), Y0, Y0
+	VADDPD  32(AX)(DI*1), Y1, Y1
+	VADDPD  64(AX)(DI*1), Y2, Y2
+	VADDPD  96(AX)(DI*1), Y3, Y3
+	ADDQ    $0x04, CX
+	DECQ    DX
+	JNZ     point
+	VMOVUPD Y0, (R9)
+	VMOVUPD Y1, 32(R9)
+	VMOVUPD Y2, 64(R9)
+	VMOVUPD Y3, 96(R9)
+	VZEROUPPER
+	RET
+
+// func AddMembers24AVX2(rows *float64, which *uint32, n int, labels *uint16, table *float64)
+// Requires: AVX
+TEXT ·AddMembers24AVX2(SB), NOSPLIT, $0-40
+	MOVQ    rows+0(FP), AX
+	MOVQ    which+8(FP), CX
+	MOVQ    n+16(FP), DX
+	MOVQ    labels+24(FP), BX
+	MOVQ    table+32(FP), SI
+	MOVL    (CX), DI
+	MOVWLZX (BX)(DI*2), R10
+	IMUL3Q  $0x000000c0, DI, DI
+	MOVQ    R10, R8
+	IMUL3Q  $0x000000c0, R10, R9
+	ADDQ    SI, R9
+	VMOVUPD (R9), Y0
+	VMOVUPD 32(R9), Y1
+	VMOVUPD 64(R9), Y2
+	VMOVUPD 96(R9), Y3
+	VMOVUPD 128(R9), Y4
+	VMOVUPD 160(R9), Y5
+	JMP     add
+
+point:
+	MOVL    (CX), DI
+	MOVWLZX (BX)(DI*2), R10
+	IMUL3Q  $0x000000c0, DI, DI
+	CMPQ    R10, R8
+	JEQ     add
+	VMOVUPD Y0, (R9)
+	VMOVUPD Y1, 32(R9)
+	VMOVUPD Y2, 64(R9)
+	VMOVUPD Y3, 96(R9)
+	VMOVUPD Y4, 128(R9)
+	VMOVUPD Y5, 160(R9)
+	MOVQ    R10, R8
+	IMUL3Q  $0x000000c0, R10, R9
+	ADDQ    SI, R9
+	VMOVUPD (R9), Y0
+	VMOVUPD 32(R9), Y1
+	VMOVUPD 64(R9), Y2
+	VMOVUPD 96(R9), Y3
+	VMOVUPD 128(R9), Y4
+	VMOVUPD 160(R9), Y5
+
+add:
+	VADDPD  (AX)(DI*1), Y0, Y0
+	VADDPD  32(AX)(DI*1), Y1, Y1
+	VADDPD  64(AX)(DI*1), Y2, Y2
+	VADDPD  96(AX)(DI*1), Y3, Y3
+	VADDPD  128(AX)(DI*1), Y4, Y4
+	VADDPD  160(AX)(DI*1), Y5, Y5
+	ADDQ    $0x04, CX
+	DECQ    DX
+	JNZ     point
+	VMOVUPD Y0, (R9)
+	VMOVUPD Y1, 32(R9)
+	VMOVUPD Y2, 64(R9)
+	VMOVUPD Y3, 96(R9)
+	VMOVUPD Y4, 128(R9)
+	VMOVUPD Y5, 160(R9)
+	VZEROUPPER
+	RET
+
+// func AddMembers32AVX2(rows *float64, which *uint32, n int, labels *uint16, table *float64)
+// Requires: AVX
+TEXT ·AddMembers32AVX2(SB), NOSPLIT, $0-40
+	MOVQ    rows+0(FP), AX
+	MOVQ    which+8(FP), CX
+	MOVQ    n+16(FP), DX
+	MOVQ    labels+24(FP), BX
+	MOVQ    table+32(FP), SI
+	MOVL    (CX), DI
+	MOVWLZX (BX)(DI*2), R10
+	IMUL3Q  $0x00000100, DI, DI
+	MOVQ    R10, R8
+	IMUL3Q  $0x00000100, R10, R9
+	ADDQ    SI, R9
+	VMOVUPD (R9), Y0
+	VMOVUPD 32(R9), Y1
+	VMOVUPD 64(R9), Y2
+	VMOVUPD 96(R9), Y3
+	VMOVUPD 128(R9), Y4
+	VMOVUPD 160(R9), Y5
+	VMOVUPD 192(R9), Y6
+	VMOVUPD 224(R9), Y7
+	JMP     add
+
+point:
+	MOVL    (CX), DI
+	MOVWLZX (BX)(DI*2), R10
+	IMUL3Q  $0x00000100, DI, DI
+	CMPQ    R10, R8
+	JEQ     add
+	VMOVUPD Y0, (R9)
+	VMOVUPD Y1, 32(R9)
+	VMOVUPD Y2, 64(R9)
+	VMOVUPD Y3, 96(R9)
+	VMOVUPD Y4, 128(R9)
+	VMOVUPD Y5, 160(R9)
+	VMOVUPD Y6, 192(R9)
+	VMOVUPD Y7, 224(R9)
+	MOVQ    R10, R8
+	IMUL3Q  $0x00000100, R10, R9
+	ADDQ    SI, R9
+	VMOVUPD (R9), Y0
+	VMOVUPD 32(R9), Y1
+	VMOVUPD 64(R9), Y2
+	VMOVUPD 96(R9), Y3
+	VMOVUPD 128(R9), Y4
+	VMOVUPD 160(R9), Y5
+	VMOVUPD 192(R9), Y6
+	VMOVUPD 224(R9), Y7
+
+add:
+	VADDPD  (AX)(DI*1), Y0, Y0
+	VADDPD  32(AX)(DI*1), Y1, Y1
+	VADDPD  64(AX)(DI*1), Y2, Y2
+	VADDPD  96(AX)(DI*1), Y3, Y3
+	VADDPD  128(AX)(DI*1), Y4, Y4
+	VADDPD  160(AX)(DI*1), Y5, Y5
+	VADDPD  192(AX)(DI*1), Y6, Y6
+	VADDPD  224(AX)(DI*1), Y7, Y7
+	ADDQ    $0x04, CX
+	DECQ    DX
+	JNZ     point
+	VMOVUPD Y0, (R9)
+	VMOVUPD Y1, 32(R9)
+	VMOVUPD Y2, 64(R9)
+	VMOVUPD Y3, 96(R9)
+	VMOVUPD Y4, 128(R9)
+	VMOVUPD Y5, 160(R9)
+	VMOVUPD Y6, 192(R9)
+	VMOVUPD Y7, 224(R9)
+	VZEROUPPER
+	RET
+
 // func AddWeighted8AVX2(rows *float64, blocks int, labels *uint16, table *float64)
 // Requires: AVX
 TEXT ·AddWeighted8AVX2(SB), NOSPLIT, $0-32

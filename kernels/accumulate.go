@@ -73,18 +73,28 @@ func (a *Accumulator) check(what string, p *Panels) {
 	}
 }
 
+// checkAssigned panics unless the accumulator fits the panels, the centroids and, where there are any, the labels.
+func (a *Accumulator) checkAssigned(what string, p *Panels, c *Centroids, labels []uint16) {
+	checkPair(what, p, c)
+	if labels != nil {
+		checkLength(what, "labels", len(labels), p.N)
+	}
+	a.check(what, p)
+	checkClusters(what, a.K, c)
+}
+
+// checkClusters panics unless an accumulator of k clusters has one for each centroid.
+func checkClusters(what string, k int, c *Centroids) {
+	if k != c.K {
+		panic(fmt.Sprintf("kernels: %s: accumulator has k=%d, centroids have k=%d", what, k, c.K))
+	}
+}
+
 // AssignAccumulate assigns each point to its nearest centroid, as [Assign] does,
 // and adds it to the sums and counts of that cluster, in one pass over the
 // points. labels may be nil.
 func AssignAccumulate(p Panels, c *Centroids, labels []uint16, acc *Accumulator) {
-	checkPair("AssignAccumulate", &p, c)
-	if labels != nil {
-		checkLength("AssignAccumulate", "labels", len(labels), p.N)
-	}
-	acc.check("AssignAccumulate", &p)
-	if acc.K != c.K {
-		panic(fmt.Sprintf("kernels: AssignAccumulate: accumulator has k=%d, centroids have k=%d", acc.K, c.K))
-	}
+	acc.checkAssigned("AssignAccumulate", &p, c, labels)
 	assignAccumulate(&p, c, labels, acc)
 }
 
@@ -103,13 +113,9 @@ func Accumulate(p Panels, labels []uint16, acc *Accumulator) {
 // squared distance as given by [Distances] is at most r2[label]. Points with the
 // label K are skipped. len(r2) = K; +Inf stands for no limit.
 func AccumulateRelative(p Panels, c *Centroids, r2 []float32, labels []uint16, acc *Accumulator) {
-	checkPair("AccumulateRelative", &p, c)
 	checkLength("AccumulateRelative", "r2", len(r2), c.K)
 	checkLength("AccumulateRelative", "labels", len(labels), p.N)
-	acc.check("AccumulateRelative", &p)
-	if acc.K != c.K {
-		panic(fmt.Sprintf("kernels: AccumulateRelative: accumulator has k=%d, centroids have k=%d", acc.K, c.K))
-	}
+	acc.checkAssigned("AccumulateRelative", &p, c, labels)
 	checkLabels("AccumulateRelative", labels, c.K)
 	accumulateRelative(&p, c, r2, labels, acc)
 }

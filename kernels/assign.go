@@ -208,7 +208,7 @@ func assign(p *Panels, c *Centroids, labels []uint16, dist, second []float32) {
 	switch {
 	case current == generic:
 		assignPortable(p, c, labels, dist, second)
-	case dist != nil || second != nil || !assignFiltered(p, c, labels):
+	case dist != nil || second != nil || !assignRanked(p, c, labels) && !assignFiltered(p, c, labels):
 		assignExact(p, c, labels, dist, second)
 	}
 }

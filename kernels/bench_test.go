@@ -237,6 +237,25 @@ func BenchmarkWeightedCost(b *testing.B) {
 	run(b, len(dist), 0, 12*len(dist), func() { WeightedCost(weights, dist) })
 }
 
+// BenchmarkAddMembers adds points cluster by cluster, each of which has lost some to others.
+func BenchmarkAddMembers(b *testing.B) {
+	for _, s := range weightedShapes {
+		n, d, k := s[0], s[1], s[2]
+		b.Run(fmt.Sprintf("n=%d/d=%d/k=%d", n, d, k), func(b *testing.B) {
+			rng := rand.New(rand.NewPCG(1, 1))
+			w := weightedPoints(rng, NewPanels(n, d))
+			which, labels, sums := make([]int32, n), make([]uint16, n), make([]float64, k*w.Width())
+			for i, at := range rng.Perm(n) {
+				which[i], labels[at] = int32(at), uint16(i*k/n)
+				if i%10 == 0 {
+					labels[at] = uint16(rng.IntN(k))
+				}
+			}
+			run(b, n, 0, 8*n*w.Width(), func() { AddMembers(w, which, labels, sums) })
+		})
+	}
+}
+
 // BenchmarkAssignAccumulateWeighted states shares of the limit of the assignment
 // alone.
 func BenchmarkAssignAccumulateWeighted(b *testing.B) {

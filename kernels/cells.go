@@ -52,10 +52,7 @@ func CountGrid(p Panels, side int, counts []int64) {
 	checkSide("CountGrid", side, p.D, len(counts))
 	var t cellCounter
 	for lo := 0; lo < p.N; lo += cellBlock {
-		n := min(cellBlock, p.N-lo)
-		panels := (n + Lanes - 1) / Lanes
-		gridCells(t.cells[:panels*Lanes], p.Data[lo*p.D:][:panels*Lanes*p.D], p.D, side)
-		t.tally(t.cells[:n], counts)
+		t.tally(t.onGrid(&p, side, lo), counts)
 	}
 	t.sumTables(counts)
 }
@@ -67,13 +64,18 @@ func WeighGrid(p Panels, side int, units []uint32, counts []int64) {
 	checkLength("WeighGrid", "units", len(units), p.N)
 	var t cellCounter
 	for lo := 0; lo < p.N; lo += cellBlock {
-		n := min(cellBlock, p.N-lo)
-		panels := (n + Lanes - 1) / Lanes
-		gridCells(t.cells[:panels*Lanes], p.Data[lo*p.D:][:panels*Lanes*p.D], p.D, side)
-		for i, c := range t.cells[:n] {
+		for i, c := range t.onGrid(&p, side, lo) {
 			counts[c] += int64(units[lo+i])
 		}
 	}
+}
+
+// onGrid finds the cells of the block of points from lo.
+func (t *cellCounter) onGrid(p *Panels, side, lo int) []uint32 {
+	n := min(cellBlock, p.N-lo)
+	panels := (n + Lanes - 1) / Lanes
+	gridCells(t.cells[:panels*Lanes], p.Data[lo*p.D:][:panels*Lanes*p.D], p.D, side)
+	return t.cells[:n]
 }
 
 // checkSide checks that counts has side^d cells.

@@ -22,6 +22,7 @@ type Centroids struct {
 	tiles  []float32 // the rows by tiling, for D >= exactDims
 	tiling tiling
 	filter *filterCentroids // nil without PrepareFilter
+	rank   *rankCentroids   // likewise
 }
 
 // NewCentroids makes room for k centroids of d coordinates, all zero. It panics
@@ -64,6 +65,9 @@ func (c *Centroids) Set(rows []float32) {
 	}
 	if c.filter != nil {
 		c.filter.set(c)
+	}
+	if c.rank != nil {
+		c.rank.set(c)
 	}
 	if c.tiles != nil {
 		c.tiling.fill(c.tiles, rows, c.D)

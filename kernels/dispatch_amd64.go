@@ -6,6 +6,23 @@ package kernels
 
 import "github.com/cohort-engine/cohort/asm"
 
+func asmAddMembersN(number int, rows *float64, which *uint32, n int, labels *uint16, table *float64) {
+	switch number {
+	case 4:
+		asm.AddMembers4AVX2(rows, which, n, labels, table)
+	case 8:
+		asm.AddMembers8AVX2(rows, which, n, labels, table)
+	case 16:
+		asm.AddMembers16AVX2(rows, which, n, labels, table)
+	case 24:
+		asm.AddMembers24AVX2(rows, which, n, labels, table)
+	case 32:
+		asm.AddMembers32AVX2(rows, which, n, labels, table)
+	default:
+		panic(noRoutine("AddMembers", number))
+	}
+}
+
 func asmAddUint64(dst, a *uint64, blocks int) {
 	if current >= avx512 {
 		asm.AddUint64AVX512(dst, a, blocks)
@@ -617,6 +634,50 @@ func asmRangesNarrow(lo, hi, src *float32, periods, vectors int) int {
 		return asm.RangesNarrowAVX512(lo, hi, src, periods, vectors)
 	}
 	return asm.RangesNarrowAVX2(lo, hi, src, periods, vectors)
+}
+
+func asmRankN(number int, x *float32, panels int, c *int32, k int, scale float32, band, low int32, labels, doubts *uint16) {
+	if current >= avx512vnni {
+		switch number {
+		case 5:
+			asm.Rank5VNNI(x, panels, c, k, scale, band, low, labels, doubts)
+			return
+		case 6:
+			asm.Rank6VNNI(x, panels, c, k, scale, band, low, labels, doubts)
+			return
+		case 7:
+			asm.Rank7VNNI(x, panels, c, k, scale, band, low, labels, doubts)
+			return
+		case 8:
+			asm.Rank8VNNI(x, panels, c, k, scale, band, low, labels, doubts)
+			return
+		case 9:
+			asm.Rank9VNNI(x, panels, c, k, scale, band, low, labels, doubts)
+			return
+		case 10:
+			asm.Rank10VNNI(x, panels, c, k, scale, band, low, labels, doubts)
+			return
+		case 11:
+			asm.Rank11VNNI(x, panels, c, k, scale, band, low, labels, doubts)
+			return
+		case 12:
+			asm.Rank12VNNI(x, panels, c, k, scale, band, low, labels, doubts)
+			return
+		case 13:
+			asm.Rank13VNNI(x, panels, c, k, scale, band, low, labels, doubts)
+			return
+		case 14:
+			asm.Rank14VNNI(x, panels, c, k, scale, band, low, labels, doubts)
+			return
+		case 15:
+			asm.Rank15VNNI(x, panels, c, k, scale, band, low, labels, doubts)
+			return
+		case 16:
+			asm.Rank16VNNI(x, panels, c, k, scale, band, low, labels, doubts)
+			return
+		}
+	}
+	panic(noRoutine("Rank", 0))
 }
 
 func asmRead(p *byte, blocks int) {

@@ -4,6 +4,10 @@
 
 package kernels
 
+func asmAddMembersN(number int, rows *float64, which *uint32, n int, labels *uint16, table *float64) {
+	panic(noRoutine("AddMembers", 0))
+}
+
 func asmAddUint64(dst, a *uint64, blocks int) {
 	panic(noRoutine("AddUint64", 0))
 }
@@ -178,6 +182,10 @@ func asmRanges(lo, hi, src *float64, periods, vectors int) int {
 
 func asmRangesNarrow(lo, hi, src *float32, periods, vectors int) int {
 	panic(noRoutine("RangesNarrow", 0))
+}
+
+func asmRankN(number int, x *float32, panels int, c *int32, k int, scale float32, band, low int32, labels, doubts *uint16) {
+	panic(noRoutine("Rank", 0))
 }
 
 func asmRead(p *byte, blocks int) {

@@ -574,6 +574,18 @@ func TestAccumulateWeightedEqualsPortable(t *testing.T) {
 				if cost := WeightedCost(w.Weights, d0); cost != tree(&costs) {
 					t.Fatalf("WeightedCost n=%d d=%d k=%d: %v, want %v", n, d, k, cost, tree(&costs))
 				}
+				which := make([]int32, 2*n) // some more than once, some not at all
+				for i := range which {
+					which[i] = int32(rng.IntN(n))
+				}
+				members := [2][]float64{make([]float64, k*w.Width()), make([]float64, k*w.Width())}
+				for range 2 { // the second time onto sums that are not zero
+					addMembersPortable(w, which, labels, members[0])
+					AddMembers(w, which, labels, members[1])
+				}
+				if !sameFloats(members[0], members[1]) {
+					t.Fatalf("AddMembers n=%d d=%d k=%d:\n%v\n%v", n, d, k, members[0], members[1])
+				}
 				accumulateWeightedPortable(w, labels, d0, want)
 				AssignAccumulateWeighted(w, c, nil, nil, nil, got)
 				equal("AssignAccumulateWeighted without labels, onto sums that are not zero")

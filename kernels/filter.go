@@ -8,8 +8,9 @@ import (
 )
 
 // The candidate filter ranks centroids by products of small integers, two of 16 bits
-// or four of 8 for each float32 of an instruction, and leaves to the exact chain of
-// [Assign] only what the ranking cannot tell. Labels are the same, bit for bit.
+// or four of 8, and eight where it multiplies matrices, for each float32 of an instruction,
+// and leaves to the exact chain of [Assign] only what the ranking cannot tell. Labels are the
+// same, bit for bit.
 //
 // Bound. Let x be a point, c a centroid, h = |c|^2/2 as Assign has it, and s the
 // chain that Assign compares. Points and centroids are rounded to integers,
@@ -36,8 +37,8 @@ import (
 
 // filterPoints is the integer form of points, made once.
 type filterPoints struct {
-	data  []byte  // [panels][words][16] words of 4 bytes: integers of neighbouring dimensions
-	group int     // integers in a word: 2 or 4
+	data  []byte  // [panels][words][16] words: integers of neighbouring dimensions
+	group int     // integers in a word: 2 of 16 bits, 4 or 8 bytes
 	words int     // of a point
 	scale float64 // a
 	most  float64 // the largest coordinate's magnitude
@@ -63,6 +64,9 @@ type filterCentroids struct {
 	most         float64 // the largest half
 }
 
+// size is the number of bytes of a point.
+func (f *filterPoints) size() int { return f.words * wordBytes(f.group) }
+
 const (
 	filterTile = 8
 	// filterRange bounds the length of a vector in integers of 16 bits: the squares
@@ -72,15 +76,16 @@ const (
 	filterByte = 127 * (1 - 0x1p-20)
 	// filterUp makes an upper bound of a length that was computed in float64.
 	filterUp = 1 + 0x1p-20
-	// wordBytes is the size of the words that an instruction multiplies.
-	wordBytes = 4
 )
+
+// wordBytes is the size of the words that an instruction multiplies, of group integers.
+func wordBytes(group int) int { return max(4, group) }
 
 // scaleFor returns the scale of integers, group to a word, for vectors of d
 // coordinates that are at most norm long, none above most; 0 if there is none. For
 // two it is the largest power of 2 in range, none finer than the finest grid.
 func scaleFor(group, d int, norm, most float64) float64 {
-	if group == 4 {
+	if group >= 4 {
 		if !(most > 0 && most < 1<<15) {
 			return 0
 		}
@@ -99,12 +104,19 @@ func scaleFor(group, d int, norm, most float64) float64 {
 
 // PrepareFilter adds to points the integers that let [Assign] and the kernels that
 // contain it rank centroids, where the path in use and the shape, for k centroids,
-// gain from that; up to half as much memory again. Call it once the points are
+// gain from that; up to half as much memory again. Points of few dimensions need none: of
+// those it notes how long they are at most. Call it once the points are
 // there, and [Centroids.PrepareFilter] before the centroids are set. each runs n
 // tasks, perhaps at the same time; nil runs them in order. The results of kernels do
 // not depend on it.
 func (p *Panels) PrepareFilter(k int, each func(n int, task func(i int))) {
-	p.filter = nil
+	p.filter, p.longest = nil, 0
+	if each == nil {
+		each = inOrder
+	}
+	if p.N > 0 && rankPays(p.D, k) {
+		p.prepareRank(each)
+	}
 	if p.N == 0 || !filterPays(p.D, k) {
 		return
 	}
@@ -114,7 +126,7 @@ func (p *Panels) PrepareFilter(k int, each func(n int, task func(i int))) {
 }
 
 // FilterProducts is the number of products that an instruction of the candidate
-// filter takes for each float32 of a vector: 2 of 16-bit integers or 4 of bytes; 0
+// filter takes for each float32 of a vector: 2 of 16-bit integers, 4 or 8 of bytes; 0
 // where the points have no filter.
 func (p *Panels) FilterProducts() int {
 	if p.filter == nil {
@@ -123,9 +135,13 @@ func (p *Panels) FilterProducts() int {
 	return p.filter.group
 }
 
+// Ranks reports whether [Assign] ranks k centroids for these points by integers that it makes of the points as it reads
+// them.
+func (p *Panels) Ranks(k int) bool { return p.longest > 0 && rankPays(p.D, k) }
+
 // filterGroup chooses the number of integers in a word, 0 for no filter: the least
 // cost for a point and dimension, where a vector instruction is 1: k/16 without a
-// filter, k/32 or k/64 with it, and about 8 for each candidate of a point that has
+// filter, k/32, k/64 or k/128 with it, and about 8 for each candidate of a point that has
 // several, as measured at (d, k) from (64, 64) to (768, 1000).
 // The number of candidates is that among a sample of the points themselves, which is
 // more than there are once centroids have become means.
@@ -202,15 +218,15 @@ func magnitude(row []float32) float64 {
 	return most
 }
 
+// inOrder runs n tasks.
+func inOrder(n int, task func(i int)) {
+	for i := range n {
+		task(i)
+	}
+}
+
 // addFilter is PrepareFilter with so many integers in a word, for every shape.
 func (p *Panels) addFilter(group int, each func(n int, task func(i int))) {
-	if each == nil {
-		each = func(n int, task func(i int)) {
-			for i := range n {
-				task(i)
-			}
-		}
-	}
 	panels := panelCount(p.N)
 	tasks := (panels + filterTaskPanels - 1) / filterTaskPanels
 	partial := make([][2]float64, tasks)
@@ -233,7 +249,7 @@ func (p *Panels) addFilter(group int, each func(n int, task func(i int))) {
 	if f.scale = scaleFor(group, p.D, f.norm, f.most); f.scale == 0 {
 		return
 	}
-	f.data = aligned[byte](panels * f.words * wordBytes * Lanes)
+	f.data = aligned[byte](panels * f.size() * Lanes)
 	f.panels = make([][2]float32, panels)
 	task(func(i, at int) { partial[i][0] = max(partial[i][0], f.fill(p, at)) })
 	for _, x := range partial {
@@ -260,9 +276,10 @@ func longest(panel []float32) float64 {
 func (f *filterPoints) fill(p *Panels, at int) float64 {
 	d := p.D
 	panel := p.Data[at*Lanes*d : (at+1)*Lanes*d]
-	size := f.words * wordBytes * Lanes
+	word := wordBytes(f.group)
+	size := f.size() * Lanes
 	to := f.data[at*size : (at+1)*size]
-	if f.group == 4 {
+	if f.group >= 4 {
 		for i := range to {
 			to[i] = 128
 		}
@@ -270,14 +287,14 @@ func (f *filterPoints) fill(p *Panels, at int) float64 {
 	up, down := float32(f.scale), 1/f.scale
 	var squares [Lanes]float64
 	for j := range d {
-		word := to[j/f.group*wordBytes*Lanes:][:wordBytes*Lanes]
+		to := to[j/f.group*word*Lanes:][:word*Lanes]
 		part := j % f.group
 		for l, x := range panel[j*Lanes : (j+1)*Lanes] {
 			q := nearest16(x * up)
-			if f.group == 4 {
-				word[wordBytes*l+part] = byte(int32(q) + 128)
+			if f.group >= 4 {
+				to[word*l+part] = byte(int32(q) + 128)
 			} else {
-				binary.LittleEndian.PutUint16(word[wordBytes*l+2*part:], uint16(int32(q)))
+				binary.LittleEndian.PutUint16(to[word*l+2*part:], uint16(int32(q)))
 			}
 			e := float64(x) - float64(float64(q)*down)
 			squares[l] += float64(e * e)
@@ -302,6 +319,9 @@ func upper32(x float64) float32 { return float32(x*filterUp) + math.SmallestNonz
 // nothing. For several sets of points, call it for each; those whose integers have
 // another size than the first one's go without.
 func (c *Centroids) PrepareFilter(p *Panels) {
+	if c.D == p.D && p.Ranks(c.K) {
+		c.prepareRank(p)
+	}
 	f := p.filter
 	if f == nil || c.D != p.D || c.filter != nil && c.filter.group != f.group {
 		return
@@ -309,7 +329,7 @@ func (c *Centroids) PrepareFilter(p *Panels) {
 	if c.filter == nil {
 		tiles := (c.K + filterTile - 1) / filterTile
 		c.filter = &filterCentroids{tiles: tiles, group: f.group, words: f.words, half: alignedFloat32(tiles * filterTile),
-			shift: aligned[int32](tiles * filterTile), data: aligned[byte](tiles * filterTile * wordBytes * f.words)}
+			shift: aligned[int32](tiles * filterTile), data: aligned[byte](tiles * filterTile * f.size())}
 	}
 	c.filter.longest, c.filter.widest = max(c.filter.longest, f.norm), max(c.filter.widest, f.most)
 }
@@ -330,15 +350,16 @@ func (f *filterCentroids) set(c *Centroids) {
 		return
 	}
 	up, down := float32(f.scale), 1/f.scale
-	size := f.words * wordBytes * filterTile
+	word := wordBytes(f.group)
+	size := f.words * word * filterTile
 	for i := range c.K {
 		tile := f.data[i/filterTile*size:][:size]
 		sum, total := 0.0, int32(0)
 		for j, x := range c.Row(i) {
 			q := nearest16(x * up)
-			at := j/f.group*wordBytes*filterTile + i%filterTile*wordBytes
-			if f.group == 4 {
-				tile[at+j%4] = byte(-int32(q))
+			at := j/f.group*word*filterTile + i%filterTile*word
+			if f.group >= 4 {
+				tile[at+j%f.group] = byte(-int32(q))
 			} else {
 				binary.LittleEndian.PutUint16(tile[at+j%2*2:], uint16(-int32(q)))
 			}
@@ -346,7 +367,7 @@ func (f *filterCentroids) set(c *Centroids) {
 			e := float64(x) - float64(float64(q)*down)
 			sum += float64(e * e)
 		}
-		if f.group == 4 {
+		if f.group >= 4 {
 			f.shift[i] = 128 * total
 		}
 		f.rough = max(f.rough, sum)
@@ -439,7 +460,7 @@ func (s *filterScratch) group(p *Panels, f *filterPoints, first, panels int, c *
 	for i := range panels * Lanes {
 		s.best[i], s.before[i], s.counts[i] = math.MaxInt32, math.MaxInt32, 0
 	}
-	size := f.words * wordBytes // of a point
+	size := f.size()
 	x := &f.data[first*size*Lanes]
 	step := min(filterTiles, max(1, filterWork/(filterTile*call.d)))
 	s.found = 0

@@ -3,14 +3,17 @@
 package kernels
 
 // filterPays is the rule that says which paths and shapes use the candidate filter: that
-// of AVX-512 VNNI, as an instruction has four times the products of a multiply-add here
-// too. It is not measured on a machine.
-func filterPays(d, k int) bool { return current == neondot && d >= 32 && k >= 128 }
+// of AVX-512 VNNI, as an instruction has at least four times the products of a
+// multiply-add here too. It is not measured on a machine.
+func filterPays(d, k int) bool { return current >= neondot && d >= 32 && k >= 128 }
 
 // filterGroups lists the numbers of integers in a word that the path in use has
 // instructions for.
 func filterGroups() []int {
-	if current == neondot {
+	switch current {
+	case neoni8mm: // as many instructions a cycle as of SDOT, by the tables of LLVM
+		return []int{8}
+	case neondot:
 		return []int{4}
 	}
 	return nil

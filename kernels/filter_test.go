@@ -13,7 +13,7 @@ import (
 // rule says of their shape.
 func filtered(t *testing.T, group int, p *Panels, c *Centroids, rows []float32) {
 	t.Helper()
-	p.addFilter(group, nil)
+	p.addFilter(group, inOrder)
 	c.PrepareFilter(p)
 	c.Set(rows)
 }
@@ -122,8 +122,9 @@ func TestAssignFilterEqualsPortable(t *testing.T) {
 func TestFilterBoundCoversScores(t *testing.T) {
 	rng := rand.New(rand.NewPCG(19, 8))
 	for _, s := range [][4]int{{16, 40, 22, 2}, {64, 40, 16, 2}, {301, 40, 4, 2}, {784, 33, 22, 2}, {16, 40, 22, 4},
-		{64, 40, 16, 4}, {301, 40, 3, 4}, {785, 33, 22, 4}} {
+		{64, 40, 16, 4}, {301, 40, 3, 4}, {785, 33, 22, 4}, {16, 40, 22, 8}, {301, 40, 3, 8}, {785, 33, 22, 8}} {
 		d, k, n, group := s[0], s[1], 64, s[3]
+		word := wordBytes(group)
 		p, c := packed(gridRows(rng, n, d, s[2]), n, d), NewCentroids(k, d)
 		filtered(t, group, p, c, gridRows(rng, k, d, s[2]))
 		call, ok := p.filter.call(c)
@@ -137,10 +138,10 @@ func TestFilterBoundCoversScores(t *testing.T) {
 			for a := range k {
 				sum := int64(math.RoundToEven(float64(c.half[a])*call.units)) + int64(c.filter.shift[a])
 				for j := range d {
-					u := p.filter.data[(i/Lanes*p.filter.words+j/group)*4*Lanes+i%Lanes*4:]
-					v := c.filter.data[(a/filterTile*p.filter.words+j/group)*4*filterTile+a%filterTile*4:]
-					if group == 4 {
-						sum += int64(u[j%4]) * int64(int8(v[j%4]))
+					u := p.filter.data[(i/Lanes*p.filter.words+j/group)*word*Lanes+i%Lanes*word:]
+					v := c.filter.data[(a/filterTile*p.filter.words+j/group)*word*filterTile+a%filterTile*word:]
+					if group >= 4 {
+						sum += int64(u[j%group]) * int64(int8(v[j%group]))
 					} else {
 						sum += int64(int16(binary.LittleEndian.Uint16(u[j%2*2:]))) * int64(int16(binary.LittleEndian.Uint16(v[j%2*2:])))
 					}
@@ -169,7 +170,7 @@ func BenchmarkAssignFilter(b *testing.B) {
 			b.Run(fmt.Sprintf("d=%d/k=%d/integers=%d", d, k, group), func(b *testing.B) {
 				p, c := lloydData(n, d, k, 16)
 				if group > 0 {
-					p.addFilter(group, nil)
+					p.addFilter(group, inOrder)
 					c.PrepareFilter(p)
 					c.Set(slices.Clone(c.rows))
 				}

@@ -127,7 +127,17 @@ func FuzzAccumulateWeighted(f *testing.F) {
 			AssignAccumulateWeighted(w, c, nil, nil, nil, got)
 			assignPortable(p, c, labels, dist, nil)
 			accumulateWeightedPortable(w, labels, dist, want)
+			which := make([]int32, n)
+			for i := range which {
+				which[i] = int32(n - 1 - i)
+			}
+			members := [2][]float64{make([]float64, k*w.Width()), make([]float64, k*w.Width())}
+			addMembersPortable(w, which, labels, members[0])
+			AddMembers(w, which, labels, members[1])
 			restore()
+			if !sameFloats(members[0], members[1]) {
+				t.Fatalf("%s n=%d d=%d k=%d:\n%v\n%v", path, n, d, k, members[0], members[1])
+			}
 			if !sameWeighted(want, got) {
 				t.Fatalf("%s n=%d d=%d k=%d:\n%v\n%v\n%v\n%v", path, n, d, k, want.Weights, got.Weights, want.Sums, got.Sums)
 			}

@@ -17,9 +17,7 @@ func Gather(dst, src *Panels, which []int32) Panels {
 	if dst.D != src.D || len(which) > dst.N {
 		panic(fmt.Sprintf("kernels: Gather: %d points of d=%d into panels of n=%d, d=%d", len(which), src.D, dst.N, dst.D))
 	}
-	if len(which) > 0 && (slices.Min(which) < 0 || int(slices.Max(which)) >= src.N) {
-		panic(fmt.Sprintf("kernels: Gather: points %d to %d of %d", slices.Min(which), slices.Max(which), src.N))
-	}
+	checkPoints("Gather", which, src.N)
 	gather(dst.Data, src.Data, which, 0, src.D)
 	view := Panels{N: len(which), D: dst.D, Data: dst.Data}
 	if src.filter != nil {
@@ -29,10 +27,22 @@ func Gather(dst, src *Panels, which []int32) Panels {
 	return view
 }
 
-// gather copies points of d words each; the first point of src is number first there. All of them are there, and dst has
-// room. Without checks of bounds the processor waits for the lines of several points at once.
-func gather[T uint32 | float32](dst, src []T, which []int32, first, d int) {
-	const step = Lanes * wordBytes
+// checkPoints panics unless which names points of n.
+func checkPoints(what string, which []int32, n int) {
+	most := uint32(0) // which a negative number exceeds
+	for _, i := range which {
+		most = max(most, uint32(i))
+	}
+	if len(which) > 0 && int(most) >= n {
+		panic(fmt.Sprintf("kernels: %s: points %d to %d of %d", what, slices.Min(which), slices.Max(which), n))
+	}
+}
+
+// gather copies points of d words each, the lanes of a panel; the first point of src is number
+// first there. All of them are there, and dst has room. Without checks of bounds the processor
+// waits for the lines of several points at once.
+func gather[T uint32 | uint64 | float32](dst, src []T, which []int32, first, d int) {
+	step := Lanes * int(unsafe.Sizeof(*new(T)))
 	for i, at := range which {
 		from := unsafe.Pointer(&src[(first+int(at)/Lanes)*Lanes*d+int(at)%Lanes])
 		to := unsafe.Pointer(&dst[i/Lanes*Lanes*d+i%Lanes])
@@ -51,8 +61,8 @@ func gather[T uint32 | float32](dst, src []T, which []int32, first, d int) {
 }
 
 // words are integer forms as the words that an instruction multiplies.
-func words(data []byte) []uint32 {
-	return unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(data))), len(data)/wordBytes)
+func words[T uint32 | uint64](data []byte) []T {
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(data))), len(data)/int(unsafe.Sizeof(*new(T))))
 }
 
 // gatherFilter copies the integer forms of points of src.
@@ -61,11 +71,15 @@ func (p *Panels) gatherFilter(src *Panels, which []int32) {
 	if to == nil || to.group != from.group || to.words != from.words || len(to.panels) < panelCount(p.N) {
 		panels := panelCount(p.N)
 		to = &filterPoints{group: from.group, words: from.words, panels: make([][2]float32, panels),
-			data: aligned[byte](panels * from.words * wordBytes * Lanes)}
+			data: aligned[byte](panels * from.size() * Lanes)}
 		p.filter = to
 	}
 	to.scale, to.most, to.norm, to.rough = from.scale, from.most, from.norm, from.rough
-	gather(words(to.data), words(from.data), which, src.firstPanel, from.words)
+	if wordBytes(from.group) == 8 {
+		gather(words[uint64](to.data), words[uint64](from.data), which, src.firstPanel, from.words)
+	} else {
+		gather(words[uint32](to.data), words[uint32](from.data), which, src.firstPanel, from.words)
+	}
 	for i := range to.panels[:panelCount(len(which))] {
 		to.panels[i] = [2]float32{}
 	}

@@ -16,10 +16,11 @@ const (
 	avx512vnni
 	neon
 	neondot
+	neoni8mm
 )
 
 var pathNames = [...]string{generic: "generic", avx2: "avx2", avx512: "avx512", avx512vnni: "avx512vnni", neon: "neon",
-	neondot: "neondot"}
+	neondot: "neondot", neoni8mm: "neoni8mm"}
 
 // noRoutine is what a call panics with that asks for a number of which the path in
 // use has no routine: its data were made for another path.
@@ -53,7 +54,8 @@ func choose(name string) (path, error) {
 }
 
 // ISA names the instruction set in use: generic, avx2, avx512, avx512vnni (AVX-512
-// with products of small integers), neon or neondot (likewise).
+// with products of small integers), neon, neondot (likewise) or neoni8mm (with products
+// of matrices of them).
 func ISA() string { return current.String() }
 
 // Supported names the instruction sets that this CPU and build support, the
@@ -112,7 +114,7 @@ func Paths() []KernelPath {
 // whose labels may come from the candidate filter.
 var (
 	all    = []path{avx2, avx512, neon}
-	ranked = []path{avx2, avx512, avx512vnni, neon, neondot}
+	ranked = []path{avx2, avx512, avx512vnni, neon, neondot, neoni8mm}
 )
 
 // kernelTable names every exported kernel and its assembly paths.
@@ -132,6 +134,7 @@ var kernelTable = []struct {
 	{"AccumulateRelative", all},
 	{"AssignAccumulateWeighted", all},
 	{"WeightedCost", all},
+	{"AddMembers", []path{avx2}},
 	{"AssignAccumulateRadius", all},
 	{"Exchange", all},
 	{"Contributions", all},

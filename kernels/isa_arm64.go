@@ -12,6 +12,9 @@ func supportedPaths() []path {
 		paths = append(paths, neon)
 		if cpuid.CPU.Supports(cpuid.ASIMDDP) {
 			paths = append(paths, neondot)
+			if cpuid.CPU.Supports(cpuid.I8MM) {
+				paths = append(paths, neoni8mm)
+			}
 		}
 	}
 	return paths

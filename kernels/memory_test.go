@@ -106,8 +106,20 @@ func guardedShares(t *testing.T, n int, atEnd bool) {
 	SumMaxima(guarded[float64](t, n, atEnd), guarded[float64](t, n, atEnd))
 }
 
+// guardedRun is a set of points with what kernels read and write beside it, all of it in
+// guarded memory.
+type guardedRun struct {
+	*testing.T
+	rng          *rand.Rand
+	atEnd        bool
+	n, d, k      int
+	p            Panels
+	c            *Centroids
+	labels       []uint16
+	dist, second []float32
+}
+
 func guardedShape(t *testing.T, rng *rand.Rand, n, d, k int, atEnd bool) {
-	p := guardedPanels(t, rng, n, d, atEnd)
 	c := NewCentroids(k, d)
 	c.rows = guarded[float32](t, k*d, atEnd)
 	c.half = guarded[float32](t, k, atEnd)
@@ -115,85 +127,124 @@ func guardedShape(t *testing.T, rng *rand.Rand, n, d, k int, atEnd bool) {
 	if c.tiles != nil {
 		c.tiles = guarded[float32](t, k*d, atEnd)
 	}
+	g := &guardedRun{t, rng, atEnd, n, d, k, guardedPanels(t, rng, n, d, atEnd), c, guarded[uint16](t, n, atEnd),
+		guarded[float32](t, n, atEnd), guarded[float32](t, n, atEnd)}
 	c.Set(gridRows(rng, k, d, 16))
-	labels := guarded[uint16](t, n, atEnd)
-	dist, second := guarded[float32](t, n, atEnd), guarded[float32](t, n, atEnd)
-	Assign(p, c, labels, nil)
-	Assign(p, c, labels, dist)
-	Assign2(p, c, labels, dist, second)
-	Distances(p, c, labels, dist)
-	AssignRadius(p, c, float32(d)/2, labels, dist)
-	if n > 1 {
-		labels[n/2] = uint16(k) // no centroid: no row may be read for it
-	}
-	Distances(p, c, labels, dist)
+	g.assign()
+	g.accumulate()
+	g.count()
+	g.change()
+	g.bounds()
+	g.weigh()
+}
 
-	acc := NewAccumulator(k, d, 16)
-	acc.Sums, acc.Counts = guarded[int64](t, k*d, atEnd), guarded[int64](t, k, atEnd)
-	for _, s := range []*[]float32{&acc.scratch.lanes} {
-		*s = guarded[float32](t, len(*s), atEnd)
+// singles and doubles are a number of values in guarded memory.
+func (g *guardedRun) singles(n int) []float32 { return guarded[float32](g, n, g.atEnd) }
+func (g *guardedRun) doubles(n int) []float64 { return guarded[float64](g, n, g.atEnd) }
+
+// move moves values there.
+func (g *guardedRun) move(s *[]float64) {
+	to := g.doubles(len(*s))
+	copy(to, *s)
+	*s = to
+}
+
+func (g *guardedRun) assign() {
+	p, c, n, d := g.p, g.c, g.n, g.d
+	Assign(p, c, g.labels, nil)
+	Assign(p, c, g.labels, g.dist)
+	Assign2(p, c, g.labels, g.dist, g.second)
+	Distances(p, c, g.labels, g.dist)
+	AssignRadius(p, c, float32(d)/2, g.labels, g.dist)
+	if n > 1 {
+		g.labels[n/2] = uint16(g.k) // no centroid: no row may be read for it
 	}
+	Distances(p, c, g.labels, g.dist)
+	lo := n / 3
+	CostRows(p, lo, n, c, 16, guarded[int64](g, (n-lo)*g.k, g.atEnd))
+	if d < TopTwoDims {
+		rows := g.singles(g.k * d)
+		copy(rows, c.rows)
+		TopTwo(p, rows, g.singles(g.k), 1e-6, 1, guarded[uint16](g, n, g.atEnd), guarded[uint32](g, n, g.atEnd),
+			g.singles(n))
+	}
+}
+
+func (g *guardedRun) accumulate() {
+	acc := NewAccumulator(g.k, g.d, 16)
+	acc.Sums, acc.Counts = guarded[int64](g, g.k*g.d, g.atEnd), guarded[int64](g, g.k, g.atEnd)
+	acc.scratch.lanes = g.singles(len(acc.scratch.lanes))
 	for _, s := range []*[]int32{&acc.scratch.table, &acc.scratch.tally} {
 		if *s != nil {
-			*s = guarded[int32](t, len(*s), atEnd)
+			*s = guarded[int32](g, len(*s), g.atEnd)
 		}
 	}
 	if len(acc.scratch.lanes) == 0 {
 		acc.scratch.lanes = nil
 	}
-	AssignAccumulate(p, c, labels, acc)
-	AssignAccumulate(p, c, nil, acc)
-	Accumulate(p, labels, acc)
-	r2 := guarded[float32](t, k, atEnd)
+	AssignAccumulate(g.p, g.c, g.labels, acc)
+	AssignAccumulate(g.p, g.c, nil, acc)
+	Accumulate(g.p, g.labels, acc)
+	r2 := g.singles(g.k)
 	for i := range r2 {
 		r2[i] = float32(math.Inf(1))
 	}
-	AccumulateRelative(p, c, r2, labels, acc)
-	gridCells(guarded[uint32](t, panelCount(n)*Lanes, atEnd), p.Data, d, 3)
+	AccumulateRelative(g.p, g.c, r2, g.labels, acc)
+	AssignAccumulateRadius(g.p, g.c, 0.5, g.labels, acc)
+	AssignAccumulateRadius(g.p, g.c, 0.5, nil, acc)
+}
+
+func (g *guardedRun) count() {
+	n, d := g.n, g.d
+	gridCells(guarded[uint32](g, panelCount(n)*Lanes, g.atEnd), g.p.Data, d, 3)
 	if d < 8 {
-		CountGrid(p, 3, guarded[int64](t, power(3, d), atEnd))
-		WeighGrid(p, 3, guarded[uint32](t, n, atEnd), guarded[int64](t, power(3, d), atEnd))
+		CountGrid(g.p, 3, guarded[int64](g, power(3, d), g.atEnd))
+		WeighGrid(g.p, 3, guarded[uint32](g, n, g.atEnd), guarded[int64](g, power(3, d), g.atEnd))
 	}
-	lo := n / 3
-	CostRows(p, lo, n, c, 16, guarded[int64](t, (n-lo)*k, atEnd))
-	AssignAccumulateRadius(p, c, 0.5, labels, acc)
-	AssignAccumulateRadius(p, c, 0.5, nil, acc)
-	if d < TopTwoDims {
-		rows := guarded[float32](t, k*d, atEnd)
-		copy(rows, c.rows)
-		TopTwo(p, rows, guarded[float32](t, k, atEnd), 1e-6, 1, guarded[uint16](t, n, atEnd), guarded[uint32](t, n, atEnd),
-			guarded[float32](t, n, atEnd))
-	}
-	q := 1 + (n+d+k)%24 // tiles of every width
-	m := NewMatrix(q, d, gridRows(rng, q, d, 16))
-	LeastDot(guarded[float64](t, n*d, atEnd), n, n, guarded[float64](t, d, atEnd))
-	m.tiles = guarded[float32](t, len(m.tiles), atEnd)
-	Project(p, m, Panels{N: n, D: q, Data: guarded[float32](t, panelCount(n)*q*Lanes, atEnd)})
+}
+
+// change has the kernels that make other coordinates.
+func (g *guardedRun) change() {
+	n, d := g.n, g.d
+	q := 1 + (n+d+g.k)%24 // tiles of every width
+	m := NewMatrix(q, d, gridRows(g.rng, q, d, 16))
+	LeastDot(g.doubles(n*d), n, n, g.doubles(d))
+	m.tiles = g.singles(len(m.tiles))
+	Project(g.p, m, Panels{N: n, D: q, Data: g.singles(panelCount(n) * q * Lanes)})
 	u := NewUnitMap(make([]float64, d), ones(d), 16)
 	for _, s := range []*[]float64{&u.lo, &u.hi, &u.width} {
-		g := guarded[float64](t, len(*s), atEnd)
-		copy(g, *s)
-		*s = g
+		g.move(s)
 	}
-	Quantise(guarded[float32](t, n*d, atEnd), guarded[float64](t, n*d, atEnd), u)
-	Quantise(guarded[float32](t, n*d, atEnd), guarded[float32](t, n*d, atEnd), u)
-	masks := guarded[uint32](t, (n+31)/32, atEnd)
-	Stale(dist, guarded[uint16](t, n, atEnd), guarded[float32](t, k, atEnd), masks)
-	StaleByDistance(dist, second, guarded[float32](t, n, atEnd), DistanceBound{1, 2, 3, 4}, masks)
-	Extend(NewRanges[float32](d), guarded[float32](t, n*d, atEnd))
-	Extend(NewRanges[float64](d), guarded[float64](t, n*d, atEnd))
+	Quantise(g.singles(n*d), g.doubles(n*d), u)
+	Quantise(g.singles(n*d), g.singles(n*d), u)
+	Extend(NewRanges[float32](d), g.singles(n*d))
+	Extend(NewRanges[float64](d), g.doubles(n*d))
+}
+
+// bounds has the kernels that keep a search from measuring distances.
+func (g *guardedRun) bounds() {
+	n, k := g.n, g.k
+	masks := guarded[uint32](g, (n+31)/32, g.atEnd)
+	Stale(g.dist, guarded[uint16](g, n, g.atEnd), g.singles(k), masks)
+	StaleByDistance(g.dist, g.second, g.singles(n), DistanceBound{1, 2, 3, 4}, masks)
 	e := NewExchanges(k)
-	e.Gains, e.table = guarded[float64](t, k, atEnd), guarded[float64](t, len(e.table), atEnd)
-	Exchange(dist, dist, second, labels, nil, e)
-	Exchange(dist, dist, second, labels, guarded[float64](t, n, atEnd), e)
-	Contributions(dist, true, 1)
-	Contributions(dist, false, 1)
-	weighted, sums := weightedPoints(rng, &p), NewWeightedAccumulator(k, d)
+	e.Gains, e.table = g.doubles(k), g.doubles(len(e.table))
+	Exchange(g.dist, g.dist, g.second, g.labels, nil, e)
+	Exchange(g.dist, g.dist, g.second, g.labels, g.doubles(n), e)
+	Contributions(g.dist, true, 1)
+	Contributions(g.dist, false, 1)
+}
+
+func (g *guardedRun) weigh() {
+	weighted, sums := weightedPoints(g.rng, &g.p), NewWeightedAccumulator(g.k, g.d)
 	for _, s := range []*[]float64{&weighted.Weights, &weighted.rows, &sums.Sums, &sums.Weights, &sums.table} {
-		g := guarded[float64](t, len(*s), atEnd)
-		copy(g, *s)
-		*s = g
+		g.move(s)
 	}
-	AssignAccumulateWeighted(weighted, c, labels, dist, second, sums)
-	WeightedCost(weighted.Weights, dist)
+	AssignAccumulateWeighted(weighted, g.c, g.labels, g.dist, g.second, sums)
+	WeightedCost(weighted.Weights, g.dist)
+	which := guarded[int32](g, g.n, g.atEnd)
+	for i := range which {
+		which[i] = int32(g.n - 1 - i)
+	}
+	AddMembers(weighted, which, g.labels, g.doubles(g.k*weighted.Width()))
 }

@@ -43,7 +43,7 @@ func nearestSumsPortable(p *Panels, rows, nearest []float32, sums []float64) {
 	for q := range sums {
 		var chains [Lanes]float64
 		addNearest(p, 0, rows[q*p.D:(q+1)*p.D], nearest, &chains)
-		sums[q] = addChains(&chains)
+		sums[q] = addChains(chains[:])
 	}
 }
 
@@ -69,7 +69,7 @@ func nearestSums(p *Panels, rows, nearest []float32, sums []float64) {
 			asmNearestSum(&p.Data[at*Lanes*p.D], min(step, panels-at), p.D, &row[0], &nearest[at*Lanes], &chains)
 		}
 		addNearest(p, panels*Lanes, row, nearest, &chains)
-		sums[q] = addChains(&chains)
+		sums[q] = addChains(chains[:])
 	}
 }
 

@@ -20,6 +20,8 @@ type Panels struct {
 	// firstPanel on; see PrepareFilter.
 	filter     *filterPoints
 	firstPanel int
+	// longest is at least the length of each point, 0 where it is not known; see PrepareFilter.
+	longest float64
 	// stream says that these are part of panels that no cache holds, so that packing
 	// writes past the caches: they would push out each other, and reading lines before
 	// they are overwritten costs a third of the traffic.
@@ -76,7 +78,7 @@ func (p *Panels) Slice(lo, hi int) Panels {
 	}
 	end := lo*p.D + panelCount(hi-lo)*p.D*Lanes
 	return Panels{N: hi - lo, D: p.D, Data: p.Data[lo*p.D : end : end], filter: p.filter,
-		firstPanel: p.firstPanel + lo/Lanes, stream: p.stream}
+		firstPanel: p.firstPanel + lo/Lanes, longest: p.longest, stream: p.stream}
 }
 
 // Point copies the coordinates of point i to dst, which is grown when it is
@@ -104,7 +106,7 @@ func (p *Panels) Set(i int, row []float32) {
 	if len(row) != p.D {
 		panic(fmt.Sprintf("kernels: Panels.Set: len(row)=%d, want %d", len(row), p.D))
 	}
-	p.filter = nil
+	p.filter, p.longest = nil, 0
 	base := i/Lanes*p.D*Lanes + i%Lanes
 	for j, x := range row {
 		p.Data[base+j*Lanes] = x
@@ -118,7 +120,7 @@ func Pack(dst *Panels, rows []float32) {
 	if len(rows) != dst.N*dst.D {
 		panic(fmt.Sprintf("kernels: Pack: len(rows)=%d, want n*d=%d", len(rows), dst.N*dst.D))
 	}
-	dst.filter = nil
+	dst.filter, dst.longest = nil, 0
 	pack(dst, rows)
 }
 

@@ -27,8 +27,8 @@ func addPotential(dots *Panels, first, q int, norms, nearest []float32, square f
 }
 
 // addChains adds the chains of a sum.
-func addChains(c *[Lanes]float64) float64 {
-	for step := Lanes / 2; step > 0; step /= 2 {
+func addChains(c []float64) float64 {
+	for step := len(c) / 2; step > 0; step /= 2 {
 		for l := range step {
 			c[l] += c[l+step]
 		}
@@ -41,7 +41,7 @@ func potentialsPortable(dots *Panels, norms, nearest, squares []float32, sums []
 	for q, square := range squares {
 		var chains [Lanes]float64
 		addPotential(dots, 0, q, norms, nearest, square, &chains)
-		sums[q] = addChains(&chains)
+		sums[q] = addChains(chains[:])
 	}
 }
 

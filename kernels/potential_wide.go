@@ -15,7 +15,7 @@ func potentials(dots *Panels, norms, nearest, squares []float32, sums []float64)
 				&norms[at*Lanes], &nearest[at*Lanes], square, &chains)
 		}
 		addPotential(dots, panels*Lanes, q, norms, nearest, square, &chains)
-		sums[q] = addChains(&chains)
+		sums[q] = addChains(chains[:])
 	}
 }
 

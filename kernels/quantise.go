@@ -45,11 +45,24 @@ func Quantise[T float32 | float64](dst []float32, src []T, m *UnitMap) int {
 	if len(src)%m.D != 0 {
 		panic(fmt.Sprintf("kernels: Quantise: len(src)=%d, want a multiple of d=%d", len(src), m.D))
 	}
+	outside, period := 0, len(m.lo)
+	most := max(1, callBudget/64/period) // a division takes as long as many multiply-adds
+	for current != generic && len(src) >= period {
+		n := min(len(src)/period, most)
+		outside += quantisePeriods(dst, src, n, m)
+		dst, src = dst[n*period:], src[n*period:]
+	}
+	return outside + quantisePortable(dst, src, m)
+}
+
+// quantisePeriods maps the first n periods of src.
+func quantisePeriods[T float32 | float64](dst []float32, src []T, n int, m *UnitMap) int {
+	blocks, scale := len(m.lo)/unitLanes, math.Ldexp(1, m.FractionBits)
 	switch src := any(src).(type) {
 	case []float32:
-		return quantiseNarrow(dst, src, m)
+		return asmQuantiseNarrow(&dst[0], &src[0], n, &m.lo[0], &m.hi[0], &m.width[0], blocks, scale)
 	case []float64:
-		return quantise(dst, src, m)
+		return asmQuantise(&dst[0], &src[0], n, &m.lo[0], &m.hi[0], &m.width[0], blocks, scale)
 	}
 	panic("kernels: Quantise: no type of numbers")
 }
@@ -73,26 +86,3 @@ func quantisePortable[T float32 | float64](dst []float32, src []T, m *UnitMap) i
 	}
 	return outside
 }
-
-func quantise(dst []float32, src []float64, m *UnitMap) int {
-	outside, period, most, scale := 0, len(m.lo), m.periodsPerCall(), math.Ldexp(1, m.FractionBits)
-	for current != generic && len(src) >= period {
-		n := min(len(src)/period, most)
-		outside += asmQuantise(&dst[0], &src[0], n, &m.lo[0], &m.hi[0], &m.width[0], period/unitLanes, scale)
-		dst, src = dst[n*period:], src[n*period:]
-	}
-	return outside + quantisePortable(dst, src, m)
-}
-
-func quantiseNarrow(dst, src []float32, m *UnitMap) int {
-	outside, period, most, scale := 0, len(m.lo), m.periodsPerCall(), math.Ldexp(1, m.FractionBits)
-	for current != generic && len(src) >= period {
-		n := min(len(src)/period, most)
-		outside += asmQuantiseNarrow(&dst[0], &src[0], n, &m.lo[0], &m.hi[0], &m.width[0], period/unitLanes, scale)
-		dst, src = dst[n*period:], src[n*period:]
-	}
-	return outside + quantisePortable(dst, src, m)
-}
-
-// periodsPerCall bounds a call: a division takes as long as many multiply-adds.
-func (m *UnitMap) periodsPerCall() int { return max(1, callBudget/64/len(m.lo)) }

@@ -1,21 +1,12 @@
 package kernels
 
-import "fmt"
-
 // AssignAccumulateRadius is [AssignAccumulate] with a cut: a point whose squared
 // distance to its nearest centroid exceeds r2 gets the label K and is left out of
 // the sums and counts. The distance is that of [Assign] for D < 16 and that of
 // [Distances], which does not suffer from cancellation, from there on. labels may
 // be nil.
 func AssignAccumulateRadius(p Panels, c *Centroids, r2 float32, labels []uint16, acc *Accumulator) {
-	checkPair("AssignAccumulateRadius", &p, c)
-	if labels != nil {
-		checkLength("AssignAccumulateRadius", "labels", len(labels), p.N)
-	}
-	acc.check("AssignAccumulateRadius", &p)
-	if acc.K != c.K {
-		panic(fmt.Sprintf("kernels: AssignAccumulateRadius: accumulator has k=%d, centroids have k=%d", acc.K, c.K))
-	}
+	acc.checkAssigned("AssignAccumulateRadius", &p, c, labels)
 	if p.D < exactDims && fuses(acc) {
 		assignAccumulateFused(&p, c, r2, labels, acc)
 		return

@@ -38,12 +38,8 @@ type Change struct {
 // when not nil, receives the bounds of the blocks of BoundPoints points; it needs
 // D < 16, where distances have a small relative error.
 func Reassign(p Panels, c *Centroids, r2 float32, labels []uint16, acc *Accumulator, bounds []Bound) Change {
-	checkPair("Reassign", &p, c)
 	checkLength("Reassign", "labels", len(labels), p.N)
-	acc.check("Reassign", &p)
-	if acc.K != c.K {
-		panic(fmt.Sprintf("kernels: Reassign: accumulator has k=%d, centroids have k=%d", acc.K, c.K))
-	}
+	acc.checkAssigned("Reassign", &p, c, labels)
 	if bounds != nil {
 		checkLength("Reassign", "bounds", len(bounds), (p.N+BoundPoints-1)/BoundPoints)
 		if p.D >= exactDims {

@@ -79,6 +79,104 @@ func TestExtremesEqualPortable(t *testing.T) {
 	})
 }
 
+// boundedBlock is a block of points near centroids, all of them on a grid, with the bounds that
+// their assignment to the nearest centroid within a radius gives.
+type boundedBlock struct {
+	Bound
+	p             *Panels
+	centres, rows []float32
+	d, k, f       int
+	labels        []uint16
+	r2            float32 // infinite: no radius
+	lo, hi        int     // the block's points
+}
+
+// newBoundedBlock draws points and centroids, and one of the points' blocks.
+func newBoundedBlock(rng *rand.Rand, radius bool) *boundedBlock {
+	d, k, f := 1+rng.IntN(15), 1+rng.IntN(7), []int{4, 10, 16, 22}[rng.IntN(4)]
+	n := 1 + rng.IntN(2*BoundPoints)
+	a := &boundedBlock{centres: gridRows(rng, k, d, f), rows: make([]float32, n*d), d: d, k: k, f: f,
+		labels: make([]uint16, n), r2: float32(math.Inf(1))}
+	for i := range n {
+		j := rng.IntN(k)
+		for h := range d {
+			a.rows[i*d+h] = a.onGrid(max(-1, min(1, float64(a.centres[j*d+h])+0.05*rng.NormFloat64())))
+		}
+	}
+	a.p = packed(a.rows, n, d)
+	c := NewCentroids(k, d)
+	c.Set(a.centres)
+	acc := NewAccumulator(k, d, f)
+	Accumulate(*a.p, a.labels, acc)
+	bounds := make([]Bound, (n+BoundPoints-1)/BoundPoints)
+	if radius {
+		a.r2 = a.onGrid(0.02*float64(d)) + float32(math.Ldexp(1, -f))
+	}
+	Reassign(*a.p, c, a.r2, a.labels, acc, bounds)
+	b := rng.IntN(len(bounds))
+	a.Bound, a.lo, a.hi = bounds[b], b*BoundPoints, min(n, (b+1)*BoundPoints)
+	return a
+}
+
+// onGrid cuts a value to the grid.
+func (a *boundedBlock) onGrid(x float64) float32 {
+	return float32(math.Ldexp(math.Trunc(math.Ldexp(x, a.f)), -a.f))
+}
+
+// move moves the centroids and returns them with the two longest ways that they went: two centroids of
+// a point share the length, by preference along the line between them; the others go no further
+// than either.
+func (a *boundedBlock) move(rng *rand.Rand, length float64) (moved []float32, most [2]float64) {
+	i := a.lo + rng.IntN(a.hi-a.lo)
+	mine, share := int(a.labels[i]), rng.Float64()
+	moved = slices.Clone(a.centres)
+	for j := range a.k {
+		away, budget := 1.0, length*min(share, 1-share)
+		switch {
+		case j == mine:
+			budget = length * share
+		case j == (mine+1)%a.k:
+			budget, away = length*(1-share), -1
+		}
+		from, to := a.centres[j*a.d:(j+1)*a.d], moved[j*a.d:(j+1)*a.d]
+		direction, sum := make([]float64, a.d), 0.0
+		for h := range direction {
+			direction[h] = float64(from[h] - a.rows[i*a.d+h])
+			sum += direction[h] * direction[h]
+		}
+		if sum == 0 {
+			continue
+		}
+		way := 0.0
+		for h := range direction {
+			to[h] = a.onGrid(float64(from[h]) + away*budget*direction[h]/math.Sqrt(sum))
+			x := float64(to[h] - from[h])
+			way += x * x
+		}
+		way = math.Sqrt(way)
+		most[1] = max(most[1], min(way, most[0]))
+		most[0] = max(most[0], way)
+	}
+	return moved, most
+}
+
+// keeps tells whether the block's points keep their labels with other centroids, under a radius that
+// is cut to the block's reach where it must hold.
+func (a *boundedBlock) keeps(moved []float32, furthest float64, inside bool) bool {
+	cutAt := a.r2
+	if reach := (a.Reach + furthest) * (1 + 0x1p-18); !math.IsInf(float64(cutAt), 1) && inside {
+		cutAt = float32(reach * reach)
+		if float64(cutAt) < reach*reach {
+			cutAt = math.Nextafter32(cutAt, 2*cutAt)
+		}
+	}
+	c := NewCentroids(a.k, a.d)
+	c.Set(moved)
+	later := make([]uint16, a.p.N)
+	AssignRadius(*a.p, c, cutAt, later, nil)
+	return slices.Equal(later[a.lo:a.hi], a.labels[a.lo:a.hi])
+}
+
 // Within its margin a block keeps its labels wherever the centroids go, and
 // within its reach no point is cut; a little beyond, labels do change.
 func TestBoundsHold(t *testing.T) {
@@ -86,94 +184,20 @@ func TestBoundsHold(t *testing.T) {
 		rng := rand.New(rand.NewPCG(5, 12))
 		settled, changed := 0, 0
 		for trial := range 3000 {
-			d, k, f := 1+rng.IntN(15), 1+rng.IntN(7), []int{4, 10, 16, 22}[rng.IntN(4)]
-			n := 1 + rng.IntN(2*BoundPoints)
-			unit := math.Ldexp(1, -f)
-			on := func(x float64) float32 { return float32(math.Trunc(x/unit) * unit) }
-			rows := make([]float32, n*d)
-			centres := make([]float32, k*d)
-			for i := range centres {
-				centres[i] = on(2*rng.Float64() - 1)
-			}
-			for i := range n {
-				j := rng.IntN(k)
-				for h := range d {
-					rows[i*d+h] = on(max(-1, min(1, float64(centres[j*d+h])+0.05*rng.NormFloat64())))
-				}
-			}
-			p := packed(rows, n, d)
-			c := NewCentroids(k, d)
-			c.Set(centres)
-			labels := make([]uint16, n)
-			acc := NewAccumulator(k, d, f)
-			Accumulate(*p, labels, acc)
-			bounds := make([]Bound, (n+BoundPoints-1)/BoundPoints)
-			r2 := float32(math.Inf(1))
-			if trial%3 == 0 {
-				r2 = on(0.02*float64(d)) + float32(unit)
-			}
-			Reassign(*p, c, r2, labels, acc, bounds)
-			b := rng.IntN(len(bounds))
-			margin := bounds[b].Margin
-			if !(margin > 0) {
+			a := newBoundedBlock(rng, trial%3 == 0)
+			if !(a.Margin > 0) {
 				continue
 			}
-			// Two centroids of a point share the margin, by preference along the line
-			// between them; the others move by no more than either.
-			i := b*BoundPoints + rng.IntN(min(n, (b+1)*BoundPoints)-b*BoundPoints)
-			mine := int(labels[i])
-			length := min(margin, 2)
+			length := min(a.Margin, 2)
 			if trial%4 == 3 {
-				length = 3 * margin // too far: the test must be able to fail
+				length = 3 * a.Margin // too far: the test must be able to fail
 			}
-			share := rng.Float64()
-			moved := slices.Clone(centres)
-			most := [2]float64{}
-			for j := range k {
-				away, budget := 1.0, length*min(share, 1-share)
-				switch {
-				case j == mine:
-					budget = length * share
-				case j == (mine+1)%k:
-					budget, away = length*(1-share), -1
-				}
-				sum := 0.0
-				direction := make([]float64, d)
-				for h := range direction {
-					direction[h] = float64(centres[j*d+h] - rows[i*d+h])
-					sum += direction[h] * direction[h]
-				}
-				if sum == 0 {
-					continue
-				}
-				sum, step := math.Sqrt(sum), 0.0
-				for h := range direction {
-					moved[j*d+h] = on(float64(centres[j*d+h]) + away*budget*direction[h]/sum)
-					x := float64(moved[j*d+h] - centres[j*d+h])
-					step += x * x
-				}
-				step = math.Sqrt(step)
-				most[1] = max(most[1], min(step, most[0]))
-				most[0] = max(most[0], step)
-			}
-			inside := most[0]+most[1] <= margin
-			if math.IsInf(margin, 1) {
-				inside = true
-			}
-			c.Set(moved)
-			later := make([]uint16, n)
-			cutAt := r2
-			if reach := (bounds[b].Reach + most[0]) * (1 + 0x1p-18); !math.IsInf(float64(r2), 1) && inside {
-				cutAt = float32(reach * reach)
-				if float64(cutAt) < reach*reach {
-					cutAt = math.Nextafter32(cutAt, 2*cutAt)
-				}
-			}
-			AssignRadius(*p, c, cutAt, later, nil)
-			same := slices.Equal(later[b*BoundPoints:min(n, (b+1)*BoundPoints)], labels[b*BoundPoints:min(n, (b+1)*BoundPoints)])
-			switch {
+			moved, most := a.move(rng, length)
+			inside := math.IsInf(a.Margin, 1) || most[0]+most[1] <= a.Margin
+			switch same := a.keeps(moved, most[0], inside); {
 			case inside && !same:
-				t.Fatalf("trial %d, d=%d k=%d f=%d: labels change within margin %g (moves %v)", trial, d, k, f, margin, most)
+				t.Fatalf("trial %d, d=%d k=%d f=%d: labels change within margin %g (moves %v)", trial, a.d, a.k, a.f,
+					a.Margin, most)
 			case inside:
 				settled++
 			case !same:

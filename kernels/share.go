@@ -95,7 +95,7 @@ func SumMaxima(x, y []float64) float64 {
 func sumMaximaPortable(x, y []float64) float64 {
 	var sums [maximaChains]float64
 	addMaxima(x, y, &sums)
-	return addMaximaChains(&sums)
+	return addChains(sums[:])
 }
 
 // addMaxima adds maxima to their chains.
@@ -103,13 +103,4 @@ func addMaxima(x, y []float64, sums *[maximaChains]float64) {
 	for i, v := range x { // bits of numbers that are not negative are in their order
 		sums[i%maximaChains] += math.Float64frombits(max(math.Float64bits(v), math.Float64bits(y[i])))
 	}
-}
-
-func addMaximaChains(sums *[maximaChains]float64) float64 {
-	for step := maximaChains / 2; step > 0; step /= 2 {
-		for l := range step {
-			sums[l] += sums[l+step]
-		}
-	}
-	return sums[0]
 }

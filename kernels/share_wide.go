@@ -18,5 +18,5 @@ func sumMaxima(x, y []float64) float64 {
 	var sums [maximaChains]float64
 	asmSumMaxima(&x[0], &y[0], blocks, &sums)
 	addMaxima(x[blocks*maximaChains:], y[blocks*maximaChains:], &sums)
-	return addMaximaChains(&sums)
+	return addChains(sums[:])
 }

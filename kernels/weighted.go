@@ -117,9 +117,7 @@ func AssignAccumulateWeighted(w *WeightedPoints, c *Centroids, labels []uint16, 
 		checkLength(what, "second", len(second), p.N)
 	}
 	acc.check(what, w)
-	if acc.K != c.K {
-		panic(fmt.Sprintf("kernels: %s: accumulator has k=%d, centroids have k=%d", what, acc.K, c.K))
-	}
+	checkClusters(what, acc.K, c)
 	var labelBlock [chunkPoints]uint16
 	var distBlock [chunkPoints]float32
 	for lo := 0; lo < p.N; lo += chunkPoints {
@@ -140,6 +138,23 @@ func AssignAccumulateWeighted(w *WeightedPoints, c *Centroids, labels []uint16, 
 		addCosts(w.Weights[lo:hi], x, &acc.costs)
 	}
 	acc.fold()
+}
+
+// Width is the length of the rows that [AddMembers] adds, more than D.
+func (w *WeightedPoints) Width() int { return w.width }
+
+// AddMembers adds the row of each of the points that which names, in that order, to the row
+// of sums that its label names: the products of its weight with its coordinates, each
+// rounded to float64, its weight, and zeros. A row of sums has Width values and
+// len(labels) = N. It panics where a point or the row of a label does not exist.
+func AddMembers(w *WeightedPoints, which []int32, labels []uint16, sums []float64) {
+	const what = "AddMembers"
+	checkLength(what, "labels", len(labels), w.Points.N)
+	checkPoints(what, which, w.Points.N)
+	if len(which) > 0 {
+		checkLabels(what, labels, len(sums)/w.width-1)
+	}
+	addMembers(w, which, labels, sums)
 }
 
 // WeightedCost is the sum of weight times squared distance, in the order of the cost of
@@ -181,6 +196,16 @@ func addWeightedPortable(rows []float64, width int, labels []uint16, table []flo
 	for i, label := range labels {
 		to := table[(int(label)*chains+i%chains)*width:][:width]
 		for j, x := range rows[i*width : (i+1)*width] {
+			to[j] += x
+		}
+	}
+}
+
+// addMembersPortable is the reference form of [AddMembers].
+func addMembersPortable(w *WeightedPoints, which []int32, labels []uint16, sums []float64) {
+	for _, i := range which {
+		to := sums[int(labels[i])*w.width:][:w.width]
+		for j, x := range w.rows[int(i)*w.width:][:w.width] {
 			to[j] += x
 		}
 	}

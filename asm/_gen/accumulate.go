@@ -66,73 +66,24 @@ func foldRow(s isa) {
 
 // addMasked adds the vectors of a group to the sums of their clusters: for each
 // cluster, every dimension of every vector under the mask of its points.
-func addMasked(tag string, d int, a *argmin, k reg.Register, sums, counts reg.Register, xr [][]reg.VecVirtual,
-	at func(v, j int) Mem) {
+func addMasked(tag string, a *argmin, p *points, k reg.Register, sums, counts reg.Register) {
 	s := a.s
 	s.zero(a.number)
 	cluster, sp, n := GP64(), GP64(), GP64()
 	MOVQ(k, cluster)
 	MOVQ(sums, sp)
 	MOVQ(counts, n)
-	var add func(v, j int, sum reg.VecVirtual) // dimension j of vector v under its mask
-	var countPoints func(total reg.GPVirtual)
+	masked := masksAVX2
 	if s == avx512 {
-		masks := make([]reg.OpmaskVirtual, len(a.index))
-		for v := range masks {
-			masks[v] = K()
-		}
-		countPoints = func(total reg.GPVirtual) {
-			for v, index := range a.index {
-				VPCMPEQD(index, a.number, masks[v])
-			}
-			bits := GP64()
-			for v := range masks {
-				KMOVW(masks[v], bits.As32())
-				if v == 0 {
-					POPCNTL(bits.As32(), total.As32())
-					continue
-				}
-				POPCNTL(bits.As32(), bits.As32())
-				ADDQ(bits, total)
-			}
-		}
-		add = func(v, j int, sum reg.VecVirtual) {
-			if j < len(xr[v]) {
-				VADDPS(xr[v][j], sum, masks[v], sum)
-			} else {
-				VADDPS(at(v, j), sum, masks[v], sum)
-			}
-		}
-	} else {
-		masks, t := s.vectors(len(a.index)), s.vector()
-		countPoints = func(total reg.GPVirtual) {
-			for v, index := range a.index {
-				VPCMPEQD(index, a.number, masks[v])
-			}
-			// The masks of four vectors become one bit to a point, of two vectors two.
-			VPACKSSDW(masks[1], masks[0], t)
-			if len(masks) > 2 {
-				u := s.vector()
-				VPACKSSDW(masks[3], masks[2], u)
-				VPACKSSWB(u, t, t)
-			}
-			VPMOVMSKB(t, total.As32())
-			POPCNTL(total.As32(), total.As32())
-			if len(masks) == 2 {
-				SHRL(Imm(1), total.As32())
-			}
-		}
-		add = func(v, j int, sum reg.VecVirtual) {
-			VANDPS(at(v, j), masks[v], t)
-			VADDPS(t, sum, sum)
-		}
+		masked = masksAVX512
 	}
+	countPoints, add := masked(a, p)
 	total := GP64()
 	halves := s.vectors(s.parts)
 	count(tag+"_clusters", cluster, func() {
 		countPoints(total)
 		ADDQ(total, Mem{Base: n})
-		for j := range d {
+		for j := range p.d {
 			for h, sum := range halves {
 				place := Mem{Base: sp, Disp: 64*j + h*s.bytes}
 				VMOVUPS(place, sum)
@@ -143,9 +94,66 @@ func addMasked(tag string, d int, a *argmin, k reg.Register, sums, counts reg.Re
 			}
 		}
 		a.step()
-		ADDQ(U32(uint32(64*d)), sp)
+		ADDQ(U32(uint32(64*p.d)), sp)
 		ADDQ(Imm(8), n)
 	})
+}
+
+// masksAVX512 has two functions: the first makes the masks of the points of the current centroid, and counts them; the
+// second adds dimension j of vector v under its mask.
+func masksAVX512(a *argmin, p *points) (count func(total reg.GPVirtual), add func(v, j int, sum reg.VecVirtual)) {
+	masks := make([]reg.OpmaskVirtual, len(a.index))
+	for v := range masks {
+		masks[v] = K()
+	}
+	count = func(total reg.GPVirtual) {
+		for v, index := range a.index {
+			VPCMPEQD(index, a.number, masks[v])
+		}
+		bits := GP64()
+		for v := range masks {
+			KMOVW(masks[v], bits.As32())
+			if v == 0 {
+				POPCNTL(bits.As32(), total.As32())
+				continue
+			}
+			POPCNTL(bits.As32(), bits.As32())
+			ADDQ(bits, total)
+		}
+	}
+	return count, func(v, j int, sum reg.VecVirtual) {
+		if j < len(p.kept[v]) {
+			VADDPS(p.kept[v][j], sum, masks[v], sum)
+		} else {
+			VADDPS(p.at(v, j), sum, masks[v], sum)
+		}
+	}
+}
+
+// masksAVX2 is masksAVX512 for masks in vectors.
+func masksAVX2(a *argmin, p *points) (count func(total reg.GPVirtual), add func(v, j int, sum reg.VecVirtual)) {
+	masks, t := a.s.vectors(len(a.index)), a.s.vector()
+	count = func(total reg.GPVirtual) {
+		for v, index := range a.index {
+			VPCMPEQD(index, a.number, masks[v])
+		}
+		// The masks of four vectors become one bit to a point, of two vectors two.
+		VPACKSSDW(masks[1], masks[0], t)
+		if len(masks) > 2 {
+			u := a.s.vector()
+			VPACKSSDW(masks[3], masks[2], u)
+			VPACKSSWB(u, t, t)
+		}
+		VPMOVMSKB(t, total.As32())
+		POPCNTL(total.As32(), total.As32())
+		if len(masks) == 2 {
+			SHRL(Imm(1), total.As32())
+		}
+	}
+	return count, func(v, j int, sum reg.VecVirtual) {
+		VANDPS(p.at(v, j), masks[v], t)
+		VADDPS(t, sum, sum)
+	}
 }
 
 // foldLanes emits the sum over lanes of exact float32 sums.
@@ -293,18 +301,7 @@ func scatterWide(s isa) {
 	}
 	count("panels", panels, func() {
 		Load(Param("counts"), counts)
-		for part := range s.parts { // byte offsets of the rows
-			l := s.vector()
-			VPMOVZXWD(Mem{Base: labels, Disp: part * s.bytes / 2}, l)
-			VPMULLD(row, l, l)
-			VMOVUPS(l, offsets(part*s.bytes/4))
-		}
-		for i := range 16 {
-			l := GP64()
-			MOVWLZX(Mem{Base: labels, Disp: 2 * i}, l.As32())
-			INCL(Mem{Base: counts, Index: l, Scale: 4})
-		}
-		ADDQ(Imm(32), labels)
+		scatterLabels(s, labels, counts, row, offsets)
 		column, left, from, end := GP64(), GP64(), GP64(), GP64()
 		Load(Param("table"), column)
 		MOVQ(d, left)
@@ -315,18 +312,7 @@ func scatterWide(s isa) {
 
 		CMPQ(left, Imm(16))
 		JGE(LabelRef("block"))
-		// A short panel is copied to the stack, under which zeros lie.
-		to := GP64()
-		LEAQ(stack, to)
-		copied := s.vector()
-		count("copy", left, func() {
-			for part := range s.parts {
-				VMOVUPS(Mem{Base: from, Disp: part * s.bytes}, copied)
-				VMOVUPS(copied, Mem{Base: to, Disp: part * s.bytes})
-			}
-			ADDQ(Imm(64), from)
-			ADDQ(Imm(64), to)
-		})
+		copyShort(s, from, left, stack)
 		LEAQ(stack, from)
 		MOVQ(U32(16), left)
 
@@ -344,17 +330,7 @@ func scatterWide(s isa) {
 			VPADDD(place, v, v)
 			VMOVUPS(v, place)
 		}
-		if s == avx512 {
-			transpose16(func(row int) Mem { return Mem{Base: from, Disp: 64 * row} }, bias,
-				func(point int, v reg.VecVirtual) { add(point, 0, v) })
-		} else {
-			for part := range 2 {
-				for h := range 2 {
-					transpose8(func(row int) Mem { return Mem{Base: from, Disp: 64*(8*h+row) + 32*part} }, bias,
-						func(point int, v reg.VecVirtual) { add(8*part+point, 32*h, v) })
-				}
-			}
-		}
+		scatterBlock(s, from, bias, add)
 		ADDQ(Imm(64), column)
 		ADDQ(U32(1024), from)
 		SUBQ(Imm(16), left)
@@ -371,4 +347,50 @@ func scatterWide(s isa) {
 	})
 	VZEROUPPER()
 	RET()
+}
+
+// scatterLabels counts the labels of a panel, and turns them into offsets of rows of so many bytes.
+func scatterLabels(s isa, labels reg.Register, counts reg.GPVirtual, row reg.VecVirtual, offsets func(i int) Mem) {
+	for part := range s.parts {
+		l := s.vector()
+		VPMOVZXWD(Mem{Base: labels, Disp: part * s.bytes / 2}, l)
+		VPMULLD(row, l, l)
+		VMOVUPS(l, offsets(part*s.bytes/4))
+	}
+	for i := range 16 {
+		l := GP64()
+		MOVWLZX(Mem{Base: labels, Disp: 2 * i}, l.As32())
+		INCL(Mem{Base: counts, Index: l, Scale: 4})
+	}
+	ADDQ(Imm(32), labels)
+}
+
+// copyShort copies a panel of fewer than 16 dimensions to the stack, under which zeros lie.
+func copyShort(s isa, from, left reg.GPVirtual, stack Mem) {
+	to := GP64()
+	LEAQ(stack, to)
+	copied := s.vector()
+	count("copy", left, func() {
+		for part := range s.parts {
+			VMOVUPS(Mem{Base: from, Disp: part * s.bytes}, copied)
+			VMOVUPS(copied, Mem{Base: to, Disp: part * s.bytes})
+		}
+		ADDQ(Imm(64), from)
+		ADDQ(Imm(64), to)
+	})
+}
+
+// scatterBlock hands over 16 dimensions of the points of a panel: disp bytes into the row of each.
+func scatterBlock(s isa, from reg.GPVirtual, bias reg.VecVirtual, add func(point, disp int, v reg.VecVirtual)) {
+	if s == avx512 {
+		transpose16(func(row int) Mem { return Mem{Base: from, Disp: 64 * row} }, bias,
+			func(point int, v reg.VecVirtual) { add(point, 0, v) })
+		return
+	}
+	for part := range 2 {
+		for h := range 2 {
+			transpose8(func(row int) Mem { return Mem{Base: from, Disp: 64*(8*h+row) + 32*part} }, bias,
+				func(point int, v reg.VecVirtual) { add(8*part+point, 32*h, v) })
+		}
+	}
 }

@@ -124,182 +124,168 @@ const (
 	fused             // label, and the point added to its cluster
 )
 
+// exact is a routine of the exact form, with its arguments in registers.
+type exact struct {
+	s              isa
+	d, variant     int
+	infinity, ones Mem
+
+	x, panels, c, k, labels     reg.Register
+	dist, second, lanes, counts reg.Register // nil where the variant has none
+}
+
 // assignSub emits the exact form for d dimensions: four vectors in flight, then
 // single panels.
 func assignSub(s isa, d int, variant int, infinity, ones Mem) {
-	second := variant == withSecond
-	name := fmt.Sprintf("AssignSub%d%s", d, s.name)
-	signature := "func(x *float32, panels int, c *float32, k int, labels *uint16, dist *float32)"
-	text := []string{
-		fmt.Sprintf("centroids at c to each point of panels > 0 panels of %d dimensions at x, by the", d),
-		"chain t = x-c, s = fma(t, t, s). dist may be nil.",
-	}
-	if second {
-		name = fmt.Sprintf("AssignSecond%d%s", d, s.name)
-		signature = "func(x *float32, panels int, c *float32, k int, labels *uint16, dist, second *float32)"
-		text[1] = "chain t = x-c, s = fma(t, t, s), and the second smallest distance."
-	}
-	first := "writes the label and the squared distance of the nearest of k > 0"
-	if variant == fused {
-		name = fmt.Sprintf("AssignAdd%d%s", d, s.name)
-		signature = "func(x *float32, panels int, c *float32, k int, r2 float32, labels *uint16, " +
-			"lanes *float32, counts *int64)"
-		first = "writes the label of the nearest of k > 0"
-		text[1] = fmt.Sprintf("chain t = x-c, s = fma(t, t, s), and adds the point to lanes [k][%d][16] and counts", d)
-		text = append(text, "[k]. A point with s > r2 is not added and has the label k. The sums of the lanes",
-			"must stay exact. labels may be nil.")
-	}
-	function(name, signature, first, text...)
-	x := Load(Param("x"), GP64())
-	panels := Load(Param("panels"), GP64())
-	c := Load(Param("c"), GP64())
-	k := Load(Param("k"), GP64())
-	labels := Load(Param("labels"), GP64())
-	var dist, secondOut, lanes, counts reg.Register
-	switch variant {
-	case fused:
-		lanes, counts = Load(Param("lanes"), GP64()), Load(Param("counts"), GP64())
-	case withSecond:
-		secondOut = Load(Param("second"), GP64())
-		fallthrough
-	default:
-		dist = Load(Param("dist"), GP64())
-	}
-
+	e := &exact{s: s, d: d, variant: variant, infinity: infinity, ones: ones}
+	e.declare()
 	group := 4 / s.parts
 	switch {
-	case second && s == avx2:
+	case variant == withSecond && s == avx2:
 		group = 1
 	case s == avx512 && d >= 6: // two panels fit the registers
 		group = 2
 	}
-	body := func(tag string, np int) {
-		nv := np * s.parts
-		a := newArgmin(s, nv, second, ones)
-		// Vectors of x that stay in registers; the others are read from L1 by the
-		// subtraction, which then computes c-x: the square is the same. The
-		// numbers are what the register allocator manages.
-		kept := 0
-		if s == avx512 {
-			switch {
-			case np == 1:
-				kept = d
-			case np == 2:
-				kept = 9
-			case second:
-				kept = 2
-			default:
-				kept = 3
-			}
+	groups(e.panels, group, e.body)
+}
+
+// declare begins the routine and loads its arguments.
+func (e *exact) declare() {
+	name := fmt.Sprintf("AssignSub%d%s", e.d, e.s.name)
+	signature := "func(x *float32, panels int, c *float32, k int, labels *uint16, dist *float32)"
+	first := "writes the label and the squared distance of the nearest of k > 0"
+	text := []string{
+		fmt.Sprintf("centroids at c to each point of panels > 0 panels of %d dimensions at x, by the", e.d),
+		"chain t = x-c, s = fma(t, t, s). dist may be nil.",
+	}
+	switch e.variant {
+	case withSecond:
+		name = fmt.Sprintf("AssignSecond%d%s", e.d, e.s.name)
+		signature = "func(x *float32, panels int, c *float32, k int, labels *uint16, dist, second *float32)"
+		text[1] = "chain t = x-c, s = fma(t, t, s), and the second smallest distance."
+	case fused:
+		name = fmt.Sprintf("AssignAdd%d%s", e.d, e.s.name)
+		signature = "func(x *float32, panels int, c *float32, k int, r2 float32, labels *uint16, " +
+			"lanes *float32, counts *int64)"
+		first = "writes the label of the nearest of k > 0"
+		text[1] = fmt.Sprintf("chain t = x-c, s = fma(t, t, s), and adds the point to lanes [k][%d][16] and counts", e.d)
+		text = append(text, "[k]. A point with s > r2 is not added and has the label k. The sums of the lanes",
+			"must stay exact. labels may be nil.")
+	}
+	function(name, signature, first, text...)
+	for _, p := range []struct {
+		name string
+		to   *reg.Register
+	}{{"x", &e.x}, {"panels", &e.panels}, {"c", &e.c}, {"k", &e.k}, {"labels", &e.labels}} {
+		*p.to = Load(Param(p.name), GP64())
+	}
+	switch e.variant {
+	case fused:
+		e.lanes, e.counts = Load(Param("lanes"), GP64()), Load(Param("counts"), GP64())
+	case withSecond:
+		e.second = Load(Param("second"), GP64())
+		fallthrough
+	default:
+		e.dist = Load(Param("dist"), GP64())
+	}
+}
+
+// body takes np panels.
+func (e *exact) body(tag string, np int) {
+	s, nv := e.s, np*e.s.parts
+	a := newArgmin(s, nv, e.variant == withSecond, e.ones)
+	// The numbers are what the register allocator manages.
+	kept := 0
+	if s == avx512 {
+		switch {
+		case np == 1:
+			kept = e.d
+		case np == 2:
+			kept = 9
+		case e.variant == withSecond:
+			kept = 2
+		default:
+			kept = 3
 		}
-		kept = min(kept, d)
-		at := func(v, j int) Mem { // part v of the group, dimension j
-			p, h := v/s.parts, v%s.parts
-			return Mem{Base: x, Disp: (p*d+j)*64 + h*s.bytes}
-		}
-		xr := make([][]reg.VecVirtual, nv)
-		for v := range xr {
-			xr[v] = s.vectors(kept)
-			for j := range kept {
-				VMOVUPS(at(v, j), xr[v][j])
-			}
-		}
-		if np > 1 {
-			for line := range np * d {
-				PREFETCHT0(Mem{Base: x, Disp: 64*line + prefetchBytes(d)})
-			}
-		}
-		cp, left := GP64(), GP64()
-		MOVQ(c, cp)
-		MOVQ(k, left)
-		sum := s.vectors(nv)
-		value, t := s.vector(), s.vector()
-		chain := func(into []reg.VecVirtual) {
-			for j := range d {
-				VBROADCASTSS(Mem{Base: cp, Disp: 4 * j}, value)
-				for v := range nv {
-					if j < kept {
-						VSUBPS(value, xr[v][j], t)
-					} else {
-						VSUBPS(at(v, j), value, t)
-					}
-					if j == 0 {
-						VMULPS(t, t, into[v])
-					} else {
-						VFMADD231PS(t, t, into[v])
-					}
+	}
+	p := loadPoints(s, e.x, np, e.d, min(kept, e.d))
+	e.nearest(tag, a, p)
+	if e.variant == fused {
+		a.cut()
+		addMasked(tag, a, p, e.k, e.lanes, e.counts)
+		TESTQ(e.labels, e.labels)
+		JZ(LabelRef(tag + "_next"))
+	}
+	for panel := range np {
+		a.storeLabels(panel, Mem{Base: e.labels, Disp: 32 * panel})
+	}
+	ADDQ(U32(32*np), e.labels)
+	if e.variant != fused {
+		e.storeDistances(tag, a, np)
+	}
+	Label(tag + "_next")
+	ADDQ(U32(64*np*e.d), e.x)
+}
+
+// nearest finds the nearest centroid of each point.
+func (e *exact) nearest(tag string, a *argmin, p *points) {
+	s := e.s
+	cp, left := GP64(), GP64()
+	MOVQ(e.c, cp)
+	MOVQ(e.k, left)
+	sum := s.vectors(len(a.best))
+	value, t := s.vector(), s.vector()
+	chain := func(into []reg.VecVirtual) {
+		for j := range e.d {
+			VBROADCASTSS(Mem{Base: cp, Disp: 4 * j}, value)
+			for v := range into {
+				p.minus(v, j, value, t)
+				if j == 0 {
+					VMULPS(t, t, into[v])
+				} else {
+					VFMADD231PS(t, t, into[v])
 				}
 			}
 		}
-		for v := range nv {
-			s.zero(a.index[v])
-			if second {
-				VBROADCASTSS(infinity, a.next[v])
-			}
-		}
-		s.zero(a.number)
-		chain(a.best)
-		DECQ(left)
-		JZ(LabelRef(tag + "_done"))
-		count(tag+"_centroids", left, func() {
-			ADDQ(Imm(uint64(4*d)), cp)
-			a.step()
-			chain(sum)
-			for v := range nv {
-				a.take(v, sum[v])
-			}
-		})
-		Label(tag + "_done")
-		if variant == fused {
-			a.cut()
-			addMasked(tag, d, a, k, lanes, counts, xr, at)
-			TESTQ(labels, labels)
-			JZ(LabelRef(tag + "_next"))
-		}
-		for p := range np {
-			a.storeLabels(p, Mem{Base: labels, Disp: 32 * p})
-		}
-		ADDQ(U32(32*np), labels)
-		if variant == fused {
-			Label(tag + "_next")
-			ADDQ(U32(64*np*d), x)
-			SUBQ(Imm(uint64(np)), panels)
-			return
-		}
-		if !second {
-			TESTQ(dist, dist)
-			JZ(LabelRef(tag + "_next"))
-		}
-		for v := range nv {
-			VMOVUPS(a.best[v], Mem{Base: dist, Disp: s.bytes * v})
-			if second {
-				VMOVUPS(a.next[v], Mem{Base: secondOut, Disp: s.bytes * v})
-			}
-		}
-		ADDQ(U32(64*np), dist)
-		if second {
-			ADDQ(U32(64*np), secondOut)
-		}
-		Label(tag + "_next")
-		ADDQ(U32(64*np*d), x)
-		SUBQ(Imm(uint64(np)), panels)
 	}
-	if group > 1 {
-		Label("groups")
-		CMPQ(panels, Imm(uint64(group)))
-		JLT(LabelRef("rest"))
-		body("group", group)
-		JMP(LabelRef("groups"))
+	for v := range a.index {
+		s.zero(a.index[v])
+		if a.next != nil {
+			VBROADCASTSS(e.infinity, a.next[v])
+		}
 	}
-	Label("rest")
-	TESTQ(panels, panels)
-	JZ(LabelRef("end"))
-	body("single", 1)
-	JMP(LabelRef("rest"))
-	Label("end")
-	VZEROUPPER()
-	RET()
+	s.zero(a.number)
+	chain(a.best)
+	DECQ(left)
+	JZ(LabelRef(tag + "_done"))
+	count(tag+"_centroids", left, func() {
+		ADDQ(Imm(uint64(4*e.d)), cp)
+		a.step()
+		chain(sum)
+		for v := range sum {
+			a.take(v, sum[v])
+		}
+	})
+	Label(tag + "_done")
+}
+
+// storeDistances writes the smallest distances, and the second smallest.
+func (e *exact) storeDistances(tag string, a *argmin, np int) {
+	if a.next == nil {
+		TESTQ(e.dist, e.dist)
+		JZ(LabelRef(tag + "_next"))
+	}
+	for v := range a.best {
+		VMOVUPS(a.best[v], Mem{Base: e.dist, Disp: e.s.bytes * v})
+		if a.next != nil {
+			VMOVUPS(a.next[v], Mem{Base: e.second, Disp: e.s.bytes * v})
+		}
+	}
+	ADDQ(U32(64*np), e.dist)
+	if a.next != nil {
+		ADDQ(U32(64*np), e.second)
+	}
 }
 
 // prefetchBytes is how far ahead of the current group the panels are fetched.
-func prefetchBytes(d int) int { return 16384 }
+const prefetchBytes = 16384

@@ -6,11 +6,21 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// costPanel emits exact integer squared distances of some lanes of a panel to
+// costs is a routine of exact integer squared distances of some lanes of a panel to
 // all centroids. Lanes of a vector are centroids, in float64, where squared grid
 // distances are exact over a bounded number of dimensions.
+type costs struct {
+	s                          isa
+	dims, left, stride, k, dst reg.GPVirtual
+	wide                       reg.Register
+	scale, magic               reg.VecVirtual
+}
+
+// width is the number of centroids in a vector.
+func (r *costs) width() int { return r.s.bytes / 8 }
+
+// costPanel emits the routine.
 func costPanel(s isa) {
-	width := s.bytes / 8 // centroids in a vector
 	function("CostPanel"+s.name,
 		"func(x *float32, dims int, wide *float64, first, lanes int, c *float64, stride, k int, scale float64, sum "+
 			"int64, dst *int64)",
@@ -19,107 +29,98 @@ func costPanel(s isa) {
 		"and adds to what dst holds when sum is not zero. wide is scratch for 16*dims values.",
 		"Each product and each sum is an integer of at most 2^51 after scaling. Rows of c are",
 		"readable up to k rounded up to 8.")
+	r := &costs{s: s}
 	x := Load(Param("x"), GP64())
-	dims := GP64()
-	Load(Param("dims"), dims)
-	wide := Load(Param("wide"), GP64())
-	from, to, left := GP64(), GP64(), GP64()
+	r.dims = GP64()
+	Load(Param("dims"), r.dims)
+	r.wide = Load(Param("wide"), GP64())
+	r.widen(x)
+
+	first := GP64()
+	Load(Param("first"), first)
+	LEAQ(Mem{Base: r.wide, Index: first, Scale: 8}, r.wide)
+	r.stride = GP64()
+	Load(Param("stride"), r.stride)
+	SHLQ(Imm(3), r.stride)
+	r.k = GP64()
+	Load(Param("k"), r.k)
+	r.dst = GP64()
+	Load(Param("dst"), r.dst)
+	lanes := GP64()
+	Load(Param("lanes"), lanes)
+	r.scale = s.vector()
+	VBROADCASTSD(NewParamAddr("scale", 64), r.scale)
+	r.magic = s.vector() // 2^52 + 2^51: its low bits are integers
+	bits := GP64()
+	MOVQ(U64(0x4338000000000000), bits)
+	VMOVQ(bits, r.magic.AsX())
+	VPBROADCASTQ(r.magic.AsX(), r.magic)
+	groups(lanes, r.width(), r.group)
+}
+
+// widen converts the panel to float64.
+func (r *costs) widen(x reg.Register) {
+	from, to := GP64(), GP64()
+	r.left = GP64()
 	MOVQ(x, from)
-	MOVQ(wide, to)
-	MOVQ(dims, left)
-	v := s.vector()
-	count("widen", left, func() {
-		for part := range 16 / width {
-			VCVTPS2PD(Mem{Base: from, Disp: part * s.bytes / 2}, v)
-			VMOVUPD(v, Mem{Base: to, Disp: part * s.bytes})
+	MOVQ(r.wide, to)
+	MOVQ(r.dims, r.left)
+	v := r.s.vector()
+	count("widen", r.left, func() {
+		for part := range 16 / r.width() {
+			VCVTPS2PD(Mem{Base: from, Disp: part * r.s.bytes / 2}, v)
+			VMOVUPD(v, Mem{Base: to, Disp: part * r.s.bytes})
 		}
 		ADDQ(Imm(64), from)
 		ADDQ(U32(128), to)
 	})
+}
 
-	first := GP64()
-	Load(Param("first"), first)
-	LEAQ(Mem{Base: wide, Index: first, Scale: 8}, wide)
-	stride := GP64()
-	Load(Param("stride"), stride)
-	SHLQ(Imm(3), stride)
-	k := GP64()
-	Load(Param("k"), k)
-	dst := GP64()
-	Load(Param("dst"), dst)
-	lanes := GP64()
-	Load(Param("lanes"), lanes)
-	scale := s.vector()
-	VBROADCASTSD(NewParamAddr("scale", 64), scale)
-	magic := s.vector() // 2^52 + 2^51: its low bits are integers
-	bits := GP64()
-	MOVQ(U64(0x4338000000000000), bits)
-	VMOVQ(bits, magic.AsX())
-	VPBROADCASTQ(magic.AsX(), magic)
-
-	// group computes vectors of centroids for m points.
-	points := 4
-	if s == avx512 {
-		points = 8
+// group takes m points, a vector of centroids at a time.
+func (r *costs) group(tag string, m int) {
+	s := r.s
+	column, rest, out := GP64(), GP64(), GP64()
+	Load(Param("c"), column)
+	MOVQ(r.k, rest)
+	MOVQ(r.dst, out)
+	Label(tag + "_vector")
+	costs := s.vectors(m)
+	for _, c := range costs {
+		s.zero(c)
 	}
-	group := func(tag string, m int) {
-		column, rest, out := GP64(), GP64(), GP64()
-		Load(Param("c"), column)
-		MOVQ(k, rest)
-		MOVQ(dst, out)
-		Label(tag + "_vector")
-		costs := s.vectors(m)
-		for _, c := range costs {
-			s.zero(c)
-		}
-		cp, xp := GP64(), GP64()
-		MOVQ(column, cp)
-		MOVQ(wide, xp)
-		MOVQ(dims, left)
-		centroid, t := s.vector(), s.vector()
-		count(tag+"_dims", left, func() {
-			VMOVUPD(Mem{Base: cp}, centroid)
-			for p, c := range costs {
-				if s == avx512 {
-					VSUBPD_BCST(Mem{Base: xp, Disp: 8 * p}, centroid, t)
-				} else {
-					VBROADCASTSD(Mem{Base: xp, Disp: 8 * p}, t)
-					VSUBPD(centroid, t, t)
-				}
-				VFMADD231PD(t, t, c)
+	cp, xp := GP64(), GP64()
+	MOVQ(column, cp)
+	MOVQ(r.wide, xp)
+	MOVQ(r.dims, r.left)
+	centroid, t := s.vector(), s.vector()
+	count(tag+"_dims", r.left, func() {
+		VMOVUPD(Mem{Base: cp}, centroid)
+		for p, c := range costs {
+			if s == avx512 {
+				VSUBPD_BCST(Mem{Base: xp, Disp: 8 * p}, centroid, t)
+			} else {
+				VBROADCASTSD(Mem{Base: xp, Disp: 8 * p}, t)
+				VSUBPD(centroid, t, t)
 			}
-			ADDQ(stride, cp)
-			ADDQ(U32(128), xp)
-		})
-		for _, c := range costs {
-			VMULPD(scale, c, c)
-			VADDPD(magic, c, c)
-			VPSUBQ(magic, c, c)
+			VFMADD231PD(t, t, c)
 		}
-		store(tag, s, costs, out, k, rest)
-		ADDQ(Imm(uint64(s.bytes)), column)
-		ADDQ(Imm(uint64(s.bytes)), out)
-		SUBQ(Imm(uint64(width)), rest)
-		JG(LabelRef(tag + "_vector"))
-		ADDQ(U32(uint32(8*m)), wide)
-		for range m {
-			LEAQ(Mem{Base: dst, Index: k, Scale: 8}, dst)
-		}
-		SUBQ(Imm(uint64(m)), lanes)
+		ADDQ(r.stride, cp)
+		ADDQ(U32(128), xp)
+	})
+	for _, c := range costs {
+		VMULPD(r.scale, c, c)
+		VADDPD(r.magic, c, c)
+		VPSUBQ(r.magic, c, c)
 	}
-	Label("groups")
-	CMPQ(lanes, Imm(uint64(points)))
-	JLT(LabelRef("rest"))
-	group("group", points)
-	JMP(LabelRef("groups"))
-	Label("rest")
-	TESTQ(lanes, lanes)
-	JZ(LabelRef("end"))
-	group("single", 1)
-	JMP(LabelRef("rest"))
-	Label("end")
-	VZEROUPPER()
-	RET()
+	store(tag, s, costs, out, r.k, rest)
+	ADDQ(Imm(uint64(s.bytes)), column)
+	ADDQ(Imm(uint64(s.bytes)), out)
+	SUBQ(Imm(uint64(r.width())), rest)
+	JG(LabelRef(tag + "_vector"))
+	ADDQ(U32(uint32(8*m)), r.wide)
+	for range m {
+		LEAQ(Mem{Base: r.dst, Index: r.k, Scale: 8}, r.dst)
+	}
 }
 
 // store writes, or adds, one vector of costs per point to rows of k integers;

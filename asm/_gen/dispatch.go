@@ -21,7 +21,7 @@ import (
 // from which on a path has its instructions.
 var levels = map[string][][2]string{
 	"amd64": {{"AMX", "amx"}, {"VNNI", "avx512vnni"}, {"AVX512", "avx512"}, {"AVX2", "avx2"}},
-	"arm64": {{"DOT", "neondot"}, {"NEON", "neon"}},
+	"arm64": {{"I8MM", "neoni8mm"}, {"DOT", "neondot"}, {"NEON", "neon"}},
 }
 
 // routine is an assembly routine: its name without number and instruction set,

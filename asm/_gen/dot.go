@@ -24,6 +24,17 @@ func dotFile(s isa) {
 	finishDot(s)
 }
 
+// dotForm is a routine of the dot form for tiles of w centroids, with its arguments in registers. The stack has best,
+// index and next of each vector, and the number of the first centroid of the tile.
+type dotForm struct {
+	s                       isa
+	w                       int
+	infinity, ones, numbers Mem
+	stack                   Mem
+
+	x, stride, labels, score, second reg.Register
+}
+
 // assignDot emits the dot form for tiles of w centroids followed by tiles of
 // w-1. The minimum lives on the stack between tiles.
 func assignDot(s isa, w int, infinity, ones, numbers Mem) {
@@ -34,193 +45,164 @@ func assignDot(s isa, w int, infinity, ones, numbers Mem) {
 		"score where score and second are not nil. The score is the chain",
 		fmt.Sprintf("s = half, s = fma(-x, c, s). tiles holds wide > 0 tiles [d][%d] of centroids and then", w),
 		fmt.Sprintf("narrow tiles [d][%d]; half holds |c|^2/2 of each centroid.", w-1))
-	x := Load(Param("x"), GP64())
+	f := &dotForm{s: s, w: w, infinity: infinity, ones: ones, numbers: numbers, x: Load(Param("x"), GP64())}
 	panels := Load(Param("panels"), GP64())
-	stride := Load(Param("d"), GP64())
-	SHLQ(Imm(6), stride) // bytes of a panel
-	labels := Load(Param("labels"), GP64())
-	score := Load(Param("score"), GP64())
-	second := Load(Param("second"), GP64())
-	stack := AllocLocal(4*64*3 + 8)
-
+	f.stride = Load(Param("d"), GP64())
+	SHLQ(Imm(6), f.stride) // bytes of a panel
+	f.labels = Load(Param("labels"), GP64())
+	f.score = Load(Param("score"), GP64())
+	f.second = Load(Param("second"), GP64())
+	f.stack = AllocLocal(4*64*3 + 8)
 	// Few centroids leave room for four vectors of points, which hides the
 	// latency of the chains.
 	vectorsInFlight := 4
 	if s == avx2 && w > 2 {
 		vectorsInFlight = 2
 	}
+	groups(panels, vectorsInFlight/s.parts, f.group)
+}
 
-	// tile emits one tile of tw centroids; tp and hp point at it and move on.
-	tile := func(tag string, np, tw int, tp, hp reg.GPVirtual, tripled reg.GPVirtual) {
-		nv := np * s.parts
-		sums := make([][]reg.VecVirtual, tw)
-		for q := range sums {
-			sums[q] = s.vectors(nv)
-			VBROADCASTSS(Mem{Base: hp, Disp: 4 * q}, sums[q][0])
-			for v := 1; v < nv; v++ {
-				VMOVAPS(sums[q][0], sums[q][v])
-			}
-		}
-		xp, left := GP64(), GP64()
-		MOVQ(x, xp)
-		MOVQ(stride, left)
-		SHRQ(Imm(6), left)
-		xs := s.vectors(nv)
-		value := s.vector()
-		count(tag+"_dims", left, func() {
-			for v := range nv {
-				m := Mem{Base: xp, Disp: v % s.parts * s.bytes}
-				switch v / s.parts {
-				case 1:
-					m.Index, m.Scale = stride, 1
-				case 2:
-					m.Index, m.Scale = stride, 2
-				case 3:
-					m.Index, m.Scale = tripled, 1
-				}
-				VMOVUPS(m, xs[v])
-			}
-			// The next group of panels, one line per line read; only the first
-			// tile reads lines that are not in L1, but a prefetch is cheap.
-			for p := range np {
-				m := Mem{Base: xp, Index: stride, Scale: 4}
-				switch {
-				case np == 2 && p == 0:
-					m.Scale = 2
-				case np == 2:
-					m = Mem{Base: xp, Index: tripled, Scale: 1}
-				case np == 1:
-					m.Scale = 1
-				case p > 0:
-					continue
-				}
-				PREFETCHT0(m)
-			}
-			for q := range tw {
-				VBROADCASTSS(Mem{Base: tp, Disp: 4 * q}, value)
-				for v := range nv {
-					VFNMADD231PS(value, xs[v], sums[q][v])
-				}
-			}
-			ADDQ(Imm(64), xp)
-			ADDQ(Imm(uint64(4*tw)), tp)
-		})
-		ADDQ(Imm(uint64(4*tw)), hp)
-		// Offer the scores: stack holds best, index and next of each vector and
-		// the number of the first centroid of the tile.
-		number := s.vector()
-		counter := stack.Offset(4 * 64 * 3)
-		best, index := s.vector(), s.vector()
-		a := &argmin{s: s, best: []reg.VecVirtual{best}, index: []reg.VecVirtual{index}, number: number, ones: ones,
-			spare: value}
-		if s == avx512 {
-			a.mask = []reg.OpmaskVirtual{K()}
-		}
-		offer := func(second bool) {
-			for v := range nv {
-				place := stack.Offset(3 * s.bytes * v)
-				VMOVUPS(place, best)
-				VMOVUPS(place.Offset(s.bytes), index)
-				if second {
-					a.next = []Op{place.Offset(2 * s.bytes)}
-				}
-				VPBROADCASTD(counter, number)
-				for q := range tw {
-					a.take(0, sums[q][v])
-					if q < tw-1 {
-						a.step()
-					}
-				}
-				VMOVUPS(best, place)
-				VMOVUPS(index, place.Offset(s.bytes))
-			}
-		}
-		TESTQ(second, second)
-		JNZ(LabelRef(tag + "_second"))
-		if s == avx512 {
-			offerHalves(sums, stack, counter, numbers)
-		} else {
-			offer(false)
-		}
-		JMP(LabelRef(tag + "_offered"))
-		Label(tag + "_second")
-		offer(true)
-		Label(tag + "_offered")
-		ADDL(Imm(uint64(tw)), counter)
-	}
+// place is that of the minimum of vector v, and counter that of the number of the first centroid.
+func (f *dotForm) place(v int) Mem { return f.stack.Offset(3 * f.s.bytes * v) }
+func (f *dotForm) counter() Mem    { return f.stack.Offset(4 * 64 * 3) }
 
-	group := func(tag string, np int) {
-		nv := np * s.parts
-		clear, inf := s.vector(), s.vector()
-		s.zero(clear)
-		VBROADCASTSS(infinity, inf)
+// group takes np panels.
+func (f *dotForm) group(tag string, np int) {
+	s, nv := f.s, np*f.s.parts
+	clear, inf := s.vector(), s.vector()
+	s.zero(clear)
+	VBROADCASTSS(f.infinity, inf)
+	for v := range nv {
+		VMOVUPS(inf, f.place(v))
+		VMOVUPS(clear, f.place(v).Offset(s.bytes))
+		VMOVUPS(inf, f.place(v).Offset(2*s.bytes))
+	}
+	MOVL(U32(0), f.counter())
+	tp := Load(Param("tiles"), GP64())
+	hp := Load(Param("half"), GP64())
+	tripled := GP64()
+	LEAQ(Mem{Base: f.stride, Index: f.stride, Scale: 2}, tripled)
+	tiles := Load(Param("wide"), GP64())
+	count(tag+"_wide", tiles.(reg.GPVirtual), func() { f.tile(tag+"_wide_tile", np, f.w, tp, hp, tripled) })
+	if f.w > 1 {
+		tiles = Load(Param("narrow"), GP64())
+		TESTQ(tiles, tiles)
+		JZ(LabelRef(tag + "_found"))
+		count(tag+"_narrow", tiles.(reg.GPVirtual), func() { f.tile(tag+"_narrow_tile", np, f.w-1, tp, hp, tripled) })
+	}
+	Label(tag + "_found")
+	a := &argmin{s: s, index: s.vectors(nv), spare: s.vector()}
+	for v := range nv {
+		VMOVUPS(f.place(v).Offset(s.bytes), a.index[v])
+	}
+	for p := range np {
+		a.storeLabels(p, Mem{Base: f.labels, Disp: 32 * p})
+	}
+	for i, out := range []reg.Register{f.score, f.second} {
+		skip := fmt.Sprintf("%s_skip%d", tag, i)
+		TESTQ(out, out)
+		JZ(LabelRef(skip))
 		for v := range nv {
-			place := stack.Offset(3 * s.bytes * v)
-			VMOVUPS(inf, place)
-			VMOVUPS(clear, place.Offset(s.bytes))
-			VMOVUPS(inf, place.Offset(2*s.bytes))
+			VMOVUPS(f.place(v).Offset(2*i*s.bytes), clear)
+			VMOVUPS(clear, Mem{Base: out, Disp: s.bytes * v})
 		}
-		MOVL(U32(0), stack.Offset(4*64*3))
-		tp := Load(Param("tiles"), GP64())
-		hp := Load(Param("half"), GP64())
-		tripled := GP64()
-		LEAQ(Mem{Base: stride, Index: stride, Scale: 2}, tripled)
-		tiles := Load(Param("wide"), GP64())
-		count(tag+"_wide", tiles.(reg.GPVirtual), func() {
-			tile(tag+"_wide_tile", np, w, tp.(reg.GPVirtual), hp.(reg.GPVirtual), tripled)
-		})
-		if w > 1 {
-			tiles = Load(Param("narrow"), GP64())
-			TESTQ(tiles, tiles)
-			JZ(LabelRef(tag + "_found"))
-			count(tag+"_narrow", tiles.(reg.GPVirtual), func() {
-				tile(tag+"_narrow_tile", np, w-1, tp.(reg.GPVirtual), hp.(reg.GPVirtual), tripled)
-			})
+		ADDQ(U32(64*np), out)
+		Label(skip)
+	}
+	ADDQ(U32(32*np), f.labels)
+	for range np {
+		ADDQ(f.stride, f.x)
+	}
+}
+
+// tile emits one tile of tw centroids; tp and hp point at it and move on.
+func (f *dotForm) tile(tag string, np, tw int, tp, hp, tripled reg.Register) {
+	s, nv := f.s, np*f.s.parts
+	sums := make([][]reg.VecVirtual, tw)
+	for q := range sums {
+		sums[q] = s.vectors(nv)
+		VBROADCASTSS(Mem{Base: hp, Disp: 4 * q}, sums[q][0])
+		for v := 1; v < nv; v++ {
+			VMOVAPS(sums[q][0], sums[q][v])
 		}
-		Label(tag + "_found")
-		a := &argmin{s: s, index: s.vectors(nv), spare: s.vector()}
+	}
+	xp, left := GP64(), GP64()
+	MOVQ(f.x, xp)
+	MOVQ(f.stride, left)
+	SHRQ(Imm(6), left)
+	xs := s.vectors(nv)
+	value := s.vector()
+	count(tag+"_dims", left, func() {
 		for v := range nv {
-			VMOVUPS(stack.Offset(3*s.bytes*v+s.bytes), a.index[v])
+			VMOVUPS(further(Mem{Base: xp, Disp: v % s.parts * s.bytes}, v/s.parts, f.stride, tripled), xs[v])
 		}
-		for p := range np {
-			a.storeLabels(p, Mem{Base: labels, Disp: 32 * p})
-		}
-		for i, out := range []reg.Register{score, second} {
-			skip := fmt.Sprintf("%s_skip%d", tag, i)
-			TESTQ(out, out)
-			JZ(LabelRef(skip))
+		f.prefetch(np, xp, tripled)
+		for q := range tw {
+			VBROADCASTSS(Mem{Base: tp, Disp: 4 * q}, value)
 			for v := range nv {
-				VMOVUPS(stack.Offset(3*s.bytes*v+2*i*s.bytes), clear)
-				VMOVUPS(clear, Mem{Base: out, Disp: s.bytes * v})
+				VFNMADD231PS(value, xs[v], sums[q][v])
 			}
-			ADDQ(U32(64*np), out)
-			Label(skip)
 		}
-		ADDQ(U32(32*np), labels)
-		for range np {
-			ADDQ(stride, x)
+		ADDQ(Imm(64), xp)
+		ADDQ(Imm(uint64(4*tw)), tp)
+	})
+	ADDQ(Imm(uint64(4*tw)), hp)
+	f.offer(tag, sums, value)
+	ADDL(Imm(uint64(tw)), f.counter())
+}
+
+// prefetch fetches the next group of panels, one line per line read; only the first
+// tile reads lines that are not in L1, but a prefetch is cheap.
+func (f *dotForm) prefetch(np int, xp, tripled reg.Register) {
+	switch np {
+	case 1:
+		PREFETCHT0(Mem{Base: xp, Index: f.stride, Scale: 1})
+	case 2:
+		PREFETCHT0(Mem{Base: xp, Index: f.stride, Scale: 2})
+		PREFETCHT0(Mem{Base: xp, Index: tripled, Scale: 1})
+	default:
+		PREFETCHT0(Mem{Base: xp, Index: f.stride, Scale: 4})
+	}
+}
+
+// offer takes the scores of a tile, by centroid and vector, into the minima on the stack; spare is spoilt.
+func (f *dotForm) offer(tag string, sums [][]reg.VecVirtual, spare reg.VecVirtual) {
+	s, number := f.s, f.s.vector()
+	best, index := s.vector(), s.vector()
+	a := &argmin{s: s, best: []reg.VecVirtual{best}, index: []reg.VecVirtual{index}, number: number, ones: f.ones,
+		spare: spare}
+	if s == avx512 {
+		a.mask = []reg.OpmaskVirtual{K()}
+	}
+	oneByOne := func(second bool) {
+		for v := range sums[0] {
+			VMOVUPS(f.place(v), best)
+			VMOVUPS(f.place(v).Offset(s.bytes), index)
+			if second {
+				a.next = []Op{f.place(v).Offset(2 * s.bytes)}
+			}
+			VPBROADCASTD(f.counter(), number)
+			for q := range sums {
+				a.take(0, sums[q][v])
+				if q < len(sums)-1 {
+					a.step()
+				}
+			}
+			VMOVUPS(best, f.place(v))
+			VMOVUPS(index, f.place(v).Offset(s.bytes))
 		}
-		SUBQ(Imm(uint64(np)), panels)
 	}
-	most := vectorsInFlight
-	if s == avx2 {
-		most = max(1, vectorsInFlight/2)
+	TESTQ(f.second, f.second)
+	JNZ(LabelRef(tag + "_second"))
+	if s == avx512 {
+		offerHalves(sums, f.stack, f.counter(), f.numbers)
+	} else {
+		oneByOne(false)
 	}
-	if most > 1 {
-		Label("groups")
-		CMPQ(panels, Imm(uint64(most)))
-		JLT(LabelRef("rest"))
-		group("group", most)
-		JMP(LabelRef("groups"))
-	}
-	Label("rest")
-	TESTQ(panels, panels)
-	JZ(LabelRef("end"))
-	group("single", 1)
-	JMP(LabelRef("rest"))
-	Label("end")
-	VZEROUPPER()
-	RET()
+	JMP(LabelRef(tag + "_offered"))
+	Label(tag + "_second")
+	oneByOne(true)
+	Label(tag + "_offered")
 }
 
 // offerHalves merges the scores of a tile into the minimum on the stack. Two
@@ -322,20 +304,6 @@ func finishDot(s isa) {
 				Label(skip)
 			}
 		}
-		SUBQ(Imm(uint64(np)), panels)
 	}
-	most := 8 / s.parts
-	Label("groups")
-	CMPQ(panels, Imm(uint64(most)))
-	JLT(LabelRef("rest"))
-	group("group", most)
-	JMP(LabelRef("groups"))
-	Label("rest")
-	TESTQ(panels, panels)
-	JZ(LabelRef("end"))
-	group("single", 1)
-	JMP(LabelRef("rest"))
-	Label("end")
-	VZEROUPPER()
-	RET()
+	groups(panels, 8/s.parts, group)
 }

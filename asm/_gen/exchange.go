@@ -3,6 +3,7 @@ package main
 import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
 )
 
 // exchangeFile emits the kernels of the local search.
@@ -43,21 +44,8 @@ func exchange(s isa) {
 			VMINPS(Mem{Base: next}, x, x)
 			VMAXPS(n, x, x)
 			for h, sum := range sums {
-				paid, gain, old := s.vector(), s.vector(), s.vector()
-				if s == avx512 {
-					VCVTPS2PD(bound, paid)
-					VCVTPS2PD(x, gain)
-					VCVTPS2PD(n, old)
-				} else {
-					if h == 1 {
-						VEXTRACTF128(Imm(1), bound, bound.AsX())
-						VEXTRACTF128(Imm(1), x, x.AsX())
-						VEXTRACTF128(Imm(1), n, n.AsX())
-					}
-					VCVTPS2PD(bound.AsX(), paid)
-					VCVTPS2PD(x.AsX(), gain)
-					VCVTPS2PD(n.AsX(), old)
-				}
+				wide := s.widened(h, bound, x, n)
+				paid, gain, old := wide[0], wide[1], wide[2]
 				VSUBPD(old, gain, gain)
 				if weighted {
 					VMOVUPD(Mem{Base: weights, Disp: h * s.bytes}, old)
@@ -98,6 +86,24 @@ func exchange(s isa) {
 	}
 	VZEROUPPER()
 	RET()
+}
+
+// widened turns part h of vectors of eight float32 into float64; the second spoils them.
+func (s isa) widened(h int, narrow ...reg.VecVirtual) []reg.VecVirtual {
+	wide := s.vectors(len(narrow))
+	if s == avx2 && h == 1 {
+		for _, v := range narrow {
+			VEXTRACTF128(Imm(1), v, v.AsX())
+		}
+	}
+	for i, v := range narrow {
+		if s == avx512 {
+			VCVTPS2PD(v, wide[i])
+		} else {
+			VCVTPS2PD(v.AsX(), wide[i])
+		}
+	}
+	return wide
 }
 
 // contributions emits the bound of distances, or of their roots.

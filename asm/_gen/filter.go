@@ -43,6 +43,16 @@ func multiplyAdd(s isa, c, x, sum, spare reg.VecVirtual) {
 	VPADDD(spare, sum, sum)
 }
 
+// scoring is a routine of integer scores of np panels, with its arguments in registers.
+type scoring struct {
+	s          isa
+	nv         int // vectors of points
+	limit      Mem
+	accumulate func(c, x, sum, spare reg.VecVirtual)
+
+	x, stride, c, half, shift, scores, least, best reg.Register
+}
+
 // filterScore emits the integer scores of np panels; accumulate adds the products
 // of a word of a centroid with those of a vector of points.
 func filterScore(s isa, name, what string, np int, limit Mem, accumulate func(c, x, sum, spare reg.VecVirtual)) {
@@ -54,100 +64,118 @@ func filterScore(s isa, name, what string, np int, limit Mem, accumulate func(c,
 		"min(half*scale+offset, 2^31-128) rounded, plus shift and the products. scores is [tiles][8][panels][16], least "+
 			"[tiles][panels][16] has the least score",
 		"of each tile, and best [panels][16] falls to the least of all.")
-	x := Load(Param("x"), GP64())
-	stride := Load(Param("words"), GP64())
-	c := Load(Param("c"), GP64()).(reg.GPVirtual)
-	half := Load(Param("half"), GP64())
-	shift := Load(Param("shift"), GP64())
+	r := &scoring{s: s, nv: np * s.parts, limit: limit, accumulate: accumulate, x: Load(Param("x"), GP64()),
+		stride: Load(Param("words"), GP64()), c: Load(Param("c"), GP64()), half: Load(Param("half"), GP64()),
+		shift: Load(Param("shift"), GP64())}
 	tiles := Load(Param("tiles"), GP64()).(reg.GPVirtual)
-	scores := Load(Param("scores"), GP64())
-	least := Load(Param("least"), GP64())
-	best := Load(Param("best"), GP64())
-	SHLQ(Imm(6), stride) // bytes of a panel
-	scale, offset := NewParamAddr("scale", 48), NewParamAddr("offset", 52)
-	nv := np * s.parts
-	width := filterTile // centroids at a time
+	r.scores = Load(Param("scores"), GP64())
+	r.least = Load(Param("least"), GP64())
+	r.best = Load(Param("best"), GP64())
+	SHLQ(Imm(6), r.stride) // bytes of a panel
+	width := filterTile    // centroids at a time
 	if s == avx2 {
 		width = filterTile / 2
 	}
 	count("tiles", tiles, func() {
-		for part := 0; part < filterTile; part += width {
-			sums := make([][]reg.VecVirtual, width)
-			for q := range sums {
-				sums[q] = s.vectors(nv)
-			}
-			value, spare := s.vector(), s.vector()
-			VBROADCASTSS(offset, spare)
-			for q := range sums {
-				first := sums[q][0]
-				VBROADCASTSS(Mem{Base: half, Disp: 4 * (part + q)}, first)
-				VBROADCASTSS(scale, value)
-				VFMADD213PS(spare, value, first)
-				VBROADCASTSS(limit, value)
-				VMINPS(value, first, first)
-				VCVTPS2DQ(first, first)
-				VPBROADCASTD(Mem{Base: shift, Disp: 4 * (part + q)}, value)
-				VPADDD(value, first, first)
-				for _, v := range sums[q][1:] {
-					VMOVAPS(first, v)
-				}
-			}
-			xp, cp, left := GP64(), GP64(), GP64()
-			MOVQ(x, xp)
-			LEAQ(Mem{Base: c, Disp: 4 * part}, cp)
-			MOVQ(stride, left)
-			SHRQ(Imm(6), left)
-			xs := s.vectors(nv)
-			count(fmt.Sprintf("words%d", part), left, func() {
-				for v := range nv {
-					m := Mem{Base: xp, Disp: v % s.parts * s.bytes}
-					if p := v / s.parts; p > 0 {
-						m.Index, m.Scale = stride, uint8(p)
-					}
-					VMOVDQUx(s, m, xs[v])
-				}
-				for q := range width {
-					VPBROADCASTD(Mem{Base: cp, Disp: 4 * q}, value)
-					for v := range nv {
-						accumulate(value, xs[v], sums[q][v], spare)
-					}
-				}
-				ADDQ(Imm(64), xp)
-				ADDQ(Imm(4*filterTile), cp)
-			})
-			for q := range width {
-				for v := range nv {
-					VMOVDQUx(s, sums[q][v], Mem{Base: scores, Disp: ((part+q)*nv + v) * s.bytes})
-				}
-			}
-			for v := range nv {
-				for step := 1; step < width; step *= 2 {
-					for q := 0; q < width; q += 2 * step {
-						VPMINSD(sums[q+step][v], sums[q][v], sums[q][v])
-					}
-				}
-				low := sums[0][v]
-				place := Mem{Base: least, Disp: v * s.bytes}
-				if part > 0 {
-					VPMINSD(place, low, low)
-				}
-				VMOVDQUx(s, low, place)
-				place = Mem{Base: best, Disp: v * s.bytes}
-				VPMINSD(place, low, low)
-				VMOVDQUx(s, low, place)
-			}
+		for first := 0; first < filterTile; first += width {
+			r.centroids(first, width)
 		}
 		pass := GP64() // bytes of a tile
-		MOVQ(stride, pass)
+		MOVQ(r.stride, pass)
 		SHRQ(Imm(1), pass)
-		ADDQ(pass, c)
-		ADDQ(Imm(4*filterTile), half)
-		ADDQ(Imm(4*filterTile), shift)
-		ADDQ(U32(filterTile*nv*s.bytes), scores)
-		ADDQ(U32(nv*s.bytes), least)
+		ADDQ(pass, r.c)
+		ADDQ(Imm(4*filterTile), r.half)
+		ADDQ(Imm(4*filterTile), r.shift)
+		ADDQ(U32(filterTile*r.nv*s.bytes), r.scores)
+		ADDQ(U32(r.nv*s.bytes), r.least)
 	})
 	VZEROUPPER()
 	RET()
+}
+
+// centroids emits the scores of some centroids of a tile, from the first on.
+func (r *scoring) centroids(first, width int) {
+	s := r.s
+	sums := make([][]reg.VecVirtual, width)
+	for q := range sums {
+		sums[q] = s.vectors(r.nv)
+	}
+	value, spare := s.vector(), s.vector()
+	r.begin(first, sums, value, spare)
+	xp, cp, left := GP64(), GP64(), GP64()
+	MOVQ(r.x, xp)
+	LEAQ(Mem{Base: r.c, Disp: 4 * first}, cp)
+	MOVQ(r.stride, left)
+	SHRQ(Imm(6), left)
+	xs := s.vectors(r.nv)
+	count(fmt.Sprintf("words%d", first), left, func() {
+		for v := range xs {
+			m := Mem{Base: xp, Disp: v % s.parts * s.bytes}
+			if p := v / s.parts; p > 0 {
+				m.Index, m.Scale = r.stride, uint8(p)
+			}
+			VMOVDQUx(s, m, xs[v])
+		}
+		for q := range sums {
+			VPBROADCASTD(Mem{Base: cp, Disp: 4 * q}, value)
+			for v := range xs {
+				r.accumulate(value, xs[v], sums[q][v], spare)
+			}
+		}
+		ADDQ(Imm(64), xp)
+		ADDQ(Imm(4*filterTile), cp)
+	})
+	for q := range sums {
+		for v := range xs {
+			VMOVDQUx(s, sums[q][v], Mem{Base: r.scores, Disp: ((first+q)*r.nv + v) * s.bytes})
+		}
+	}
+	for v := range xs {
+		for step := 1; step < width; step *= 2 {
+			for q := 0; q < width; q += 2 * step {
+				VPMINSD(sums[q+step][v], sums[q][v], sums[q][v])
+			}
+		}
+		low := sums[0][v]
+		place := Mem{Base: r.least, Disp: v * s.bytes}
+		if first > 0 {
+			VPMINSD(place, low, low)
+		}
+		VMOVDQUx(s, low, place)
+		place = Mem{Base: r.best, Disp: v * s.bytes}
+		VPMINSD(place, low, low)
+		VMOVDQUx(s, low, place)
+	}
+}
+
+// begin sets the sums to what does not depend on the points.
+func (r *scoring) begin(first int, sums [][]reg.VecVirtual, value, spare reg.VecVirtual) {
+	VBROADCASTSS(NewParamAddr("offset", 52), spare)
+	for q := range sums {
+		sum := sums[q][0]
+		VBROADCASTSS(Mem{Base: r.half, Disp: 4 * (first + q)}, sum)
+		VBROADCASTSS(NewParamAddr("scale", 48), value)
+		VFMADD213PS(spare, value, sum)
+		VBROADCASTSS(r.limit, value)
+		VMINPS(value, sum, sum)
+		VCVTPS2DQ(sum, sum)
+		VPBROADCASTD(Mem{Base: r.shift, Disp: 4 * (first + q)}, value)
+		VPADDD(value, sum, sum)
+		for _, v := range sums[q][1:] {
+			VMOVAPS(sum, v)
+		}
+	}
+}
+
+// candidates is the routine of the search for scores near the least, with its arguments in registers.
+type candidates struct {
+	s isa
+
+	scores, least, stride, word, number, labels, counts, list, kept, found reg.Register
+
+	limit, label, tally []reg.VecVirtual
+	one, at             reg.VecVirtual // ones, and the number of the centroid at hand
+	mask                reg.GPVirtual  // of the points of a centroid
 }
 
 // filterCandidates emits the search for scores near the least.
@@ -161,130 +189,144 @@ func filterCandidates(s isa, numbers Mem) {
 		"point goes up by one, and the label becomes its centroid; first is the number of the",
 		"first centroid. An entry of the list is mask | panel<<16 | centroid<<32. The result is",
 		"the number of entries, at most 8 for each tile; kept [entries][16] has their scores.")
-	scores := Load(Param("scores"), GP64())
-	least := Load(Param("least"), GP64())
+	f := &candidates{s: s, scores: Load(Param("scores"), GP64()), least: Load(Param("least"), GP64())}
 	tiles := Load(Param("tiles"), GP64()).(reg.GPVirtual)
-	stride := Load(Param("panels"), GP64())
-	SHLQ(Imm(6), stride)
-	word := Load(Param("panel"), GP64())
-	SHLQ(Imm(6), word)
-	ADDQ(word, scores)
-	ADDQ(word, least)
-	SHRQ(Imm(6), word)
-	SHLQ(Imm(16), word)
-	number := Load(Param("first"), GP64())
+	f.stride = Load(Param("panels"), GP64())
+	SHLQ(Imm(6), f.stride)
+	f.word = Load(Param("panel"), GP64())
+	SHLQ(Imm(6), f.word)
+	ADDQ(f.word, f.scores)
+	ADDQ(f.word, f.least)
+	SHRQ(Imm(6), f.word)
+	SHLQ(Imm(16), f.word)
+	f.number = Load(Param("first"), GP64())
 	best := Load(Param("best"), GP64())
 	before := Load(Param("before"), GP64())
-	labels := Load(Param("labels"), GP64())
-	counts := Load(Param("counts"), GP64())
-	list := Load(Param("list"), GP64())
-	kept := Load(Param("kept"), GP64())
-	found := GP64()
-	XORQ(found, found)
-	band, most := NewParamAddr("band", 64), NewParamAddr("most", 68)
-	limit, label, tally := s.vectors(s.parts), s.vectors(s.parts), s.vectors(s.parts)
-	one, at := s.vector(), s.vector()
-	mask := GP32()
-	VPBROADCASTD(numbers, one)
+	f.labels = Load(Param("labels"), GP64())
+	f.counts = Load(Param("counts"), GP64())
+	f.list = Load(Param("list"), GP64())
+	f.kept = Load(Param("kept"), GP64())
+	f.found = GP64()
+	XORQ(f.found, f.found)
+	f.begin(best, before, numbers)
+	count("tiles", tiles, f.tile)
+	for v := range s.parts {
+		VMOVDQUx(s, f.label[v], Mem{Base: f.labels, Disp: v * s.bytes})
+		VMOVDQUx(s, f.tally[v], Mem{Base: f.counts, Disp: v * s.bytes})
+	}
+	Store(f.found, ReturnIndex(0))
+	VZEROUPPER()
+	RET()
+}
+
+// begin sets the limits, and the labels and counts so far.
+func (f *candidates) begin(best, before reg.Register, numbers Mem) {
+	s := f.s
+	f.limit, f.label, f.tally = s.vectors(s.parts), s.vectors(s.parts), s.vectors(s.parts)
+	f.one, f.at, f.mask = s.vector(), s.vector(), GP32()
+	VPBROADCASTD(numbers, f.one)
 	for v := range s.parts {
 		m := Mem{Disp: v * s.bytes}
 		of := func(base reg.Register) Mem { m.Base = base; return m }
-		VBROADCASTSS(most, at)
-		VPMINSD(of(best), at, limit[v])
-		VBROADCASTSS(band, at)
-		VPADDD(at, limit[v], limit[v])
-		VMOVDQUx(s, of(labels), label[v])
-		VMOVDQUx(s, of(before), at)
+		VBROADCASTSS(NewParamAddr("most", 68), f.at)
+		VPMINSD(of(best), f.at, f.limit[v])
+		VBROADCASTSS(NewParamAddr("band", 64), f.at)
+		VPADDD(f.at, f.limit[v], f.limit[v])
+		VMOVDQUx(s, of(f.labels), f.label[v])
+		VMOVDQUx(s, of(before), f.at)
 		if s == avx2 {
-			VPCMPGTD(limit[v], at, at)
-			VPANDN(of(counts), at, tally[v])
+			VPCMPGTD(f.limit[v], f.at, f.at)
+			VPANDN(of(f.counts), f.at, f.tally[v])
 		} else {
 			k := K()
-			VPCMPD(Imm(2), limit[v], at, k)
-			VMOVDQU32_Z(of(counts), k, tally[v])
+			VPCMPD(Imm(2), f.limit[v], f.at, k)
+			VMOVDQU32_Z(of(f.counts), k, f.tally[v])
 		}
 	}
-	VPBROADCASTD(NewParamAddr("first", 40), at)
-	// within leaves the bits of the scores at place that are within the limit in
-	// mask, and the same by vector.
-	within := func(place Mem) ([]reg.VecVirtual, reg.OpmaskVirtual) {
-		if s != avx2 {
-			k, v := K(), s.vector()
-			VMOVDQU32(place, v)
-			VPCMPD(Imm(2), limit[0], v, k)
-			KMOVW(k, mask)
-			return nil, k
-		}
-		over := s.vectors(s.parts)
-		high := GP32()
+	VPBROADCASTD(NewParamAddr("first", 40), f.at)
+}
+
+// within leaves the bits of the scores at place that are within the limit in
+// mask, and the same by vector.
+func (f *candidates) within(place Mem) ([]reg.VecVirtual, reg.OpmaskVirtual) {
+	s := f.s
+	if s != avx2 {
+		k, v := K(), s.vector()
+		VMOVDQU32(place, v)
+		VPCMPD(Imm(2), f.limit[0], v, k)
+		KMOVW(k, f.mask)
+		return nil, k
+	}
+	over := s.vectors(s.parts)
+	high := GP32()
+	for v := range over {
+		VMOVDQU(place.Offset(v*s.bytes), over[v])
+		VPCMPGTD(f.limit[v], over[v], over[v])
+	}
+	VMOVMSKPS(over[0], f.mask)
+	VMOVMSKPS(over[1], high)
+	SHLL(Imm(8), high)
+	ORL(high, f.mask)
+	XORL(U32(0xffff), f.mask)
+	return over, nil
+}
+
+// tile goes through the centroids of a tile.
+func (f *candidates) tile() {
+	f.within(Mem{Base: f.least})
+	TESTL(f.mask, f.mask)
+	JZ(LabelRef("none"))
+	place := GP64()
+	MOVQ(f.scores, place)
+	for q := range filterTile {
+		f.candidate(q, place)
+		VPADDD(f.one, f.at, f.at)
+		ADDQ(f.stride, place)
+	}
+	JMP(LabelRef("next"))
+	Label("none")
+	for range filterTile {
+		VPADDD(f.one, f.at, f.at)
+	}
+	Label("next")
+	ADDQ(Imm(filterTile), f.number)
+	ADDQ(f.stride, f.least)
+	for range filterTile {
+		ADDQ(f.stride, f.scores)
+	}
+}
+
+// candidate lists centroid q of the tile, whose scores are at place, if some are within the limit.
+func (f *candidates) candidate(q int, place reg.GPVirtual) {
+	s := f.s
+	over, k := f.within(Mem{Base: place})
+	TESTL(f.mask, f.mask)
+	skip := fmt.Sprintf("skip%d", q)
+	JZ(LabelRef(skip))
+	if s == avx2 {
 		for v := range over {
-			VMOVDQU(place.Offset(v*s.bytes), over[v])
-			VPCMPGTD(limit[v], over[v], over[v])
+			VBLENDVPS(over[v], f.label[v], f.at, f.label[v])
+			VPADDD(f.one, f.tally[v], f.tally[v])
+			VPADDD(over[v], f.tally[v], f.tally[v])
 		}
-		VMOVMSKPS(over[0], mask)
-		VMOVMSKPS(over[1], high)
-		SHLL(Imm(8), high)
-		ORL(high, mask)
-		XORL(U32(0xffff), mask)
-		return over, nil
+	} else {
+		VMOVDQA32(f.at, k, f.label[0])
+		VPADDD(f.one, f.tally[0], k, f.tally[0])
 	}
-	count("tiles", tiles, func() {
-		within(Mem{Base: least})
-		TESTL(mask, mask)
-		JZ(LabelRef("none"))
-		place := GP64()
-		MOVQ(scores, place)
-		for q := range filterTile {
-			over, k := within(Mem{Base: place})
-			TESTL(mask, mask)
-			skip := fmt.Sprintf("skip%d", q)
-			JZ(LabelRef(skip))
-			if s == avx2 {
-				for v := range over {
-					VBLENDVPS(over[v], label[v], at, label[v])
-					VPADDD(one, tally[v], tally[v])
-					VPADDD(over[v], tally[v], tally[v])
-				}
-			} else {
-				VMOVDQA32(at, k, label[0])
-				VPADDD(one, tally[0], k, tally[0])
-			}
-			entry := GP64()
-			LEAQ(Mem{Base: number, Disp: q}, entry)
-			SHLQ(Imm(32), entry)
-			ORQ(word, entry)
-			ORQ(mask.As64(), entry)
-			MOVQ(entry, Mem{Base: list, Index: found, Scale: 8})
-			INCQ(found)
-			score := s.vector()
-			for v := range s.parts {
-				VMOVDQUx(s, Mem{Base: place, Disp: v * s.bytes}, score)
-				VMOVDQUx(s, score, Mem{Base: kept, Disp: v * s.bytes})
-			}
-			ADDQ(Imm(64), kept)
-			Label(skip)
-			VPADDD(one, at, at)
-			ADDQ(stride, place)
-		}
-		JMP(LabelRef("next"))
-		Label("none")
-		for range filterTile {
-			VPADDD(one, at, at)
-		}
-		Label("next")
-		ADDQ(Imm(filterTile), number)
-		ADDQ(stride, least)
-		for range filterTile {
-			ADDQ(stride, scores)
-		}
-	})
+	entry := GP64()
+	LEAQ(Mem{Base: f.number, Disp: q}, entry)
+	SHLQ(Imm(32), entry)
+	ORQ(f.word, entry)
+	ORQ(f.mask.As64(), entry)
+	MOVQ(entry, Mem{Base: f.list, Index: f.found, Scale: 8})
+	INCQ(f.found)
+	score := s.vector()
 	for v := range s.parts {
-		VMOVDQUx(s, label[v], Mem{Base: labels, Disp: v * s.bytes})
-		VMOVDQUx(s, tally[v], Mem{Base: counts, Disp: v * s.bytes})
+		VMOVDQUx(s, Mem{Base: place, Disp: v * s.bytes}, score)
+		VMOVDQUx(s, score, Mem{Base: f.kept, Disp: v * s.bytes})
 	}
-	Store(found, ReturnIndex(0))
-	VZEROUPPER()
-	RET()
+	ADDQ(Imm(64), f.kept)
+	Label(skip)
 }
 
 // filterExact emits the exact scores of four pairs of a point and a centroid.

@@ -107,18 +107,25 @@ func leastDotAVX512() {
 	SUBQ(Imm(8), n)
 	JMP(LabelRef("rest"))
 	Label("reduce")
+	reduceLeast(best, index, sum[0], value, number, less)
+	VZEROUPPER()
+	RET()
+}
+
+// reduceLeast returns the least of all lanes and the first index that has it; spare, value and number are spoilt.
+func reduceLeast(best, index []reg.VecVirtual, spare, value, number reg.VecVirtual, less []reg.OpmaskVirtual) {
 	VMINPD(best[0], best[1], value)
-	VEXTRACTF64X4(Imm(1), value, sum[0].AsY())
-	VMINPD(sum[0].AsY(), value.AsY(), value.AsY())
-	VEXTRACTF128(Imm(1), value.AsY(), sum[0].AsX())
-	VMINPD(sum[0].AsX(), value.AsX(), value.AsX())
-	VPERMILPD(Imm(1), value.AsX(), sum[0].AsX())
-	VMINPD(sum[0].AsX(), value.AsX(), value.AsX())
+	VEXTRACTF64X4(Imm(1), value, spare.AsY())
+	VMINPD(spare.AsY(), value.AsY(), value.AsY())
+	VEXTRACTF128(Imm(1), value.AsY(), spare.AsX())
+	VMINPD(spare.AsX(), value.AsX(), value.AsX())
+	VPERMILPD(Imm(1), value.AsX(), spare.AsX())
+	VMINPD(spare.AsX(), value.AsX(), value.AsX())
 	Store(value.AsX(), Return("least"))
 	VBROADCASTSD(value.AsX(), value)
-	s.zero(number)
+	avx512.zero(number)
 	VPTERNLOGQ(Imm(0xff), number, number, number) // all ones: larger than any index
-	places := s.vectors(2)
+	places := avx512.vectors(2)
 	for v := range best {
 		VCMPPD(Imm(0), value, best[v], less[v])
 		VMOVDQA64(number, places[v])
@@ -134,8 +141,6 @@ func leastDotAVX512() {
 	at := GP64()
 	VMOVQ(places[0].AsX(), at)
 	Store(at, Return("at"))
-	VZEROUPPER()
-	RET()
 }
 
 func leastDotAVX2() {

@@ -74,24 +74,33 @@ func limitsFile(s isa) {
 			VAESENC(v[chains], v[q], v[q])
 		})
 	} else {
-		function("PeakAES"+s.name, "func(n int)",
-			fmt.Sprintf("runs n > 0 rounds of %d AES rounds of one block each.", chains))
-		n := GP64()
-		Load(Param("n"), n)
-		x, key := make([]reg.VecVirtual, chains), XMM()
-		VPXOR(key, key, key)
-		for q := range x {
-			x[q] = XMM()
-			VPXOR(x[q], x[q], x[q])
-		}
-		count("loop", n, func() {
-			for q := range x {
-				VAESENC(key, x[q], x[q])
-			}
-		})
-		RET()
+		peakAES(s)
 	}
+	readBlocks(s)
+}
 
+// peakAES emits rounds of single blocks.
+func peakAES(s isa) {
+	function("PeakAES"+s.name, "func(n int)",
+		fmt.Sprintf("runs n > 0 rounds of %d AES rounds of one block each.", chains))
+	n := GP64()
+	Load(Param("n"), n)
+	x, key := make([]reg.VecVirtual, chains), XMM()
+	VPXOR(key, key, key)
+	for q := range x {
+		x[q] = XMM()
+		VPXOR(x[q], x[q], x[q])
+	}
+	count("loop", n, func() {
+		for q := range x {
+			VAESENC(key, x[q], x[q])
+		}
+	})
+	RET()
+}
+
+// readBlocks emits reading.
+func readBlocks(s isa) {
 	function("Read"+s.name, "func(p *byte, blocks int)", "reads blocks > 0 blocks of 512 bytes.")
 	p := Load(Param("p"), GP64())
 	blocks := GP64()

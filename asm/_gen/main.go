@@ -54,6 +54,7 @@ var files = map[string]func(){
 	"quantise_avx2":     func() { quantiseFile(avx2) },
 	"ntt_avx512":        func() { nttFile(avx512) },
 	"ntt_avx2":          func() { nttFile(avx2) },
+	"rank_vnni":         func() { rankFile(vnni) },
 	"weighted_avx512":   func() { weightedFile(avx512) },
 	"weighted_avx2":     func() { weightedFile(avx2) },
 }

@@ -635,90 +635,102 @@ func (b *tail) twiddles(t int, w reg.Register, offset int) reg.VecVirtual {
 
 // nttForwardTail emits the layers 16 .. 1 of blocks of 32 words.
 func nttForwardTail(s isa, lazy, full bool) {
-	name := "NTTForwardTail" + map[bool]string{true: "Full"}[full] + lazyName(lazy) + s.name
-	function(name, "func(a, tail, words *uint32, blocks int)", "takes the layers inside blocks of 32 words.")
+	kind := map[bool]string{true: "Full"}[full] + lazyName(lazy)
+	function("NTTForwardTail"+kind+s.name, "func(a, tail, words *uint32, blocks int)",
+		"takes the layers inside blocks of 32 words.")
 	a, w := Load(Param("a"), GP64()), Load(Param("tail"), GP64())
 	m := newModulus(s, Load(Param("words"), GP64()), lazy, true)
-	b := newTail(s, m, "nttTail"+map[bool]string{true: "Full"}[full]+lazyName(lazy), false)
+	b := newTail(s, m, "nttTail"+kind, false)
 	blocks := GP64()
 	Load(Param("blocks"), blocks)
-	layer := func(t int, bs ...butterfly) {
-		for _, b := range bs {
-			if !lazy || t == 8 || t == 2 {
-				m.reduce(b.x)
-			}
-		}
-		m.butterflies(bs...)
-	}
 	group := s.tailGroup(blocks)
 	count("loop", blocks, func() {
 		if s == avx2 {
-			x := make([]reg.VecVirtual, 4)
-			for i := range x {
-				x[i] = s.load(Mem{Base: a, Disp: i * s.bytes})
-			}
-			c := s.broadcast(Mem{Base: w, Disp: 4})
-			layer(16, butterfly{x[0], x[2], c, c})
-			layer(16, butterfly{x[1], x[3], c, c})
-			for pair := range 2 {
-				c := s.broadcast(Mem{Base: w, Disp: 8 + 4*pair})
-				layer(8, butterfly{x[2*pair], x[2*pair+1], c, c})
-			}
-			for pair := 0; pair < len(x); pair += 2 {
-				p, q := x[pair], x[pair+1]
-				for _, t := range []int{4, 2, 1} {
-					p, q = b.split(t, p, q)
-					c := b.twiddles(t, w, pair*16/t)
-					odd := c
-					if t == 1 {
-						odd = s.odd(c)
-					}
-					layer(t, butterfly{p, q, c, odd})
-				}
-				p, q = b.join(p, q)
-				if full {
-					m.canonical(p)
-					m.canonical(q)
-				}
-				VMOVDQUx(s, p, Mem{Base: a, Disp: pair * s.bytes})
-				VMOVDQUx(s, q, Mem{Base: a, Disp: (pair + 1) * s.bytes})
-			}
-			ADDQ(U32(128), a)
-			ADDQ(U32(128), w)
-			return
-		}
-		bs := make([]butterfly, group)
-		for g := range bs {
-			bs[g].x, bs[g].y = s.load(Mem{Base: a, Disp: 128 * g}), s.load(Mem{Base: a, Disp: 128*g + 64})
-			bs[g].w = s.broadcast(Mem{Base: w, Disp: 128*g + 4})
-			bs[g].odd = bs[g].w
-		}
-		layer(16, bs...)
-		for _, t := range []int{8, 4, 2, 1} {
-			for g := range bs {
-				bs[g].x, bs[g].y = b.split(t, bs[g].x, bs[g].y)
-				bs[g].w = b.twiddles(t, w, 128*g)
-				bs[g].odd = bs[g].w
-				if t == 1 {
-					bs[g].odd = s.odd(bs[g].w)
-				}
-			}
-			layer(t, bs...)
-		}
-		for g := range bs {
-			p, q := b.join(bs[g].x, bs[g].y)
-			if full {
-				m.canonical(p)
-				m.canonical(q)
-			}
-			VMOVDQUx(s, p, Mem{Base: a, Disp: 128 * g})
-			VMOVDQUx(s, q, Mem{Base: a, Disp: 128*g + 64})
+			b.forwardPairs(a, w, full)
+		} else {
+			b.forwardBlocks(a, w, group, full)
 		}
 		ADDQ(U32(uint32(128*group)), a)
 		ADDQ(U32(uint32(128*group)), w)
 	})
 	VZEROUPPER()
 	RET()
+}
+
+// layer takes layer t.
+func (b *tail) layer(t int, bs ...butterfly) {
+	for _, x := range bs {
+		if !b.m.lazy || t == 8 || t == 2 {
+			b.m.reduce(x.x)
+		}
+	}
+	b.m.butterflies(bs...)
+}
+
+// writeJoined writes p and q in natural order.
+func (b *tail) writeJoined(p, q reg.VecVirtual, at Mem, full bool) {
+	p, q = b.join(p, q)
+	if full {
+		b.m.canonical(p)
+		b.m.canonical(q)
+	}
+	VMOVDQUx(b.s, p, at)
+	VMOVDQUx(b.s, q, at.Offset(b.s.bytes))
+}
+
+// forwardPairs takes one block in four registers.
+func (b *tail) forwardPairs(a, w reg.Register, full bool) {
+	s := b.s
+	x := make([]reg.VecVirtual, 4)
+	for i := range x {
+		x[i] = s.load(Mem{Base: a, Disp: i * s.bytes})
+	}
+	c := s.broadcast(Mem{Base: w, Disp: 4})
+	b.layer(16, butterfly{x[0], x[2], c, c})
+	b.layer(16, butterfly{x[1], x[3], c, c})
+	for pair := range 2 {
+		c := s.broadcast(Mem{Base: w, Disp: 8 + 4*pair})
+		b.layer(8, butterfly{x[2*pair], x[2*pair+1], c, c})
+	}
+	for pair := 0; pair < len(x); pair += 2 {
+		p, q := x[pair], x[pair+1]
+		for _, t := range []int{4, 2, 1} {
+			p, q = b.split(t, p, q)
+			c := b.twiddles(t, w, pair*16/t)
+			odd := c
+			if t == 1 {
+				odd = s.odd(c)
+			}
+			b.layer(t, butterfly{p, q, c, odd})
+		}
+		b.writeJoined(p, q, Mem{Base: a, Disp: pair * s.bytes}, full)
+	}
+}
+
+// forwardBlocks takes blocks of two registers in step.
+func (b *tail) forwardBlocks(a, w reg.Register, group int, full bool) {
+	s := b.s
+	bs := make([]butterfly, group)
+	for g := range bs {
+		bs[g].x, bs[g].y = s.load(Mem{Base: a, Disp: 128 * g}), s.load(Mem{Base: a, Disp: 128*g + 64})
+		bs[g].w = s.broadcast(Mem{Base: w, Disp: 128*g + 4})
+		bs[g].odd = bs[g].w
+	}
+	b.layer(16, bs...)
+	for _, t := range []int{8, 4, 2, 1} {
+		for g := range bs {
+			bs[g].x, bs[g].y = b.split(t, bs[g].x, bs[g].y)
+			bs[g].w = b.twiddles(t, w, 128*g)
+			bs[g].odd = bs[g].w
+			if t == 1 {
+				bs[g].odd = s.odd(bs[g].w)
+			}
+		}
+		b.layer(t, bs...)
+	}
+	for g := range bs {
+		b.writeJoined(bs[g].x, bs[g].y, Mem{Base: a, Disp: 128 * g}, full)
+	}
 }
 
 // nttInverseTail emits the inverse layers 1 .. 16 of blocks of 32 words.

@@ -99,16 +99,7 @@ func (s *strided) begin(rows reg.Register) {
 	}
 }
 
-func (s *strided) row(i int) Mem {
-	m := Mem{Base: s.at[i/4]}
-	switch i % 4 {
-	case 1, 2:
-		m.Index, m.Scale = s.stride, uint8(i%4)
-	case 3:
-		m.Index, m.Scale = s.tripled, 1
-	}
-	return m
-}
+func (s *strided) row(i int) Mem { return further(Mem{Base: s.at[i/4]}, i%4, s.stride, s.tripled) }
 
 // next moves places by 16 rows.
 func (s *strided) next(places ...reg.Register) {

@@ -16,8 +16,8 @@ func quantiseFile(s isa) {
 
 // quantise emits the affine map of columns of a type to the grid.
 func quantise(s isa, name, kind string) {
-	one := wideConstant(name+"One"+s.name, 0x3ff0000000000000)
-	minus := wideConstant(name+"Minus"+s.name, 0xbff0000000000000)
+	g := gridMap{one: wideConstant(name+"One"+s.name, 0x3ff0000000000000),
+		minus: wideConstant(name+"Minus"+s.name, 0xbff0000000000000)}
 	function(name+s.name, "func(dst *float32, src *"+kind+", periods int, lo, hi, width *float64, vectors int, "+
 		"scale float64) int",
 		"maps the values of periods > 0 periods of vectors > 0 groups of 8: v to",
@@ -33,15 +33,16 @@ func quantise(s isa, name, kind string) {
 	width := Load(Param("width"), GP64())
 	vectors := Load(Param("vectors"), GP64())
 	SHLQ(Imm(6), vectors) // bytes of a period
-	scale := s.vector()
-	VBROADCASTSD(NewParamAddr("scale", 56), scale)
+	g.scale = s.vector()
+	VBROADCASTSD(NewParamAddr("scale", 56), g.scale)
 	// Dividing by a power of two is multiplying by its inverse, in float32 too.
 	inverse, ones := YMM(), YMM()
 	VBROADCASTSD(NewParamAddr("scale", 56), inverse)
-	VMOVUPD(one, ones)
+	VMOVUPD(g.one, ones)
 	VDIVPD(inverse, ones, inverse)
 	VCVTPD2PSY(inverse, inverse.AsX())
 	VBROADCASTSS(inverse.AsX(), inverse)
+	g.inverse = inverse
 	outside, bits := GP64(), GP64()
 	XORQ(outside, outside)
 	at := GP64()
@@ -60,36 +61,10 @@ func quantise(s isa, name, kind string) {
 			VMOVUPD(place(hi), high)
 			VSUBPD(low, v, t)
 			if s == avx512 {
-				below, above := K(), K()
-				VCMPPD(Imm(9), low, v, below)     // v < lo, or NaN
-				VCMPPD(Imm(0x1e), high, v, above) // v > hi
-				VSUBPD(v, high, high)
-				VSUBPD(high, t, t)
-				VDIVPD(place(width), t, t)
-				VBLENDMPD_BCST(minus, t, below, t)
-				VBLENDMPD_BCST(one, t, above, t)
-				KORW(below, above, below)
-				KMOVW(below, bits.As32())
-				VMULPD(scale, t, t)
-				VCVTTPD2DQ(t, t.AsY())
-				VCVTDQ2PS(t.AsY(), t.AsY())
-				VMULPS(inverse, t.AsY(), t.AsY())
+				g.avx512(v, low, high, t, place(width), bits)
 				VMOVUPS(t.AsY(), Mem{Base: dst, Disp: 0})
 			} else {
-				below, above := YMM(), YMM()
-				VCMPPD(Imm(9), low, v, below)
-				VCMPPD(Imm(0x1e), high, v, above)
-				VSUBPD(v, high, high)
-				VSUBPD(high, t, t)
-				VDIVPD(place(width), t, t)
-				VBLENDVPD(below, minus, t, t)
-				VBLENDVPD(above, one, t, t)
-				VORPD(below, above, below)
-				VMOVMSKPD(below, bits.As32())
-				VMULPD(scale, t, t)
-				VCVTTPD2DQY(t, t.AsX())
-				VCVTDQ2PS(t.AsX(), t.AsX())
-				VMULPS(inverse.AsX(), t.AsX(), t.AsX())
+				g.avx2(v, low, high, t, place(width), bits)
 				VMOVUPS(t.AsX(), Mem{Base: dst, Disp: 16 * h})
 			}
 			POPCNTL(bits.As32(), bits.As32())
@@ -108,6 +83,48 @@ func quantise(s isa, name, kind string) {
 	Store(outside, ReturnIndex(0))
 	VZEROUPPER()
 	RET()
+}
+
+// gridMap has what the map of a vector needs: 1, -1, and the scale with its inverse.
+type gridMap struct {
+	one, minus     Mem
+	scale, inverse reg.VecVirtual
+}
+
+// avx512 maps v, of which t holds the part above low, to the lower half of t, and sets bits where it is outside.
+func (g *gridMap) avx512(v, low, high, t reg.VecVirtual, width Mem, bits reg.GPVirtual) {
+	below, above := K(), K()
+	VCMPPD(Imm(9), low, v, below)     // v < lo, or NaN
+	VCMPPD(Imm(0x1e), high, v, above) // v > hi
+	VSUBPD(v, high, high)
+	VSUBPD(high, t, t)
+	VDIVPD(width, t, t)
+	VBLENDMPD_BCST(g.minus, t, below, t)
+	VBLENDMPD_BCST(g.one, t, above, t)
+	KORW(below, above, below)
+	KMOVW(below, bits.As32())
+	VMULPD(g.scale, t, t)
+	VCVTTPD2DQ(t, t.AsY())
+	VCVTDQ2PS(t.AsY(), t.AsY())
+	VMULPS(g.inverse, t.AsY(), t.AsY())
+}
+
+// avx2 is avx512 for vectors of half the size.
+func (g *gridMap) avx2(v, low, high, t reg.VecVirtual, width Mem, bits reg.GPVirtual) {
+	below, above := YMM(), YMM()
+	VCMPPD(Imm(9), low, v, below)
+	VCMPPD(Imm(0x1e), high, v, above)
+	VSUBPD(v, high, high)
+	VSUBPD(high, t, t)
+	VDIVPD(width, t, t)
+	VBLENDVPD(below, g.minus, t, t)
+	VBLENDVPD(above, g.one, t, t)
+	VORPD(below, above, below)
+	VMOVMSKPD(below, bits.As32())
+	VMULPD(g.scale, t, t)
+	VCVTTPD2DQY(t, t.AsX())
+	VCVTDQ2PS(t.AsX(), t.AsX())
+	VMULPS(g.inverse.AsX(), t.AsX(), t.AsX())
 }
 
 // ranges emits the search for the least and the greatest values of columns.

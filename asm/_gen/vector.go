@@ -93,3 +93,79 @@ func VMOVDQUx(s isa, from, to Op) {
 		VMOVDQU(from, to)
 	}
 }
+
+// groups emits loops over what n counts: body for most at a time while there are as many, then for one at a time. It
+// ends the routine.
+func groups(n reg.Register, most int, body func(tag string, size int)) {
+	take := func(tag string, size int) {
+		body(tag, size)
+		SUBQ(Imm(uint64(size)), n)
+	}
+	if most > 1 {
+		Label("groups")
+		CMPQ(n, Imm(uint64(most)))
+		JLT(LabelRef("rest"))
+		take("group", most)
+		JMP(LabelRef("groups"))
+	}
+	Label("rest")
+	TESTQ(n, n)
+	JZ(LabelRef("end"))
+	take("single", 1)
+	JMP(LabelRef("rest"))
+	Label("end")
+	VZEROUPPER()
+	RET()
+}
+
+// further is the place i < 4 strides after m; tripled has three strides.
+func further(m Mem, i int, stride, tripled reg.Register) Mem {
+	switch i {
+	case 1, 2:
+		m.Index, m.Scale = stride, uint8(i)
+	case 3:
+		m.Index, m.Scale = tripled, 1
+	}
+	return m
+}
+
+// points are the vectors of panels of d dimensions at x. Some stay in registers.
+type points struct {
+	s    isa
+	d    int
+	x    reg.Register
+	kept [][]reg.VecVirtual // by vector, of the first dimensions
+}
+
+// loadPoints loads the first kept dimensions of np panels, and fetches those that come later.
+func loadPoints(s isa, x reg.Register, np, d, kept int) *points {
+	p := &points{s: s, d: d, x: x, kept: make([][]reg.VecVirtual, np*s.parts)}
+	for v := range p.kept {
+		p.kept[v] = s.vectors(kept)
+		for j := range kept {
+			VMOVUPS(p.at(v, j), p.kept[v][j])
+		}
+	}
+	if np > 1 {
+		for line := range np * d {
+			PREFETCHT0(Mem{Base: x, Disp: 64*line + prefetchBytes})
+		}
+	}
+	return p
+}
+
+// at is dimension j of vector v.
+func (p *points) at(v, j int) Mem {
+	panel, h := v/p.s.parts, v%p.s.parts
+	return Mem{Base: p.x, Disp: (panel*p.d+j)*64 + h*p.s.bytes}
+}
+
+// minus sets t to dimension j of vector v less the value; where that is read from L1 by the subtraction, to the value
+// less it: the square is the same.
+func (p *points) minus(v, j int, value, t reg.VecVirtual) {
+	if j < len(p.kept[v]) {
+		VSUBPS(value, p.kept[v][j], t)
+	} else {
+		VSUBPS(p.at(v, j), value, t)
+	}
+}

@@ -17,6 +17,9 @@ func weightedFile(s isa) {
 	if s == avx2 {
 		addWeightedRow(s, 4)
 		foldWeighted(s)
+		for _, width := range []int{4, 8, 16, 24, 32} {
+			addMembers(s, width)
+		}
 	}
 	addWeightedRow(s, 8)
 	addWeighted(s)
@@ -104,6 +107,59 @@ func addWeighted(s isa) {
 	RET()
 }
 
+// addMembers emits the sum of points by number, for rows of a fixed width. The row of the table stays in
+// registers while the label does: a sum would wait for its own store.
+func addMembers(s isa, width int) {
+	row := 8 * width
+	function(fmt.Sprintf("AddMembers%d%s", width, s.name),
+		"func(rows *float64, which *uint32, n int, labels *uint16, table *float64)",
+		fmt.Sprintf("adds the row [%d] of each of the n > 0 points that which names, in that order, to the", width),
+		fmt.Sprintf("row [%d] of the table that the label of the point names.", width))
+	rows, which := Load(Param("rows"), GP64()), Load(Param("which"), GP64())
+	n := GP64()
+	Load(Param("n"), n)
+	labels, table := Load(Param("labels"), GP64()), Load(Param("table"), GP64())
+	sums := s.vectors(row / s.bytes)
+	from, label, to, next := GP64(), GP64(), GP64(), GP64()
+	point := func() {
+		MOVL(Mem{Base: which}, from.As32())
+		MOVWLZX(Mem{Base: labels, Index: from, Scale: 2}, next.As32())
+		IMUL3Q(U32(uint32(row)), from, from)
+	}
+	open := func() {
+		MOVQ(next, label)
+		IMUL3Q(U32(uint32(row)), next, to)
+		ADDQ(table, to)
+		for i, sum := range sums {
+			VMOVUPD(Mem{Base: to, Disp: i * s.bytes}, sum)
+		}
+	}
+	shut := func() {
+		for i, sum := range sums {
+			VMOVUPD(sum, Mem{Base: to, Disp: i * s.bytes})
+		}
+	}
+	point()
+	open()
+	JMP(LabelRef("add"))
+	Label("point")
+	point()
+	CMPQ(next, label)
+	JEQ(LabelRef("add"))
+	shut()
+	open()
+	Label("add")
+	for i, sum := range sums {
+		VADDPD(Mem{Base: rows, Index: from, Scale: 1, Disp: i * s.bytes}, sum, sum)
+	}
+	ADDQ(Imm(4), which)
+	DECQ(n)
+	JNZ(LabelRef("point"))
+	shut()
+	VZEROUPPER()
+	RET()
+}
+
 // foldWeighted emits the sum of the chains.
 func foldWeighted(s isa) {
 	function("FoldWeighted"+s.name, "func(table *float64, clusters, width int)",
@@ -130,13 +186,7 @@ func foldWeighted(s isa) {
 				if r >= 4 {
 					m.Base = upper
 				}
-				switch r % 4 {
-				case 1, 2:
-					m.Index, m.Scale = chain, uint8(r%4)
-				case 3:
-					m.Index, m.Scale = tripled, 1
-				}
-				return m
+				return further(m, r%4, chain, tripled)
 			}
 			var sums []reg.VecVirtual
 			for r := 0; r < weightedChains; r += 2 {

@@ -2,7 +2,7 @@
 // one respect: they return the same bits on every architecture. math has assembly
 // versions on some, and the compiler may fuse x*y+z on others; here every product
 // is rounded before it is added. Both are within one unit in the last place. Pow and
-// Log2 are made of them.
+// Log2 are made of them. Squared lengths and distances keep the same rule.
 package elementary
 
 import "math"

@@ -213,10 +213,10 @@ func TestConversionsEqualPortable(t *testing.T) {
 		}
 		m := int64(q)
 		for _, n := range []int{16, 48, 512} {
-			for terms := 1; terms <= maxTerms; terms++ {
+			for terms := 1; terms <= MaxTerms; terms++ {
 				src, digits := make([][]uint32, terms), make([][]uint32, terms)
 				fractions := make([]uint32, terms)
-				key := NewKey(n, maxTerms)
+				key := NewKey(n, MaxTerms)
 				for k := range src {
 					src[k] = words(rng, n, -(3<<28)+1, 3<<28)
 					digits[k] = words(rng, n, -(1<<31)+1, 1<<31)

@@ -81,7 +81,7 @@ func guardedVectors(t *testing.T, atEnd bool) {
 		for i := range v {
 			v[i] = guarded(t, n, atEnd)
 		}
-		key := NewKey(n, maxTerms)
+		key := NewKey(n, MaxTerms)
 		key.words = guarded(t, len(key.words), atEnd)
 		onEveryPath(t, func(path) {
 			p.Add(v[0], v[1], v[2])
@@ -95,7 +95,7 @@ func guardedVectors(t *testing.T, atEnd bool) {
 			p.Product((*[3][]uint32)(v), (*[2][]uint32)(v[3:]), (*[2][]uint32)(v[5:]), 1)
 			p.ProductAdd((*[3][]uint32)(v), (*[2][]uint32)(v[3:]), (*[2][]uint32)(v[5:]), 1)
 			Permute(v[0], v[1], v[8])
-			for terms := 1; terms <= maxTerms; terms++ {
+			for terms := 1; terms <= MaxTerms; terms++ {
 				c := guarded(t, terms+1, atEnd)
 				p.Convert(v[0], v[1:1+terms], c[:terms])
 				p.Convert(v[0], v[1:2+terms], c)

@@ -212,7 +212,7 @@ func inner(p *Prime, k0, k1 []uint32, x [][]uint32, key *Key, c0, c1 []uint32, l
 }
 
 // firsts are the addresses of the slices' first words.
-func firsts(s [][]uint32) (p [maxTerms + 1]*uint32) {
+func firsts(s [][]uint32) (p [MaxTerms + 1]*uint32) {
 	for i := range s {
 		p[i] = &s[i][0]
 	}

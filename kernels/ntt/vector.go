@@ -87,16 +87,16 @@ func checkProduct(what string, c *[3][]uint32, a, b *[2][]uint32, times int) {
 	}
 }
 
-// maxTerms is the largest number of residues that are converted at once, and of
+// MaxTerms is the largest number of residues that are converted at once, and of
 // digits in an inner product: their sums fit 63 bits.
-const maxTerms = 5
+const MaxTerms = 5
 
 // Convert sets dst = (sum_k src[k] c[k])/R, in (-q, q), for words |src[k]| < 3/4 2^30
 // and constants |c[k]| <= q/2. It is exact up to a small multiple of the product of
 // src's primes, or exact with what [Whole] says and that product's negative as a last
 // term, which may be a sixth, as its words are at most 5 in magnitude.
 func (p *Prime) Convert(dst []uint32, src [][]uint32, c []uint32) {
-	checkTerms("Convert", maxTerms+1, dst, src)
+	checkTerms("Convert", MaxTerms+1, dst, src)
 	if len(c) != len(src) {
 		panic(fmt.Sprintf("ntt: Convert: %d constants, want %d", len(c), len(src)))
 	}
@@ -127,7 +127,7 @@ func (p *Prime) Fraction(bits int) uint32 {
 // |src[k]| < 3/4 q_k and the primes' fractions of the given bits. Near a half, by
 // 2^31 of 2^bits, it may be the integer on the other side.
 func Whole(dst []uint32, src [][]uint32, fractions []uint32, bits int) {
-	checkTerms("Whole", maxTerms, dst, src)
+	checkTerms("Whole", MaxTerms, dst, src)
 	if len(fractions) != len(src) || bits < 33 || bits > 60 {
 		panic(fmt.Sprintf("ntt: Whole: %d fractions of %d bits, want %d of 33 to 60", len(fractions), bits, len(src)))
 	}
@@ -145,7 +145,7 @@ type Key struct {
 // NewKey makes room for the constants of the given number of digits, 1 to 5, in
 // degree n.
 func NewKey(n, digits int) *Key {
-	if n%lanes != 0 || digits < 1 || digits > maxTerms {
+	if n%lanes != 0 || digits < 1 || digits > MaxTerms {
 		panic(fmt.Sprintf("ntt: NewKey: degree %d, %d digits", n, digits))
 	}
 	return &Key{n: n, digits: digits, words: make([]uint32, 2*n*digits)}
@@ -166,7 +166,7 @@ func (k *Key) Set(digit int, b, a []uint32) {
 // magnitude, canonical c0 and c1 and |lift| <= q/2. Without c0 the last terms are
 // left out.
 func (p *Prime) Inner(k0, k1 []uint32, x [][]uint32, key *Key, c0, c1 []uint32, lift uint32) {
-	checkTerms("Inner", maxTerms, k0, x)
+	checkTerms("Inner", MaxTerms, k0, x)
 	checkLengths("Inner", key.n, len(k0), len(k1))
 	if len(x) > key.digits {
 		panic(fmt.Sprintf("ntt: Inner: %d digits, the key has %d", len(x), key.digits))

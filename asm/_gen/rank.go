@@ -1,0 +1,118 @@
+package main
+
+import (
+	"fmt"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// Dimensions of points that are ranked where they are.
+const leastRanked, mostRanked = 5, 16
+
+// rankFile emits the ranking of centroids by products of 16-bit integers that are made of the points as they are read.
+func rankFile(s isa) {
+	for d := leastRanked; d <= mostRanked; d++ {
+		rank(s, d)
+	}
+}
+
+// ranking is a routine for points of d dimensions, with its arguments in registers.
+type ranking struct {
+	s isa
+	d int
+
+	x, c, k, labels, doubts reg.Register
+	scale                   reg.VecVirtual
+	high                    reg.OpmaskVirtual // the upper halves of words
+}
+
+// words is the number of words of a point.
+func (r *ranking) words() int { return (r.d + 1) / 2 }
+
+// rank emits the routine for d dimensions.
+func rank(s isa, d int) {
+	r := &ranking{s: s, d: d}
+	function(fmt.Sprintf("Rank%d%s", d, s.name),
+		"func(x *float32, panels int, c *int32, k int, scale float32, band, low int32, labels, doubts *uint16)",
+		fmt.Sprintf("ranks k > 0 centroids for each point of panels > 0 panels of %d dimensions at x. The", d),
+		"coordinates times scale, rounded to the nearest integer, fit 16 bits. A centroid at c is a word, to which the",
+		fmt.Sprintf("products of the coordinates with its integers of 16 bits, in the next %d words, are added:", r.words()),
+		"a sum of less than 2^31. The label is the least sum and low, and a bit of doubts, 16 for each panel, says that",
+		"the second least is at most the least plus band.")
+	r.x = Load(Param("x"), GP64())
+	panels := Load(Param("panels"), GP64())
+	r.c = Load(Param("c"), GP64())
+	r.k = Load(Param("k"), GP64())
+	r.labels = Load(Param("labels"), GP64())
+	r.doubts = Load(Param("doubts"), GP64())
+	r.scale, r.high = s.vector(), K()
+	VBROADCASTSS(NewParamAddr("scale", 32), r.scale)
+	odd := GP32()
+	MOVL(U32(0xaaaaaaaa), odd)
+	KMOVD(odd, r.high)
+	groups(panels, 2, r.body)
+}
+
+// body takes np panels.
+func (r *ranking) body(tag string, np int) {
+	s, words := r.s, r.words()
+	x := make([][]reg.VecVirtual, np)
+	sum, least, second := s.vectors(np), s.vectors(np), s.vectors(np)
+	upper := s.vector()
+	for v := range x {
+		x[v] = s.vectors(words)
+		for w := range x[v] {
+			r.round(v, 2*w, x[v][w])
+			if 2*w+1 < r.d {
+				r.round(v, 2*w+1, upper)
+				VPSLLD(Imm(16), upper, upper)
+				VMOVDQU16(upper, r.high, x[v][w])
+			}
+		}
+		VPTERNLOGD(Imm(0xff), least[v], least[v], least[v])
+		VPSRLD(Imm(1), least[v], least[v])
+		VMOVDQA32(least[v], second[v])
+	}
+	cp, left := GP64(), GP64()
+	MOVQ(r.c, cp)
+	MOVQ(r.k, left)
+	count(tag+"_centroids", left, func() {
+		for v := range x {
+			VPBROADCASTD(Mem{Base: cp}, sum[v])
+		}
+		for w := range words {
+			for v := range x {
+				VPDPWSSD_BCST(Mem{Base: cp, Disp: 4 * (w + 1)}, x[v][w], sum[v])
+			}
+		}
+		for v := range x {
+			VPMAXSD(sum[v], least[v], upper)
+			VPMINSD(sum[v], least[v], least[v])
+			VPMINSD(upper, second[v], second[v])
+		}
+		ADDQ(Imm(uint64(4*(words+1))), cp)
+	})
+	for v := range x {
+		near := K()
+		bits := GP32()
+		VPSUBD(least[v], second[v], second[v])
+		VBROADCASTSS(NewParamAddr("band", 36), upper)
+		VPCMPD(Imm(2), upper, second[v], near)
+		KMOVW(near, bits)
+		MOVW(bits.As16(), Mem{Base: r.doubts, Disp: 2 * v})
+		VBROADCASTSS(NewParamAddr("low", 40), upper)
+		VPANDD(upper, least[v], least[v])
+		VPMOVDW(least[v], Mem{Base: r.labels, Disp: 32 * v})
+	}
+	ADDQ(Imm(uint64(2*np)), r.doubts)
+	ADDQ(Imm(uint64(32*np)), r.labels)
+	ADDQ(U32(uint32(64*np*r.d)), r.x)
+}
+
+// round leaves the integers of coordinate j of panel v in to.
+func (r *ranking) round(v, j int, to reg.VecVirtual) {
+	VMULPS(Mem{Base: r.x, Disp: 64 * (v*r.d + j)}, r.scale, to)
+	VCVTPS2DQ_RN_SAE(to, to)
+}

@@ -1,0 +1,206 @@
+package kernels
+
+import (
+	"math"
+	"math/bits"
+	"sync/atomic"
+)
+
+// Points of few dimensions are ranked where they are: a routine rounds them to integers of 16 bits as it reads them,
+// so there is no integer form to keep, and adds their products to a word for each centroid. Labels are those of
+// [Assign], bit for bit.
+//
+// Bound. As for the candidate filter (see there), u = a x - e and v = b c - g, and the score is
+//
+//	S = round(a b |c|^2/2 + o) - u.v.
+//
+// The errors of rounding take S off by at most a b (|e/a| |c| + (|x|+|e/a|) |g/b|) + 1/2, with |e| <= 0.51 sqrt(d), as
+// the product a x is rounded before. Half the sum of (x-c)^2 by the chain of fewer than 16 dimensions, and
+// |c|^2/2 - x.c by the other chain, are off by at most (2d+3) 2^-24 (|x|+|c|)^2/2 + d 2^-149. Let W be the sum of all
+// that, in units of S. A centroid with the least chain has S of at most 2 W more than the least S, so where no second
+// one has, the label is decided; the others' points go through the chain.
+//
+// Words are T = S 2^l + the centroid's number, for which v has l bits less than the 16 of u: one minimum then gives the
+// score and the label. a and b make the larger of the two terms of rounding least, as far as words of 32 bits and
+// integers of 16 permit. Where the second least T is farther off than a word holds, it may seem near, which costs a
+// chain.
+
+// rankCentroids is the form of centroids that [Assign] ranks, made by Set.
+type rankCentroids struct {
+	longest float64 // point that the centroids go with
+	words   []int32 // [K][1+(D+1)/2], pairs of integers of 16 bits after the word that they are added to
+	scale   float32 // a, 0 if the centroids have no such form
+	band    int32   // 2 W and more, in units of T
+	low     int32   // the bits of the number
+	// seen are points that were ranked since Set, and doubted those that the ranking has not decided.
+	seen, doubted atomic.Int64
+}
+
+const (
+	// rankTop bounds the magnitude of T but for the errors, and rankBand twice those.
+	rankTop  = 0.98 * (1 << 31)
+	rankBand = 0.03 * (1 << 31)
+	// rankWidest bounds integers of 16 bits.
+	rankWidest = 1<<15 - 1
+	// mostDoubted is the share of the points, as 1/mostDoubted, that may be undecided: one costs as much as some four
+	// that are ranked.
+	mostDoubted = 8
+)
+
+// prepareRank notes how long points are at most, for PrepareFilter. each runs n tasks, perhaps at the same time.
+func (p *Panels) prepareRank(each func(n int, task func(i int))) {
+	origin := NewCentroids(1, p.D)
+	tasks := (p.N + rankTask - 1) / rankTask
+	longest := make([]float64, tasks)
+	each(tasks, func(i int) {
+		var labels [chunkPoints]uint16
+		var squares [chunkPoints]float32
+		most := float32(0)
+		for lo := i * rankTask; lo < min((i+1)*rankTask, p.N); lo += chunkPoints {
+			hi := min(lo+chunkPoints, p.N)
+			part := p.Slice(lo, hi)
+			assign(&part, origin, labels[:hi-lo], squares[:hi-lo], nil)
+			for _, x := range squares[:hi-lo] {
+				most = max(most, x)
+			}
+		}
+		longest[i] = math.Sqrt(float64(most)) * filterUp
+	})
+	p.longest = 0
+	for _, x := range longest {
+		p.longest = max(p.longest, x)
+	}
+}
+
+// InBox says that all coordinates are in [-1, 1], which is enough for [Assign] to rank centroids where points have few
+// dimensions: for a single pass, without the one over the points that PrepareFilter makes. Call it once the points are
+// there, and [Centroids.PrepareFilter] before the centroids are set.
+func (p *Panels) InBox() { p.longest = math.Sqrt(float64(p.D)) * filterUp }
+
+// rankTask is the number of points of a task of prepareRank.
+const rankTask = 16 * chunkPoints
+
+// prepareRank makes room for the form of centroids that points are ranked by.
+func (c *Centroids) prepareRank(p *Panels) {
+	if c.rank == nil {
+		c.rank = &rankCentroids{words: aligned[int32](c.K * (1 + (c.D+1)/2))}
+	}
+	c.rank.longest = max(c.rank.longest, p.longest)
+}
+
+// set rounds the centroids.
+func (r *rankCentroids) set(c *Centroids) {
+	r.scale = 0
+	r.seen.Store(0)
+	r.doubted.Store(0)
+	shift := bits.Len(uint(c.K - 1))
+	r.low = 1<<shift - 1
+	far := 0.0
+	for j := range c.K {
+		far = max(far, length(c.Row(j)))
+	}
+	far *= filterUp
+	a, b := r.scales(far, magnitude(c.rows), shift)
+	if !(a > 0 && a < 1<<60 && b > 0 && b < 1<<60) { // no numbers, or far from 1
+		return
+	}
+	x, d, rough := r.longest, float64(c.D), 0.0
+	offset := a * b * (x*x - far*far - 2*x*far) / 4 // which makes the least and the largest T opposite
+	size := len(r.words) / c.K
+	for j := range c.K {
+		word := r.words[j*size : (j+1)*size]
+		clear(word)
+		norm, errors := 0.0, 0.0
+		for h, y := range c.Row(j) {
+			y := float64(y)
+			v := math.RoundToEven(b * y)
+			g := v/b - y
+			norm, errors = norm+float64(y*y), errors+float64(g*g)
+			word[1+h/2] |= int32(uint32(uint16(-int32(v)<<shift)) << (h % 2 * 16))
+		}
+		word[0] = int32(math.RoundToEven(a*b*norm/2+offset))<<shift + int32(j)
+		rough = max(rough, errors)
+	}
+	rough = math.Sqrt(rough) * filterUp
+	e := 0.51 * math.Sqrt(d) / a
+	w := a*b*(e*far+(x+e)*rough+(2*d+3)*0x1p-25*(x+far)*(x+far)+d*0x1p-149)*filterUp + 1
+	if band := math.Ceil(2*w+1) * math.Ldexp(1, shift); band < rankBand {
+		r.scale, r.band = float32(a), int32(band)
+	}
+}
+
+// scales returns a, a float32, and b for centroids of length far at most and coordinates of magnitude most at most,
+// whose numbers have shift bits. The larger of the errors of rounding, |c|/a and |x|/b, is least where they are equal.
+func (r *rankCentroids) scales(far, most float64, shift int) (a, b float64) {
+	x := r.longest
+	room := rankTop / math.Ldexp((x+far)*(x+far)/4, shift) // of ab
+	finest := (rankWidest - 1) / x
+	a = min(math.Sqrt(room*max(far, x/16)/x), finest)
+	b = min(room/a, (math.Ldexp(rankWidest, -shift)-1)/max(most, x*0x1p-20))
+	return float64(float32(min(room/b, finest))), b
+}
+
+// assignRanked labels points by way of the ranking; it reports false, having done nothing, where there is none for
+// these points and centroids.
+func assignRanked(p *Panels, c *Centroids, labels []uint16) bool {
+	r := c.rank
+	if r == nil || r.scale == 0 || p.longest == 0 || p.longest > r.longest ||
+		r.doubted.Load()*mostDoubted > r.seen.Load() {
+		return false
+	}
+	const panels = chunkPoints / Lanes
+	var doubts [panels]uint16
+	s := doubtScratch{}
+	full := p.N / Lanes
+	for at := 0; at < full; at += panels {
+		count := min(panels, full-at)
+		rankPanels(c.D, &p.Data[at*Lanes*p.D], count, &r.words[0], c.K, r.scale, r.band, r.low, &labels[at*Lanes],
+			&doubts[0])
+		for q, m := range doubts[:count] {
+			for ; m != 0; m &= m - 1 {
+				s.add(p, c, (at+q)*Lanes+bits.TrailingZeros16(m), labels)
+			}
+		}
+	}
+	s.settle(p, c, labels)
+	r.seen.Add(int64(full * Lanes))
+	r.doubted.Add(int64(s.total))
+	if base := full * Lanes; base < p.N {
+		rest := p.Slice(base, p.N)
+		assignExact(&rest, c, labels[base:], nil, nil)
+	}
+	return true
+}
+
+// doubtScratch is points that wait for the chain.
+type doubtScratch struct {
+	which          [doubtPoints]int32
+	waiting, total int
+}
+
+// doubtPoints is the number of points that go through the chain together.
+const doubtPoints = 4 * Lanes
+
+func (s *doubtScratch) add(p *Panels, c *Centroids, i int, labels []uint16) {
+	s.which[s.waiting] = int32(i)
+	if s.waiting++; s.waiting == len(s.which) {
+		s.settle(p, c, labels)
+	}
+}
+
+// settle labels the points that wait by the chain.
+func (s *doubtScratch) settle(p *Panels, c *Centroids, labels []uint16) {
+	if s.waiting == 0 {
+		return
+	}
+	var points [doubtPoints * (exactDims + 1)]float32
+	var found [doubtPoints]uint16
+	var dist [doubtPoints]float32
+	gather(points[:], p.Data, s.which[:s.waiting], 0, p.D)
+	assignPanels(&points[0], panelCount(s.waiting), c, &found[0], &dist[0], nil)
+	for i, at := range s.which[:s.waiting] {
+		labels[at] = found[i]
+	}
+	s.total += s.waiting
+	s.waiting = 0
+}

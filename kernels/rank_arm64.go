@@ -1,0 +1,11 @@
+//go:build arm64 && !purego
+
+package kernels
+
+// rankPays says that no path ranks points where they are.
+func rankPays(d, k int) bool { return false }
+
+func rankPanels(d int, x *float32, panels int, c *int32, k int, scale float32, band, low int32, labels,
+	doubts *uint16) {
+	panic(noRoutine("Rank", d))
+}

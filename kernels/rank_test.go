@@ -1,0 +1,218 @@
+package kernels
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// rankable prepares points and centroids for the ranking, whatever the rule says of their shape, by the lengths of the
+// points or by the box that they are in. It reports whether the path in use has it.
+func rankable(p *Panels, c *Centroids, rows []float32, box bool) bool {
+	if p.prepareRank(inOrder); box {
+		p.InBox()
+	}
+	if p.longest == 0 || !rankPays(p.D, 64) {
+		return false
+	}
+	c.prepareRank(p)
+	c.Set(rows)
+	return true
+}
+
+// TestAssignRankedEqualsPortable attacks the bound of the ranking: points between centroids, on grids from coarse to
+// fine, at all tails, and of lengths unlike those of the centroids.
+func TestAssignRankedEqualsPortable(t *testing.T) {
+	withPaths(t, func(t *testing.T) {
+		if !rankPays(8, 64) {
+			return // no ranking
+		}
+		rng := rand.New(rand.NewPCG(23, 7))
+		seen, doubted, refused := int64(0), int64(0), 0
+		one := func(n, d, k int, points, centroids []float32, what string, box bool) {
+			t.Helper()
+			p, c := packed(points, n, d), NewCentroids(k, d)
+			want, got := make([]uint16, n), make([]uint16, n)
+			if !rankable(p, c, centroids, box) {
+				return // all points are zero
+			}
+			assignPortable(p, c, want, nil, nil)
+			Assign(*p, c, got, nil)
+			if !slices.Equal(want, got) {
+				t.Fatalf("%s n=%d d=%d k=%d: labels\n%v, want\n%v", what, n, d, k, got, want)
+			}
+			seen, doubted = seen+c.rank.seen.Load(), doubted+c.rank.doubted.Load()
+			from := n / 2 &^ (Lanes - 1)
+			clear(got[from:])
+			if Assign(p.Slice(from, n), c, got[from:], nil); !slices.Equal(want, got) {
+				t.Fatalf("%s n=%d d=%d k=%d: labels of a part differ", what, n, d, k)
+			}
+			if c.rank.doubted.Load()*mostDoubted > c.rank.seen.Load() {
+				refused++
+			}
+		}
+		check := func(n, d, k int, points, centroids []float32, what string) {
+			t.Helper()
+			one(n, d, k, points, centroids, what, false)
+			if magnitude(points) <= 1 {
+				one(n, d, k, points, centroids, what+", in the box", true)
+			}
+		}
+		for d := 5; d <= 16; d++ {
+			for _, k := range []int{1, 2, 3, 4, 20, 31, 32, 33, 64, 65, 128} {
+				n := equalityNs[(d*131+k)%len(equalityNs)] + 200
+				f := 4 + (d+k)%19
+				points, centroids := closeRows(rng, n, d, k, f)
+				check(n, d, k, points, centroids, fmt.Sprintf("close, f=%d", f))
+				check(n, d, k, hardRows(rng, n, d), hardRows(rng, k, d), "hard")
+				check(n, d, k, gridRows(rng, n, d, 22), gridRows(rng, k, d, 22), "grid")
+			}
+			for _, scale := range []float32{0x1p-30, 0x1p-12, 0x1p-3, 0x1p3, 0x1p12} {
+				points, centroids := gridRows(rng, 300, d, 10), gridRows(rng, 40, d, 10)
+				for i := range centroids {
+					centroids[i] *= scale
+				}
+				check(300, d, 40, points, centroids, "longer or shorter centroids")
+				for i := range points {
+					points[i] *= scale
+				}
+				check(300, d, 40, points, centroids, "small or large numbers")
+			}
+		}
+		if decided := seen - doubted; decided < seen/4 || doubted < seen/20 || refused < 20 {
+			t.Errorf("of %d points the ranking has decided %d, and %d times too few", seen, decided, refused)
+		}
+	})
+}
+
+// TestRankBoundCoversScores takes words in plain Go and compares them with the chains: the difference of two is off by
+// at most the band.
+func TestRankBoundCoversScores(t *testing.T) {
+	rng := rand.New(rand.NewPCG(23, 8))
+	for _, s := range [][3]int{{5, 20, 22}, {10, 20, 22}, {11, 64, 16}, {15, 128, 4}, {16, 64, 22}} {
+		d, k, n := s[0], s[1], 64
+		p, c := packed(gridRows(rng, n, d, s[2]), n, d), NewCentroids(k, d)
+		p.prepareRank(inOrder)
+		c.prepareRank(p)
+		c.Set(gridRows(rng, k, d, s[2]))
+		r, far := c.rank, 0.0
+		for j := range k {
+			far = max(far, length(c.Row(j))*filterUp)
+		}
+		shift := bits.Len(uint(r.low))
+		a, b := r.scales(far, magnitude(c.rows), shift)
+		if float32(a) != r.scale {
+			t.Fatalf("d=%d: the scale is %g, want %g", d, r.scale, a)
+		}
+		largest, row := 0.0, make([]float32, d)
+		for i := range n {
+			p.Point(i, row)
+			var first, chain0 float64
+			for j := range k {
+				word := int64(r.words[j*len(r.words)/k])
+				for h, y := range row {
+					u := math.RoundToEven(float64(y * r.scale))
+					v := int16(uint32(r.words[j*len(r.words)/k+1+h/2]) >> (h % 2 * 16))
+					if math.Abs(u) > math.MaxInt16 {
+						t.Fatalf("d=%d: the integer %g has more than 16 bits", d, u)
+					}
+					word += int64(u) * int64(v)
+				}
+				if word != int64(int32(word)) || word&int64(r.low) != int64(j) {
+					t.Fatalf("d=%d: the word of centroid %d is %d", d, j, word)
+				}
+				chain := chainOf(row, c, j)
+				if j == 0 {
+					first, chain0 = float64(word), chain
+					continue
+				}
+				off := math.Abs(float64(word)-first-math.Ldexp((chain-chain0)*a*b, shift)) / float64(r.band)
+				if largest = max(largest, off); off > 1 {
+					t.Fatalf("d=%d: point %d, centroid %d: the word is off by %g of the band", d, i, j, off)
+				}
+			}
+		}
+		if largest < 0.01 {
+			t.Errorf("d=%d: the largest error is %g of the bound: the bound says nothing", d, largest)
+		}
+	}
+}
+
+// chainOf is what [Assign] compares of a point and centroid j: half the squared distance, but for what all have in
+// common.
+func chainOf(x []float32, c *Centroids, j int) float64 {
+	near, sum := c.half[j], float32(0)
+	for h, y := range c.Row(j) {
+		e := x[h] - y
+		sum, near = fma32(e, e, sum), fma32(-x[h], y, near)
+	}
+	if c.D < exactDims {
+		return float64(sum) / 2
+	}
+	return float64(near)
+}
+
+// TestRankEqualsReference compares the routine with plain Go.
+func TestRankEqualsReference(t *testing.T) {
+	withPaths(t, func(t *testing.T) {
+		if !rankPays(8, 64) {
+			return
+		}
+		rng := rand.New(rand.NewPCG(23, 9))
+		for d := 5; d <= 16; d++ {
+			for panels := 1; panels <= 5; panels++ {
+				n, k, low, scale := panels*Lanes, 1+rng.IntN(40), int32(63), float32(1<<12)
+				p := packed(gridRows(rng, n, d, 22), n, d)
+				size := 1 + (d+1)/2
+				words := make([]int32, k*size)
+				for i := range words {
+					words[i] = rng.Int32()
+				}
+				for j := range k {
+					words[j*size] = rng.Int32N(1<<20)<<6 + int32(j)
+					for h := range size - 1 {
+						words[j*size+1+h] = int32(uint32(uint16(rng.IntN(64)<<6)) | uint32(uint16(-rng.IntN(64)<<6))<<16)
+					}
+				}
+				band := rng.Int32N(1 << 22)
+				labels, doubts := make([]uint16, n), make([]uint16, panels)
+				rankPanels(d, &p.Data[0], panels, &words[0], k, scale, band, low, &labels[0], &doubts[0])
+				row := make([]float32, d)
+				for i := range n {
+					p.Point(i, row)
+					least, second := int32(math.MaxInt32), int32(math.MaxInt32)
+					for j := range k {
+						word := words[j*size]
+						for h, y := range row {
+							word += int32(math.RoundToEven(float64(y*scale))) * int32(int16(uint32(words[j*size+1+h/2])>>(h%2*16)))
+						}
+						least, second = min(least, word), min(second, max(least, word))
+					}
+					if want := uint16(least & low); labels[i] != want {
+						t.Fatalf("d=%d, %d panels: point %d has the label %d, want %d", d, panels, i, labels[i], want)
+					}
+					if got := doubts[i/Lanes]>>(i%Lanes)&1 == 1; got != (second-least <= band) {
+						t.Fatalf("d=%d, %d panels: point %d, %d and %d, band %d: doubtful is %v", d, panels, i, least, second, band, got)
+					}
+				}
+			}
+		}
+	})
+}
+
+func BenchmarkAssignRanked(b *testing.B) {
+	for _, s := range [][3]int{{100000, 10, 20}, {100000, 5, 8}, {100000, 16, 64}} {
+		n, d, k := s[0], s[1], s[2]
+		b.Run(fmt.Sprintf("n=%d/d=%d/k=%d", n, d, k), func(b *testing.B) {
+			p, c := lloydData(n, d, k, 22)
+			p.PrepareFilter(k, nil)
+			c.PrepareFilter(p)
+			c.Set(slices.Clone(c.rows))
+			labels := make([]uint16, n)
+			run(b, n, bound(n, d, k), 4*n*d, func() { Assign(*p, c, labels, nil) })
+		})
+	}
+}
