@@ -109,11 +109,12 @@ type transport struct {
 	limit     []int64
 
 	distance  []int64 // of settled nodes; the least known one of the others
+	within    []int64 // what potential and cost add up to, at most, along a way that is no longer
 	order     []int32 // settled nodes
 	queue     offers
 	wanted    int     // deficits to settle
 	nearest   int64   // distance of a deficit, if one is wanted
-	span      int64   // of the last search
+	last      int64   // distance of the last deficit that a search settled
 	shut      []bool  // no way on, or on the path
 	tight     []int32 // arcs of shortest paths: of node u those at tight[next[u]:end[u]] are left
 	next, end []int32
@@ -140,7 +141,8 @@ func (t *transport) resize(columns int) {
 	t.columns, t.sink = columns, int32(columns)
 	nodes := columns + 1
 	t.bounds = slices.Grow(t.bounds[:0], columns)[:columns]
-	for _, s := range []*[]int64{&t.size, &t.outflow, &t.excess, &t.potential, &t.limit, &t.distance} {
+	for _, s := range []*[]int64{&t.size, &t.outflow, &t.excess, &t.potential, &t.limit, &t.distance,
+		&t.within} {
 		*s = slices.Grow((*s)[:0], nodes)[:nodes]
 		clear(*s)
 	}
@@ -215,7 +217,7 @@ func (t *transport) bulk(ctx context.Context, enough, largest int64) (stuck bool
 	if found, err := t.search(ctx); err != nil || !found {
 		return true, err
 	}
-	t.quantum = min(max(1, t.span/4), largest)
+	t.quantum = min(max(1, t.last/4), largest)
 	for first, sent := true, few+1; t.quantum > 0 && sent > few && t.outside() > enough; t.quantum /= step {
 		before := t.paths
 		for solved := false; !solved; {
@@ -360,8 +362,8 @@ func (t *transport) search(ctx context.Context) (found bool, err error) {
 		for {
 			last, unknown := t.settle()
 			if last >= 0 {
-				t.span = t.distance[last]
-				t.lower(t.span)
+				t.last = t.distance[last]
+				t.lower(t.last)
 				return true, nil
 			}
 			if unknown < 0 {
@@ -386,9 +388,9 @@ func (t *transport) depart() {
 	clear(t.end)
 	t.wanted = 0
 	for u, excess := range t.excess {
-		t.distance[u] = infinity
+		t.distance[u], t.within[u] = infinity, math.MaxInt64
 		if excess > 0 {
-			t.distance[u] = 0
+			t.distance[u], t.within[u] = 0, t.potential[u]
 			t.queue.add(offer{0, int32(u)})
 		} else if excess < 0 {
 			t.wanted++
@@ -457,25 +459,42 @@ func (t *transport) relax(u int32, d int64) {
 	if cost, units := t.bounds[u].more(t.outflow[u]); units > 0 {
 		t.reach(t.sink, d+t.length(cost+own-t.potential[t.sink]), byOutflow)
 	}
-	row, potential, distance, scaled := t.rows[u], t.potential, t.distance, t.quantum > 0
+	row, base := t.rows[u], own+min(t.span(d), infinity/4)
 	for at := range row {
-		e := &row[at]
-		far := d + own + e.cost - potential[e.column]
-		if scaled && e.cost < infinity {
-			far = d + t.length(e.cost+own-potential[e.column])
+		if e := &row[at]; e.cost+base <= t.within[e.column] {
+			t.follow(u, int32(at), d)
 		}
-		if far > distance[e.column] || far > t.nearest || e.cost == infinity {
-			continue
-		}
-		if e.member == stale && far < distance[e.column] {
-			if t.refresh(u, e); e.cost == infinity {
-				continue
-			}
-			far = d + t.length(e.cost+own-potential[e.column])
-		}
-		t.reach(e.column, far, int32(at))
 	}
 	t.end[u] = int32(len(t.tight))
+}
+
+// follow offers the way from column u at distance d along the arc at a place in its row.
+func (t *transport) follow(u, at int32, d int64) {
+	e := &t.rows[u][at]
+	v, apart := e.column, t.potential[u]-t.potential[e.column]
+	if e.cost == infinity {
+		return
+	}
+	far := d + t.length(e.cost+apart)
+	if e.member == stale && far < min(t.distance[v], t.nearest+1) {
+		if t.refresh(u, e); e.cost == infinity {
+			return
+		}
+		far = d + t.length(e.cost+apart)
+	}
+	t.reach(v, far, at)
+}
+
+// span returns what reduced costs on a way of the given length may add up to; math.MaxInt64 if
+// that is more than any do.
+func (t *transport) span(distance int64) int64 {
+	switch {
+	case t.quantum == 0:
+		return distance
+	case distance > infinity/8/t.quantum:
+		return math.MaxInt64
+	}
+	return distance * t.quantum
 }
 
 // reach offers a way of the given length to node v, along an arc.
@@ -487,7 +506,10 @@ func (t *transport) reach(v int32, distance int64, arc int32) {
 	if distance == t.distance[v] {
 		return
 	}
-	t.distance[v] = distance
+	t.distance[v], t.within[v] = distance, math.MaxInt64
+	if span := t.span(distance); span < infinity {
+		t.within[v] = t.potential[v] + span
+	}
 	if t.wanted == 1 && t.excess[v] < 0 {
 		t.nearest = distance
 	}

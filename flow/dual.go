@@ -12,8 +12,9 @@ import (
 // then on all points, leaves in ascent.seen what a pass over all points sees, and
 // returns the window that the completion should begin with. Newton's steps raise the
 // dual or, for a form that is not plain, the dual smoothed at falling temperatures. Where
-// steps on the dual itself stop paying, each subsample is completed; where they do so on all
-// points, which is where clusters have few, it is smoothed, too. A problem on a line needs
+// steps on the dual itself stop paying, a subsample is completed, and without boxes around
+// the points all larger ones are, too; where they do so on all points, which is where
+// clusters have few, it is smoothed, too. A problem on a line needs
 // none of these.
 func (s *Solver) approach(ctx context.Context, run Runner, p *Problem, plain bool) (float64, error) {
 	n, k, t := p.Points.N, p.k(), s.tune()
@@ -106,7 +107,7 @@ func (s *Solver) improve(ctx context.Context, run Runner, whole *Problem, size i
 		if err != nil || outside <= 8*enough {
 			return err
 		}
-		s.stalled = true
+		s.stalled = !s.ordered // what the completion ends at is close enough for the next sample's steps
 	}
 	v := &s.ascent.seen
 	if plain {

@@ -8,8 +8,8 @@ import (
 	"github.com/cohort-engine/cohort/kernels"
 )
 
-// isMember is the gap of a member.
-const isMember = math.MaxFloat32
+// isMember is the gap of a point that stays a member.
+const isMember = -math.MaxFloat32
 
 // noGap is less than any gap between costs on the grid, and more than what
 // [kernels.TopTwo] makes of none.
@@ -52,20 +52,23 @@ type members struct {
 	columns []column
 	groups  []group
 	record  []int32 // points of the groups, ascending in each
+	several []int32 // groups that have or had several slots
 	arcs    []arc   // of groups of ties, instead of coordinates: those of q are arcs[first[q]:first[q+1]]
 	first   []int32
 	above   []int32 // the groups of the level before
 	fresh   []int32 // members, ascending
 	parts   [][]int32
 	least   float32 // gap up to which list lists
+	near    int64   // reduced cost up to which a new row lists
 	work    func(worker, index int)
 	lay     func(worker, column int)
 	laying  []laying
 	table   []int32
 	arena   []float64
 	counts  []int32
-	going   []int32 // slots that can move
-	before  []int32 // groups of the members of a row
+	coef    []float64 // of a linear function
+	going   []int32   // slots that can move
+	before  []int32   // groups of the members of a row
 }
 
 // column holds the groups that have units in a column.
@@ -91,15 +94,13 @@ type group struct {
 	begin, end int32
 	first      place
 	units      int64
+	several    bool // is one of members.several
 }
 
 // laying is the memory of a worker that lays columns out.
 type laying struct {
 	mean, apart []float64
 	bound       []int64
-	order       offers
-	row         []entry
-	coef        []float64
 }
 
 // begin takes the points as v sees them at s.prices: points with a gap of at most
@@ -111,16 +112,19 @@ func (m *members) begin(ctx context.Context, run Runner, s *Solver, p *Problem, 
 	t := &m.t
 	t.m, t.quantum = m, 0
 	copy(t.bounds, s.limits(p))
-	if err := m.certify(ctx); err != nil {
-		return err
+	for j, price := range s.prices {
+		m.offset[j] = -price
 	}
-	copy(t.size, v.size)
-	t.start(s.prices)
-	copy(m.offset, t.potential)
 	for _, e := range v.extra {
 		v.gap[e.Point] = isMember
 	}
-	return m.admit(ctx, window)
+	if err := m.collect(ctx, window); err != nil {
+		return err
+	}
+	m.certify()
+	copy(t.size, v.size)
+	t.start(s.prices)
+	return m.admit(ctx)
 }
 
 // shape sets what depends on the problem and not on the records.
@@ -166,16 +170,16 @@ func (m *members) shape(columns int) {
 
 // certify gives the points that single precision cannot tell the cheapest column of
 // their exact one.
-func (m *members) certify(ctx context.Context) error {
+func (m *members) certify() {
 	v := m.v
 	if v.exact {
-		return nil
-	}
-	if err := m.collect(ctx, noGap); err != nil {
-		return err
+		return
 	}
 	row := m.s.scratch[0].grow(m.k)
 	for _, i := range m.fresh {
+		if v.gap[i] > noGap {
+			continue
+		}
 		kernels.CostRows(m.points, int(i), int(i)+1, m.s.centroids, m.p.FractionBits, row)
 		best, label := int64(infinity), 0
 		for j, c := range row {
@@ -187,21 +191,43 @@ func (m *members) certify(ctx context.Context) error {
 		v.size[v.labels[i]] -= units
 		v.size[label] += units
 		v.labels[i] = uint16(label)
-		v.gap[i] = 0
 	}
-	return nil
 }
 
-// collect lists the members and the points with a gap of at most the given one in
-// fresh.
-func (m *members) collect(ctx context.Context, least float32) error {
-	m.least = least
-	m.fresh = m.fresh[:0]
+// collect lists the points with a gap of at most window, or all, in fresh.
+func (m *members) collect(ctx context.Context, window float64) error {
+	n := m.points.N
+	if window > m.v.certain && !math.IsInf(window, 1) {
+		if err := m.sharpen(ctx, window); err != nil {
+			return err
+		}
+	}
+	m.least = float32(min(max(window, noGap), math.MaxFloat32/2))
+	m.near = int64(min(max(1, float64(m.least)/m.unit), infinity/8))
+	if !math.IsInf(window, 1) {
+		if err := m.listAll(ctx); err != nil {
+			return err
+		}
+		if 2*len(m.fresh) > n { // nearly all: spare the bounds
+			window = math.Inf(1)
+		}
+	}
+	if m.window = window; math.IsInf(window, 1) {
+		m.fresh = slices.Grow(m.fresh[:0], n)[:n]
+		for i := range m.fresh {
+			m.fresh[i] = int32(i)
+		}
+	}
+	return ctx.Err()
+}
+
+// listAll lists the points with a gap of at most least in fresh.
+func (m *members) listAll(ctx context.Context) error {
 	const part = 1 << 14
 	n := m.points.N
 	if n <= 4*part || m.run.Workers() == 1 {
-		m.fresh = m.list(m.fresh, 0, n)
-		return ctx.Err()
+		m.fresh = m.list(m.fresh[:0], 0, n)
+		return nil
 	}
 	count := (n + part - 1) / part
 	for len(m.parts) < count {
@@ -215,48 +241,32 @@ func (m *members) collect(ctx context.Context, least float32) error {
 	if err := m.run.Run(ctx, count, m.work); err != nil {
 		return err
 	}
+	m.fresh = m.fresh[:0]
 	for _, p := range m.parts[:count] {
 		m.fresh = append(m.fresh, p...)
 	}
 	return nil
 }
 
-// list appends those of the points [first, last) that collect looks for.
+// list appends those of the points [first, last) that listAll looks for, without branches.
 func (m *members) list(points []int32, first, last int) []int32 {
+	at := len(points)
+	points = slices.Grow(points, last-first)[:at+last-first]
+	least := int64(int32(math.Float32bits(m.least))) // floats are in the order of their bits, but for negative ones
 	for i, gap := range m.v.gap[first:last] {
-		if gap <= m.least || gap == isMember {
-			points = append(points, int32(first+i))
-		}
+		points[at] = int32(first + i)
+		at += int(uint64(int64(int32(math.Float32bits(gap)))-least-1) >> 63)
 	}
-	return points
+	return points[:at]
 }
 
-// admit makes the points with a gap of at most window members, beside those that
-// are, groups them and lays their columns out.
-func (m *members) admit(ctx context.Context, window float64) error {
-	if window > m.v.certain && !math.IsInf(window, 1) {
-		if err := m.sharpen(ctx, window); err != nil {
-			return err
-		}
-	}
-	least := float32(min(max(window, noGap), math.MaxFloat32/2))
-	if err := m.collect(ctx, least); err != nil {
-		return err
-	}
-	const few = 1 << 15 // points that are sooner laid out at once than twice
-	// where nearly all are, spare the bounds
-	if n := len(m.fresh); 2*n > m.points.N || 4*n > m.points.N && m.points.N <= few {
-		window, least = math.Inf(1), math.MaxFloat32/2
-		if err := m.collect(ctx, least); err != nil {
-			return err
-		}
-	}
-	m.window = window
+// admit makes the listed points members, groups them and lays their columns out.
+func (m *members) admit(ctx context.Context) error {
 	t := &m.t
 	for u := range t.columns {
 		m.known[u] = infinity
-		if !math.IsInf(window, 1) {
-			m.known[u] = int64(float64(least)/m.unit) - m.offset[u]
+		if !math.IsInf(m.window, 1) {
+			m.known[u] = int64(float64(m.least)/m.unit) - m.offset[u]
 		}
 	}
 	m.merge()
@@ -307,23 +317,23 @@ func (m *members) merge() {
 	}
 	m.table = slices.Grow(m.table[:0], size)[:size]
 	clear(m.table)
-	m.groups = m.groups[:0]
+	m.groups, m.several = slices.Grow(m.groups[:0], len(m.fresh)), m.several[:0]
 	m.counts = slices.Grow(m.counts[:0], len(m.fresh))[:len(m.fresh)]
 	for at, i := range m.fresh {
 		slot := m.hash(i) & uint64(size-1)
-		for ; ; slot = (slot + 1) & uint64(size-1) {
-			q := m.table[slot] - 1
-			if q < 0 {
-				q = int32(len(m.groups))
-				m.groups = append(m.groups, group{begin: i, first: place{-1, -1}})
-				m.table[slot] = q + 1
-			} else if !m.same(i, m.groups[q].begin) {
-				continue
-			}
-			m.groups[q].end++
-			m.counts[at] = q
-			break
+		q := m.table[slot] - 1
+		for q >= 0 && !m.same(i, m.groups[q].begin) {
+			slot = (slot + 1) & uint64(size-1)
+			q = m.table[slot] - 1
 		}
+		if q < 0 {
+			q = int32(len(m.groups))
+			m.groups = append(m.groups, group{begin: i, first: place{-1, -1}})
+			m.table[slot] = q + 1
+		}
+		m.groups[q].end++
+		m.groups[q].units += m.p.weight(int(i))
+		m.counts[at] = q
 	}
 	m.record = slices.Grow(m.record[:0], len(m.fresh))[:len(m.fresh)]
 	end := int32(0)
@@ -336,8 +346,6 @@ func (m *members) merge() {
 		g := &m.groups[m.counts[at]]
 		m.record[g.end] = i
 		g.end++
-		g.units += m.p.weight(int(i))
-		m.v.gap[i] = isMember
 	}
 }
 
@@ -426,8 +434,13 @@ func (m *members) put(q, u int32, units int64) int32 {
 		return s
 	}
 	s = int32(len(c.slots))
-	c.slots = append(c.slots, slot{q, m.groups[q].first, units})
-	m.groups[q].first = place{u, s}
+	g := &m.groups[q]
+	if !g.several && g.first.column >= 0 {
+		g.several = true
+		m.several = append(m.several, q)
+	}
+	c.slots = append(c.slots, slot{q, g.first, units})
+	g.first = place{u, s}
 	return s
 }
 
@@ -459,13 +472,12 @@ func (m *members) layOut(worker, u int) {
 		}
 	}
 	m.t.rows[u] = m.t.rows[u][:0]
-	m.enlist(worker, int32(u), m.s.tune().nearColumns)
+	m.enlist(worker, int32(u), m.near)
 }
 
-// enlist adds to the row of column u the given number of cheapest other moves and
-// those that are as cheap, or all, and sets what the others exceed. It looks at the
-// moves in the order of lower bounds of their costs.
-func (m *members) enlist(worker int, u int32, count int) {
+// enlist adds to the row of column u the other moves whose reduced cost may be at most the
+// given one, and sets what the rest exceeds.
+func (m *members) enlist(worker int, u int32, most int64) {
 	t, w := &m.t, &m.laying[worker]
 	m.listed[u] = infinity
 	if len(m.columns[u].slots) == 0 {
@@ -477,65 +489,18 @@ func (m *members) enlist(worker int, u int32, count int) {
 	for _, e := range t.rows[u] {
 		w.bound[e.column] = infinity
 	}
-	w.order, w.row = w.order[:0], w.row[:0]
 	least := int64(infinity) // of the reduced costs that are not in the row
-	if all := t.columns <= 8*m.s.tune().nearColumns; all || count >= t.columns-1-len(t.rows[u]) {
-		for v, bound := range w.bound {
-			if bound < infinity {
-				w.row = append(w.row, entry{bound, int32(v), stale})
-			}
+	for v, bound := range w.bound {
+		if bound <= most {
+			t.rows[u] = append(t.rows[u], entry{bound + t.potential[v] - t.potential[u], int32(v), stale})
+		} else if bound < least {
+			least = bound
 		}
-	} else {
-		for v, bound := range w.bound {
-			if bound < infinity {
-				w.order.add(offer{bound, int32(v)})
-			}
-		}
-		for len(w.order) > 0 {
-			if len(w.row) >= 2*count {
-				least = prune(&w.row, count)
-			}
-			o := w.order.take()
-			if o.distance > least {
-				break
-			}
-			if cost, member := m.atLeast(w, u, o.node); cost < infinity {
-				w.row = append(w.row, entry{max(o.distance, cost+t.potential[u]-t.potential[o.node]), o.node, member})
-			}
-		}
-		if len(w.row) > count {
-			least = prune(&w.row, count)
-		}
-	}
-	for _, e := range w.row {
-		t.rows[u] = append(t.rows[u], entry{e.cost + t.potential[e.column] - t.potential[u], e.column, e.member})
 	}
 	if least < infinity {
-		m.listed[u] = least - t.potential[u]
+		m.listed[u] = least - 1 - t.potential[u]
 	}
 	m.restrict(u)
-}
-
-func byCost(a, b entry) int {
-	switch {
-	case a.cost < b.cost:
-		return -1
-	case a.cost > b.cost:
-		return 1
-	}
-	return 0
-}
-
-// prune cuts a row to the given number of cheapest entries and those that are as
-// cheap as the last of them, whose cost it returns.
-func prune(row *[]entry, count int) int64 {
-	slices.SortFunc(*row, byCost)
-	least := (*row)[count-1].cost
-	for count < len(*row) && (*row)[count].cost == least {
-		count++
-	}
-	*row = (*row)[:count]
-	return least
 }
 
 // restrict sets the limit of column u.
@@ -596,12 +561,18 @@ func (m *members) lowerBounds(u int32, w *laying) {
 // and then says so, makes all rows anew.
 func (m *members) extend(ctx context.Context, u int32) (relaid bool, err error) {
 	if m.listed[u] < m.known[u] {
-		m.enlist(0, u, len(m.t.rows[u])+1)
+		m.enlist(0, u, 4*max(m.near, min(m.t.limit[u], infinity/8)))
 		return false, nil
 	}
 	m.s.stats.Widenings++
 	m.release()
-	return true, m.admit(ctx, 4*max(m.window, m.unit))
+	for _, i := range m.fresh {
+		m.v.gap[i] = isMember
+	}
+	if err := m.collect(ctx, 4*max(m.window, m.unit)); err != nil {
+		return true, err
+	}
+	return true, m.admit(ctx)
 }
 
 // value returns the cost of column w for the group in slot s of column u.
@@ -703,8 +674,8 @@ func (m *members) gather(u, v int32, cost, enough int64) (units int64) {
 	var coef []float64
 	var most float64
 	if m.exact {
-		dims, constant := m.slope(&m.laying[0], u, v)
-		coef, most = m.laying[0].coef[:dims], float64(cost-constant)
+		dims, constant := m.slope(u, v)
+		coef, most = m.coef[:dims], float64(cost-constant)
 	}
 	for i := range int32(len(c.slots)) {
 		if m.exact {
@@ -731,37 +702,20 @@ func (m *members) gather(u, v int32, cost, enough int64) (units int64) {
 
 // cheapest returns the least cost of a move from column u to column v and the slot of u
 // that has it; infinity if there is none.
-func (m *members) cheapest(u, v int32) (int64, int32) { return m.cheapestBy(&m.laying[0], u, v) }
-
-// atLeast returns a lower bound of the cost of the cheapest move from u to v with the
-// member that has it, stale if none does.
-func (m *members) atLeast(w *laying, u, v int32) (int64, int32) {
-	if !m.exact {
-		return m.cheapestBy(w, u, v)
-	}
+func (m *members) cheapest(u, v int32) (int64, int32) {
 	c := &m.columns[u]
-	dims, constant := m.slope(w, u, v)
-	least, s := kernels.LeastDot(c.x, c.stride, len(c.slots), w.coef[:dims])
-	if m.accepts(u, int32(s), v) > 0 {
-		return int64(least) + constant, int32(s)
-	}
-	return int64(least) + constant, stale
-}
-
-// cheapestBy is cheapest with the memory of a worker.
-func (m *members) cheapestBy(w *laying, u, v int32) (int64, int32) {
-	c := &m.columns[u]
-	n := len(c.slots)
-	if n == 0 {
+	if len(c.slots) == 0 {
 		return infinity, stale
 	}
 	if m.exact {
-		if cost, s := m.atLeast(w, u, v); s != stale {
-			return cost, s
+		dims, constant := m.slope(u, v)
+		least, s := kernels.LeastDot(c.x, c.stride, len(c.slots), m.coef[:dims])
+		if m.accepts(u, int32(s), v) > 0 {
+			return int64(least) + constant, int32(s)
 		}
 	}
 	best, member := int64(infinity), int32(stale)
-	for s := range int32(n) {
+	for s := range int32(len(c.slots)) {
 		if cost := m.value(u, s, v) - m.value(u, s, u); cost < best && m.accepts(u, s, v) > 0 {
 			best, member = cost, s
 		}
@@ -771,10 +725,10 @@ func (m *members) cheapestBy(w *laying, u, v int32) (int64, int32) {
 
 // slope sets coef to the gradient of the cost of v less that of u, and returns its
 // length and the constant term.
-func (m *members) slope(w *laying, u, v int32) (dims int, constant int64) {
+func (m *members) slope(u, v int32) (dims int, constant int64) {
 	d := m.d
-	w.coef = slices.Grow(w.coef[:0], d+1)[:d+1]
-	coef := w.coef
+	m.coef = slices.Grow(m.coef[:0], d+1)[:d+1]
+	coef := m.coef
 	clear(coef)
 	part := func(w int32, sign float64) {
 		switch {
@@ -1016,7 +970,7 @@ func (m *members) release() {
 	v := m.v
 	v.extra = v.extra[:0]
 	var columns []Membership
-	for q := range m.groups {
+	for _, q := range m.several {
 		g := &m.groups[q]
 		columns = columns[:0]
 		for at := g.first; at.column >= 0; {

@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -30,15 +31,15 @@ type ascent struct {
 	fixed  []float64 // the step of the others
 	// refilled is the step of clusters without points.
 	refilled []float64
-	edges    []edgeCount
-	step     []float64
-	vector   [4][]float64 // residual, preconditioned, direction, image
-	damp     []float64
-	values   []int64 // of some points
-	above    []entry
-	order    []entry   // of prices
-	degree   []float64 // number of edges of each cluster
-	spread   []float64 // mean gap of each cluster, in terms of that of all
+	laplacian
+	step   []float64
+	vector [4][]float64 // residual, preconditioned, direction, image
+	values []int64      // of some points
+	above  []int64
+	partly []int64   // in order
+	order  []entry   // of prices
+	degree []float64 // number of edges of each cluster
+	spread []float64 // mean gap of each cluster, in terms of that of all
 	// together holds neighbours together, not prices: where differences of prices are
 	// nearly right, a whole region may have to move.
 	together bool
@@ -121,7 +122,7 @@ func (a *ascent) level(p *Problem, prices []int64) {
 	if wanted+above <= total && total <= wanted+above+least {
 		return
 	}
-	slices.SortFunc(a.order, byCost)
+	slices.SortFunc(a.order, func(a, b entry) int { return cmp.Compare(a.cost, b.cost) })
 	lowest, highest := int64(-maxPrice), int64(maxPrice) // of the price that 0 takes the place of
 	for _, e := range a.order {
 		room := min(int64(p.Hi[e.column]), total) - min(int64(p.Lo[e.column]), total)
@@ -145,10 +146,13 @@ func (a *ascent) level(p *Problem, prices []int64) {
 func (s *Solver) refill(p *Problem, prices []int64) {
 	a := &s.ascent
 	n := p.Points.N
-	each := max(1, n/min(4096, max(1024, 8*p.k())))
+	each := max(1, n/min(4096, max(256, 8*p.k())))
+	clear(a.refilled)
+	if each < 8 && !s.ordered { // a pass takes no longer
+		return
+	}
 	a.values = a.values[:0]
 	for j, size := range a.seen.size[:len(prices)] {
-		a.refilled[j] = 0
 		if size > 0 || a.excess[j] >= 0 {
 			continue
 		}
@@ -158,24 +162,48 @@ func (s *Solver) refill(p *Problem, prices []int64) {
 				a.values = append(a.values, p.cost(i, label)+prices[label])
 			}
 		}
-		count, least := 1+int(-a.excess[j])/each, int64(infinity)
-		above := a.above[:0] // the first of the points in the order of what they want
+		a.above = a.above[:0] // how much lower the price has to be for each point
 		for q, value := range a.values {
-			if x := p.cost(q*each, j) + prices[j] - value; x < least {
-				if above = append(above, entry{cost: x, member: int32(q)}); len(above) >= 2*count {
-					least = prune(&above, count)
-				}
-			}
+			a.above = append(a.above, p.cost(q*each, j)+prices[j]-value)
 		}
-		if len(above) >= count {
-			by := max(0, prune(&above, count))
+		if count := int(-a.excess[j]) / each; count < len(a.values) {
+			a.partly = append(a.partly[:0], a.above...)
+			by := max(0, nth(a.partly, count))
 			a.refilled[j] = -float64(by) / a.scale
-			for _, e := range above {
-				a.values[e.member] += min(0, e.cost-by)
+			for q, x := range a.above {
+				a.values[q] += min(0, x-by)
 			}
 		}
-		a.above = above
 	}
+}
+
+// nth returns the value that sorting would put at place n (Hoare's selection), and moves
+// values about.
+func nth(x []int64, n int) int64 {
+	for lo, hi := 0, len(x)-1; lo < hi; {
+		pivot, i, j := x[(lo+hi)/2], lo, hi
+		for i <= j {
+			for x[i] < pivot {
+				i++
+			}
+			for x[j] > pivot {
+				j--
+			}
+			if i <= j {
+				x[i], x[j] = x[j], x[i]
+				i, j = i+1, j-1
+			}
+		}
+		switch {
+		case n <= j:
+			hi = j
+		case n >= i:
+			lo = i
+		default:
+			return x[n]
+		}
+	}
+	return x[n]
 }
 
 // step takes a step and adapts the radius. It returns the units outside the bounds,
@@ -379,11 +407,10 @@ func (a *ascent) solve() {
 	r, z, d, q := a.vector[0], a.vector[1], a.vector[2], a.vector[3]
 	copy(a.step, a.fixed)
 	a.product(a.step, q)
-	diagonal := z
-	copy(diagonal, a.damp)
+	copy(z, a.damp)
 	for _, e := range a.edges {
-		diagonal[e.u] += e.count
-		diagonal[e.v] += e.count
+		z[e.u] += e.count
+		z[e.v] += e.count
 	}
 	// z keeps the inverse of the diagonal, 0 where a cluster is not active.
 	for j, active := range a.active {
@@ -391,23 +418,23 @@ func (a *ascent) solve() {
 			r[j], z[j] = 0, 0
 			continue
 		}
-		z[j] = 1 / diagonal[j]
+		z[j] = 1 / z[j]
 		r[j] = a.excess[j] - q[j]
 	}
-	conjugateGradients(a.product, a.step, r, z, d, q, 1e-3, 60)
+	a.conjugateGradients(a.step, r, z, d, q, 1e-3, 60)
 }
 
 // conjugateGradients adds to x what the residual r of a linear system asks for, with the
-// inverse of the diagonal as preconditioner, until the given part of the residual is left.
-// product sets its second argument to the matrix times the first; d and q are scratch.
-func conjugateGradients(product func(d, q []float64), x, r, inverse, d, q []float64, enough float64, rounds int) {
+// inverse of the diagonal as preconditioner, until the given part of the residual is left; d
+// and q are scratch.
+func (l *laplacian) conjugateGradients(x, r, inverse, d, q []float64, enough float64, rounds int) {
 	rz := 0.0
 	for j := range d {
 		d[j] = float64(r[j] * inverse[j])
 		rz += float64(r[j] * d[j])
 	}
 	for enough *= rz; rounds > 0 && rz > enough; rounds-- {
-		product(d, q)
+		l.product(d, q)
 		dq := 0.0
 		for j, y := range d {
 			dq += float64(q[j] * y)
@@ -425,12 +452,18 @@ func conjugateGradients(product func(d, q []float64), x, r, inverse, d, q []floa
 	}
 }
 
-// product sets q to (Laplacian of edges + damp) d.
-func (a *ascent) product(d, q []float64) {
+// laplacian is the matrix of a step: the Laplacian of edges plus the diagonal damp.
+type laplacian struct {
+	edges []edgeCount
+	damp  []float64
+}
+
+// product sets q to the product of the matrix and d.
+func (l *laplacian) product(d, q []float64) {
 	for j, x := range d {
-		q[j] = float64(a.damp[j] * x)
+		q[j] = float64(l.damp[j] * x)
 	}
-	for _, e := range a.edges {
+	for _, e := range l.edges {
 		f := float64(e.count * (d[e.u] - d[e.v]))
 		q[e.u] += f
 		q[e.v] -= f

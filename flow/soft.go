@@ -21,9 +21,14 @@ type soft struct {
 	shards      []shared
 	ranges      []bounds
 
-	size, gradient, slope []float64
-	step                  []float64 // in terms of the temperature
-	vector                [4][]float64
+	size, gradient []float64
+	laplacian                // minus the second derivative, times the temperature
+	step           []float64 // in terms of the temperature
+	vector         [4][]float64
+	next           []int32   // the place of the next part of a column
+	parts          []part    // by their columns
+	with           []float64 // the edges of the column at hand
+	met            []int32   // their other columns
 	// Points whose columns are farther apart than wide at the prices listedAt are not
 	// listed: later passes are over the listed ones.
 	wide     int64
@@ -31,7 +36,6 @@ type soft struct {
 	partly   bool
 	outside  int64   // price of "unassigned"
 	active   float64 // units that are shared
-	stride   int     // every how many groups the Hessian looks at
 	free     float64 // the longest move where nothing is shared
 	trust    float64 // root of the mean square of the moves of shared units
 }
@@ -347,7 +351,7 @@ func (s *Solver) lookSoftly(ctx context.Context, run Runner, p *Problem) (float6
 	}
 	a.shards = a.shards[:(n+t.size-1)/t.size]
 	v := &a.vector
-	for _, x := range []*[]float64{&a.size, &a.gradient, &a.slope, &a.step, &v[0], &v[1], &v[2], &v[3]} {
+	for _, x := range []*[]float64{&a.size, &a.gradient, &a.damp, &a.step, &v[0], &v[1], &v[2], &v[3]} {
 		*x = slices.Grow((*x)[:0], k+1)[:k+1]
 	}
 	clear(a.size)
@@ -373,9 +377,9 @@ func (s *Solver) lookSoftly(ctx context.Context, run Runner, p *Problem) (float6
 	a.ranges = append(a.ranges[:0], s.limits(p)[:k]...)
 	for j, b := range a.ranges {
 		size, slope := b.soft(float64(a.prices[j]), a.temperature)
-		a.gradient[j], a.slope[j] = a.size[j]-size, slope
+		a.gradient[j], a.damp[j] = a.size[j]-size, slope
 		if price, g := a.prices[j], a.gradient[j]; price >= b.over && g > 0 || price <= -b.under && g < 0 {
-			a.gradient[j], a.slope[j] = 0, 1e12
+			a.gradient[j], a.damp[j] = 0, 1e12
 		}
 		off += math.Abs(a.gradient[j])
 	}
@@ -391,65 +395,81 @@ func (b *bounds) soft(price, temperature float64) (size, slope float64) {
 	return size, slope
 }
 
-// begin returns where group g begins.
-func (h *shared) begin(g int) int32 {
-	if g == 0 {
-		return 0
-	}
-	return h.ends[g-1]
-}
-
-// product sets out to the product of the Hessian and v, times the temperature.
-func (a *soft) product(v, out []float64) {
-	stride := a.stride
-	for j, x := range v {
-		out[j] = float64(a.slope[j] * x)
-	}
-	v[len(v)-1] = 0
+// couple makes edges of the shares: the Hessian, times the temperature, is the Laplacian in
+// which a unit with shares x and y of two columns adds x*y to their edge. It goes through the
+// shares in the order of their columns.
+func (a *soft) couple(columns int) {
+	a.next = slices.Grow(a.next[:0], columns+1)[:columns+1]
+	clear(a.next)
 	for i := range a.shards {
-		h := &a.shards[i]
-		for g := 0; g < len(h.ends); g += stride {
-			mean, begin, end := 0.0, h.begin(g), h.ends[g]
-			columns, shares := h.columns[begin:end], h.shares[begin:end]
-			for at, j := range columns {
-				mean += float64(shares[at] * v[j])
-			}
-			units := h.units[g] * float64(stride)
-			for at, j := range columns {
-				out[j] += float64(units * float64(shares[at]*(v[j]-mean)))
-			}
+		for _, j := range a.shards[i].columns {
+			a.next[j+1]++
 		}
 	}
+	for j := range columns {
+		a.next[j+1] += a.next[j]
+	}
+	a.parts = slices.Grow(a.parts[:0], int(a.next[columns]))[:a.next[columns]]
+	for i := range a.shards {
+		h, begin := &a.shards[i], int32(0)
+		for g, end := range h.ends {
+			for at := begin; at < end; at++ {
+				to := &a.next[h.columns[at]]
+				a.parts[*to] = part{int32(i), at + 1, end, float64(h.units[g] * h.shares[at])}
+				*to++
+			}
+			begin = end
+		}
+	}
+	a.edges = a.edges[:0]
+	a.with = slices.Grow(a.with[:0], columns)[:columns]
+	clear(a.with)
+	parts, done := a.parts, int32(0)
+	for u := range int32(columns) {
+		a.met = a.met[:0]
+		for _, x := range parts[done:a.next[u]] {
+			h := &a.shards[x.shard]
+			shares := h.shares[x.rest:x.end]
+			for at, v := range h.columns[x.rest:x.end] {
+				if a.with[v] == 0 {
+					a.met = append(a.met, v)
+				}
+				a.with[v] += float64(x.units * shares[at])
+			}
+		}
+		done = a.next[u]
+		for _, v := range a.met {
+			a.edges = append(a.edges, edgeCount{u, v, a.with[v]})
+			a.with[v] = 0
+		}
+	}
+}
+
+// part is a share of a column, in units, and those of the same units that come after it.
+type part struct {
+	shard, rest, end int32
+	units            float64
 }
 
 // newton sets a.step to Newton's, no longer than the trust allows, and returns the
 // slope of the dual along it.
 func (a *soft) newton(k int) float64 {
 	inverse, r, d, q := a.vector[0], a.vector[1], a.vector[2], a.vector[3]
-	clear(inverse)
-	shares := 0
-	for i := range a.shards {
-		shares += len(a.shards[i].shares)
-	}
-	a.stride = 1 + shares/(1000*k+100000) // some stand for all where they are many
-	for i := range a.shards {
-		h := &a.shards[i]
-		for g := 0; g < len(h.ends); g += a.stride {
-			for at := h.begin(g); at < h.ends[g]; at++ {
-				x := h.shares[at]
-				inverse[h.columns[at]] += float64(h.units[g] * float64(x*(1-x)) * float64(a.stride))
-			}
-		}
-	}
+	a.couple(k + 1)
 	clear(a.step)
+	clear(inverse)
+	for _, e := range a.edges {
+		inverse[e.u] += e.count
+		inverse[e.v] += e.count
+	}
 	for j := range k {
 		shared := inverse[j]
-		a.slope[j] += float64(0.064/a.free*(1+shared)) + max(0, 2*math.Abs(a.gradient[j])/a.free-shared-a.slope[j])
-		inverse[j] = 1 / (shared + a.slope[j])
+		a.damp[j] += float64(0.064/a.free*(1+shared)) + max(0, 2*math.Abs(a.gradient[j])/a.free-shared-a.damp[j])
+		inverse[j] = 1 / (shared + a.damp[j])
 		r[j] = a.gradient[j]
 	}
 	r[k], inverse[k] = 0, 0
-	conjugateGradients(a.product, a.step, r, inverse, d, q, 1e-4, 100)
+	a.conjugateGradients(a.step, r, inverse, d, q, 1e-4, 100)
 	for j, x := range a.step[:k] {
 		// Beyond the ramp around 0 there is no slope that would tell where to stop.
 		x = max(-a.free, min(a.free, x))
@@ -460,7 +480,7 @@ func (a *soft) newton(k int) float64 {
 		a.step[j] = max(-float64(b.under)/a.temperature-price, min(float64(b.over)/a.temperature-price, x))
 	}
 	a.step[k] = 0
-	clear(a.slope)
+	clear(a.damp)
 	a.product(a.step, q)
 	energy, along := 0.0, 0.0
 	for j := range k {

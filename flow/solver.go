@@ -94,8 +94,6 @@ type tuning struct {
 	sampleRest, fullRest, stepWindow float64
 	// The share of the points that a window leaves, in terms of sqrt(k/points).
 	freeShare float64
-	// Entries of a new row, in which more columns than twice as many are not all.
-	nearColumns int
 	// Clusters and points for each of them from which points are put in order.
 	orderClusters, orderPoints int
 	// Rounds after which a first quantum is too small, and rounds for each node before the
@@ -107,7 +105,7 @@ type tuning struct {
 }
 
 var standard = tuning{sampleRatio: 4, allArcs: 1024, shardPoints: 2048,
-	firstCluster: 6, firstSample: 100, sampleRest: 0.3, fullRest: 1, stepWindow: 4, freeShare: 2, nearColumns: 32,
+	firstCluster: 6, firstSample: 100, sampleRest: 0.3, fullRest: 1, stepWindow: 4, freeShare: 2,
 	orderClusters: tableColumns + 1, orderPoints: 8, bulkRounds: 16, rounds: 1000,
 	annealClusters: 64}
 

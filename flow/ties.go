@@ -211,6 +211,7 @@ func (m *members) narrow(upper *members, ties []tie, word int) {
 		t.bounds[j] = bounds{lo: least, hi: most, top: most, under: infinity, over: infinity}
 		m.columns[j].slots = m.columns[j].slots[:0]
 	}
+	m.several = m.several[:0]
 	m.groups, m.record, m.above, m.arcs, m.first = m.groups[:0], m.record[:0], m.above[:0], m.arcs[:0], m.first[:0]
 	for len(ties) > 0 {
 		own := 1
