@@ -148,22 +148,31 @@ func minimise(f func(float64) float64, lo, hi float64) float64 {
 		}
 	}
 	step := (hi - lo) / n
-	a, b := at-step, at+step
+	least, _ := goldenSection(f, at-step, at+step, 2*step*0x1p-41)
+	return min(best, least)
+}
+
+// goldenSection looks for the least value of f on [lo, hi] and where it is, to a width. A value that is no number, or
+// infinite, is none.
+func goldenSection(f func(float64) float64, lo, hi, width float64) (least, at float64) {
 	const g = 0.6180339887498949
-	c, d := b-g*(b-a), a+g*(b-a)
+	c, d := hi-g*(hi-lo), lo+g*(hi-lo)
 	fc, fd := f(c), f(d)
-	for range 60 {
-		if fc < fd {
-			b, d, fd = d, c, fc
-			c = b - g*(b-a)
+	for hi-lo > width {
+		if fc < fd || math.IsNaN(fd) || math.IsInf(fd, 1) {
+			hi, d, fd = d, c, fc
+			c = hi - g*(hi-lo)
 			fc = f(c)
 		} else {
-			a, c, fc = c, d, fd
-			d = a + g*(b-a)
+			lo, c, fc = c, d, fd
+			d = lo + g*(hi-lo)
 			fd = f(d)
 		}
 	}
-	return min(best, fc, fd)
+	if fc < fd {
+		return fc, c
+	}
+	return fd, d
 }
 
 // RDPAccountant adds Renyi divergences over a fixed grid of orders and converts each by the tight

@@ -133,7 +133,8 @@ func TestSplitDistanceBoundsTheRatio(t *testing.T) {
 
 func mechanisms() map[string]Mechanism {
 	return map[string]Mechanism{
-		"gaussian": Gaussian{Scale: 7}, "laplace": Laplace{Scale: 9}, "pure": PureDP{0.1}, "bounded": Bounded{0.2},
+		"gaussian": Gaussian{Scale: 7}, "laplace": Laplace{Scale: 9},
+		"pure": PureDP{Epsilon: 0.1}, "bounded": Bounded{Epsilon: 0.2},
 		"randomized response":    RandomizedResponse{P: 0.9, Buckets: 4},
 		"discrete gaussian":      DiscreteGaussianStep{Sigma: 8, Step: 1},
 		"discrete laplace":       DiscreteLaplaceStep{B: 9, Step: 1},
@@ -216,8 +217,8 @@ func TestCurrenciesBoundTheLosses(t *testing.T) {
 func TestPLDOfOneLaplaceRelease(t *testing.T) {
 	for _, scale := range []float64{0.5, 1, 10} {
 		up, low := &PLDAccountant{}, &PLDAccountant{Optimistic: true}
-		up.Compose(Laplace{scale}, 1)
-		low.Compose(Laplace{scale}, 1)
+		up.Compose(Laplace{Scale: scale}, 1)
+		low.Compose(Laplace{Scale: scale}, 1)
 		for _, delta := range []float64{1e-6, 1e-3, 0.1} {
 			want := math.Max(0, 1/scale+2*math.Log1p(-delta))
 			hi, lo := up.Epsilon(delta), low.Epsilon(delta)
@@ -241,7 +242,7 @@ func TestCalibrateInvertsTheAccountant(t *testing.T) {
 	for _, acc := range []string{"pure", "zcdp-simple", "zcdp", "rdp", "gdp", "pld"} {
 		family := func(s float64) Mechanism { return Gaussian{Scale: s} }
 		if acc == "pure" {
-			family = func(s float64) Mechanism { return Laplace{s} }
+			family = func(s float64) Mechanism { return Laplace{Scale: s} }
 		}
 		for _, b := range []Budget{{1, 1e-5}, {0.1, 1e-6}} {
 			scale, err := Calibrate(acc, b, 7, family)
@@ -262,7 +263,8 @@ func TestCalibrateInvertsTheAccountant(t *testing.T) {
 		}
 	}
 	for _, b := range []Budget{{0, 0}, {math.NaN(), 0}, {1, 1}, {1, -1}, {math.Inf(1), 0}} {
-		if _, err := Calibrate("pure", b, 1, func(s float64) Mechanism { return Laplace{s} }); !errors.Is(err, ErrRange) {
+		_, err := Calibrate("pure", b, 1, func(s float64) Mechanism { return Laplace{Scale: s} })
+		if !errors.Is(err, ErrRange) {
 			t.Errorf("%+v: %v", b, err)
 		}
 	}
@@ -271,11 +273,11 @@ func TestCalibrateInvertsTheAccountant(t *testing.T) {
 		t.Errorf("Gaussian noise at delta 0: %v", err)
 	}
 	if _, err := Calibrate("nosuch", Budget{1, 0}, 1,
-		func(s float64) Mechanism { return Laplace{s} }); !errors.Is(err, ErrRange) {
+		func(s float64) Mechanism { return Laplace{Scale: s} }); !errors.Is(err, ErrRange) {
 		t.Errorf("unknown accountant: %v", err)
 	}
 	if _, err := Calibrate("pure", Budget{1, 0}, 0,
-		func(s float64) Mechanism { return Laplace{s} }); !errors.Is(err, ErrRange) {
+		func(s float64) Mechanism { return Laplace{Scale: s} }); !errors.Is(err, ErrRange) {
 		t.Errorf("no rounds: %v", err)
 	}
 }

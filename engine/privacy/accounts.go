@@ -127,8 +127,9 @@ func (a *accounts) quick(delta float64) (best float64, by string) {
 	return best, by
 }
 
-// apart adds up the exact epsilon of all Gaussian releases together, drawn ones of one kind among them (T16), and those
-// of the pure ones (T7 i), infinite where there are not both or others too.
+// apart is the epsilon of all Gaussian releases together beside the pure ones by the exact profile of both (T9 vi), or
+// the sum of both: drawn ones of one kind are among the former (T16). It is infinite where there are not both or others
+// too.
 func (a *accounts) apart(delta float64) (sum float64, by string) {
 	var drawn *repeated
 	for i, r := range a.others {
@@ -150,9 +151,34 @@ func (a *accounts) apart(delta float64) (sum float64, by string) {
 	case a.normal.Mu() > 0:
 		gaussian := new(GDPAccountant)
 		gaussian.Compose(a.normal, 1)
-		return sum + gaussian.Epsilon(delta), by
+		sum += gaussian.Epsilon(delta)
+		if both := a.mixed(); both != nil {
+			sum = math.Min(sum, both.Epsilon(delta, a.normal.Discretised))
+		}
+		return sum, by
 	}
 	return math.Inf(1), by
+}
+
+// mixed is the profile of the Gaussian releases beside the others, of which all have a pure epsilon; nil if it would
+// take long.
+func (a *accounts) mixed() *Mixed {
+	var pure []Responses
+	for _, r := range a.others {
+		pure = append(pure, Responses{r.m.Pure(), int(r.n)})
+	}
+	return NewMixed(a.normal.Mu(), pure...)
+}
+
+// responses tells whether all that is beside Gaussian releases has its pure epsilon alone, so that the profile of both
+// says all that is known.
+func (a *accounts) responses() bool {
+	for _, r := range a.others {
+		if _, ok := r.m.(PureDP); !ok {
+			return false
+		}
+	}
+	return a.normal.Mu() > 0 && a.mixed() != nil
 }
 
 const (
@@ -168,7 +194,7 @@ const (
 // releases alone gdp is exact.
 func (a *accounts) best(delta float64) (float64, string) {
 	best, by := a.quick(delta)
-	if len(a.others) == 0 || delta <= 0 || a.normal.Discretised >= delta {
+	if len(a.others) == 0 || delta <= 0 || a.normal.Discretised >= delta || a.responses() {
 		return best, by
 	}
 	acc, rounds := &PLDAccountant{}, 1.0

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/cohort-engine/cohort/internal/elementary"
 )
@@ -62,13 +63,19 @@ const (
 
 // ParseCalibration reads the value of --calibration; the empty string is Proven.
 func ParseCalibration(s string) (Calibration, error) {
-	switch c := Calibration(s); c {
-	case "":
-		return Proven, nil
-	case Proven, Claimed, Published:
-		return c, nil
+	return parse("calibration", s, Proven, Claimed, Published)
+}
+
+// parse reads one of some words; the empty string is the first.
+func parse[T ~string](what, s string, allowed ...T) (T, error) {
+	if s == "" {
+		return allowed[0], nil
 	}
-	return "", fmt.Errorf("calibration is %q: %w: must be proven, claimed or published", s, ErrRange)
+	if slices.Contains(allowed, T(s)) {
+		return T(s), nil
+	}
+	last := len(allowed) - 1
+	return "", fmt.Errorf("%s is %q: %w: must be %s or %s", what, s, ErrRange, join(allowed[:last], ", "), allowed[last])
 }
 
 // Neighbours is the relation between data sets that a guarantee speaks of.
@@ -83,11 +90,5 @@ const (
 
 // ParseNeighbours reads the value of --neighbours; the empty string is AddRemove.
 func ParseNeighbours(s string) (Neighbours, error) {
-	switch n := Neighbours(s); n {
-	case "":
-		return AddRemove, nil
-	case AddRemove, ReplaceOne:
-		return n, nil
-	}
-	return "", fmt.Errorf("neighbours is %q: %w: must be add-remove or replace-one", s, ErrRange)
+	return parse("neighbours", s, AddRemove, ReplaceOne)
 }

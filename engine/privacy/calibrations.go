@@ -181,13 +181,11 @@ var rules = slices.Concat([]Rule{
 	// nearest assignment, sums and counts
 	{Method: "sulloyd", Calibration: Proven, Release: "sums", L1: boxL1, L2: boxL2, Mechanisms: exact, Neighbours: both,
 		Theorem: "T2", Conditions: []string{boxed}},
-	{Method: "sulloyd", Calibration: Proven, Release: "counts", L1: one(1, 2), L2: one(1, math.Sqrt2), Mechanisms: exact,
-		Neighbours: both, Theorem: "T2", Conditions: []string{boxed}},
+	counts("sulloyd", "counts", both, "T2", boxed),
 	{Method: "relative", Calibration: Proven, Release: "relative sums",
 		L1: twice(func(s Shape) float64 { return math.Min(s.Radius*math.Sqrt(dims(s)), 2*s.Bound*dims(s)) }),
 		L2: ballL2, Mechanisms: exact, Neighbours: both, Theorem: "T2", Conditions: []string{boxed, within}},
-	{Method: "relative", Calibration: Proven, Release: "relative counts", L1: one(1, 2), L2: one(1, math.Sqrt2),
-		Mechanisms: exact, Neighbours: both, Theorem: "T2", Conditions: []string{boxed, within}},
+	counts("relative", "relative counts", both, "T2", boxed, within),
 },
 	// the released code of these two takes the scale of the theorem
 	claimedAndPublished([]Rule{
@@ -272,24 +270,19 @@ var rules = slices.Concat([]Rule{
 		{Method: "count", Calibration: Claimed, None: "no published claim: the papers take the number for public"},
 
 		// synopses and refinement
-		{Method: "hybrid", Calibration: Proven, Release: "tree counts per level", L1: one(1, 2), L2: one(1, math.Sqrt2),
-			Mechanisms: exact, Neighbours: both, Theorem: "T5, T6", Conditions: []string{boxed, directed}},
+		counts("hybrid", "tree counts per level", both, "T5, T6", boxed, directed),
 		totalWeight("hybrid"), totalWeight("eugkm"), totalWeight("evolve"), totalWeight("lsf"),
 		{Method: "hybrid", Calibration: Proven, Release: "marginal counts", L1: twice(dims),
 			L2:         func(s Shape) float64 { return math.Sqrt(one(1, 2)(s) * dims(s)) },
 			Mechanisms: exact, Neighbours: both, Theorem: "T5, T6", Conditions: []string{boxed}},
 		{Method: "hybrid", Calibration: Claimed, None: "no published claim, as the method is Cohort's own"},
-		{Method: "eugkm", Calibration: Proven, Release: "grid counts", L1: one(1, 2), L2: one(1, math.Sqrt2),
-			Mechanisms: exact, Neighbours: both, Theorem: "T5, T6", Conditions: []string{boxed}},
-		{Method: "evolve", Calibration: Proven, Release: "candidate counts", L1: one(1, 2), L2: one(1, math.Sqrt2),
-			Mechanisms: exact,
-			Neighbours: both, Theorem: "T5, T6", Conditions: []string{boxed}},
+		counts("eugkm", "grid counts", both, "T5, T6", boxed),
+		counts("evolve", "candidate counts", both, "T5, T6", boxed),
 		{Method: "evolve", Calibration: Claimed,
 			None: "no claim of its own: what stands here is the idea of PE-means with other constants"},
 		{Method: "eugkm", Calibration: Claimed,
 			None: "no claim of its own: Su et al. add or remove a record, as the proven line does"},
-		{Method: "lsf", Calibration: Proven, Release: "counts per level", L1: one(1, 2), L2: one(1, math.Sqrt2),
-			Mechanisms: exact, Neighbours: both, Theorem: "T5, T6", Conditions: []string{boxed, planes}},
+		counts("lsf", "counts per level", both, "T5, T6", boxed, planes),
 		{Method: "lsf", Calibration: Proven, Release: "leaf sums", L1: boxL1, L2: boxL2, Mechanisms: exact,
 			Neighbours: both, Theorem: "T2, T5, T6", Conditions: []string{boxed, planes}},
 		{Method: "lsf", Calibration: Claimed,
@@ -297,8 +290,7 @@ var rules = slices.Concat([]Rule{
 				"parties of sketch, ind-lap and ldp-agg"},
 
 		// Balcan and Edler
-		{Method: "balcan", Calibration: Proven, Release: "cube counts per level", L1: one(1, 2), L2: one(1, math.Sqrt2),
-			Mechanisms: exact, Neighbours: both, Theorem: "T5, T6", Conditions: []string{boxed, directed}},
+		counts("balcan", "cube counts per level", both, "T5, T6", boxed, directed),
 		{Method: "balcan", Calibration: Proven, Release: "scores of swaps",
 			L1: twice(func(s Shape) float64 { return s.Bound }), Mechanisms: selection, Neighbours: both, Theorem: "T5, T8",
 			Conditions: []string{boxed, directed, "a record's part in a score is cut at the bound"}},
@@ -355,6 +347,12 @@ var rules = slices.Concat([]Rule{
 	sketchRules("sketch"), sketchRules("sketch-basic"),
 )
 
+// counts are those of disjoint sets of records, of which replacing a record changes two.
+func counts(method, release string, n []Neighbours, theorem string, conditions ...string) Rule {
+	return Rule{Method: method, Calibration: Proven, Release: release, L1: one(1, 2), L2: one(1, math.Sqrt2),
+		Mechanisms: exact, Neighbours: n, Theorem: theorem, Conditions: conditions}
+}
+
 // claimedAndPublished are lines of the papers' theorems that their released code follows.
 func claimedAndPublished(lines []Rule) []Rule {
 	var out []Rule
@@ -373,8 +371,7 @@ func meanAndRounds(method string) []Rule {
 	return append([]Rule{
 		{Method: method, Calibration: Proven, Release: "sum of all records", L1: boxL1, L2: boxL2, Mechanisms: exact,
 			Neighbours: both, Theorem: "T2, T6", Conditions: []string{boxed}},
-		{Method: method, Calibration: Proven, Release: "histogram of distances", L1: one(1, 2), L2: one(1, math.Sqrt2),
-			Mechanisms: exact, Neighbours: both, Theorem: "T5, T6", Conditions: []string{boxed}},
+		counts(method, "histogram of distances", both, "T5, T6", boxed),
 	}, relativeRounds(method)...)
 }
 
@@ -389,8 +386,7 @@ func relativeRounds(method string) []Rule {
 	return []Rule{
 		{Method: method, Calibration: Proven, Release: "relative sums", L1: ballL1, L2: ballL2, Mechanisms: exact,
 			Neighbours: both, Theorem: "T2, T6", Conditions: []string{boxed, within}},
-		{Method: method, Calibration: Proven, Release: "relative counts", L1: one(1, 2), L2: one(1, math.Sqrt2),
-			Mechanisms: exact, Neighbours: both, Theorem: "T2, T6", Conditions: []string{boxed, within}},
+		counts(method, "relative counts", both, "T2, T6", boxed, within),
 	}
 }
 
@@ -423,14 +419,11 @@ func sketchRules(method string) []Rule {
 	return slices.Concat(
 		localForest(method, Proven, addRemove, "T6"),
 		[]Rule{
-			{Method: method, Calibration: Proven, Release: "local histogram", L1: one(1, 2), L2: one(1, math.Sqrt2),
-				Mechanisms: exact, Neighbours: addRemove, Theorem: "T6", Conditions: []string{boxed}},
+			counts(method, "local histogram", addRemove, "T6", boxed),
 			{Method: method, Calibration: Proven, Release: "sums of the refinement", L1: ballL1, L2: ballL2, Mechanisms: exact,
 				Neighbours: addRemove, Theorem: "T2", Conditions: []string{boxed, within}},
-			{Method: method, Calibration: Proven, Release: "counts of the refinement", L1: one(1, 2), L2: one(1, math.Sqrt2),
-				Mechanisms: exact, Neighbours: addRemove, Theorem: "T2", Conditions: []string{boxed, within}},
-			{Method: method, Calibration: Proven, Release: "sizes of the local clusters", L1: one(1, 2),
-				L2: one(1, math.Sqrt2), Mechanisms: exact, Neighbours: addRemove, Theorem: "T6", Conditions: []string{boxed}},
+			counts(method, "counts of the refinement", addRemove, "T2", boxed, within),
+			counts(method, "sizes of the local clusters", addRemove, "T6", boxed),
 			{Method: method, Calibration: Proven, Release: "sketches", L1: one(1, 2), Mechanisms: []string{"fm"},
 				Neighbours: addRemove, Theorem: "T3", Conditions: []string{keyed, phantoms}},
 		},

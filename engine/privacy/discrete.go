@@ -156,50 +156,48 @@ func expNeg(hi, lo uint64) uint64 {
 	return expSeries(rl) >> n
 }
 
-// expSeries is exp(-r/2^64) in units of 2^-63, for r below ln 2 * 2^64: 1 - r(1 - r/2(1 - r/3(...))). The first
-// term left out is below 2^-71. Written out, its divisions are by constants, which compilers make products of.
+// expSeries is exp(-r/2^64) in units of 2^-63, for r below ln 2 * 2^64: that of its leading bits, from a table,
+// times 1 - s(1 - s/2(1 - s/3(...))) for the others, s < 1/64. The first term left out is below 2^-72, each step is
+// rounded down by a unit or two of which the next keeps a 64th, and the table and the product add less than two.
+// Written out, its divisions are by constants, which compilers make products of.
 func expSeries(r uint64) uint64 {
-	h, _ := bits.Mul64(r, one63)
-	p := one63 - h/20
-	h, _ = bits.Mul64(r, p)
-	p = one63 - h/19
-	h, _ = bits.Mul64(r, p)
-	p = one63 - h/18
-	h, _ = bits.Mul64(r, p)
-	p = one63 - h/17
-	h, _ = bits.Mul64(r, p)
-	p = one63 - h/16
-	h, _ = bits.Mul64(r, p)
-	p = one63 - h/15
-	h, _ = bits.Mul64(r, p)
-	p = one63 - h/14
-	h, _ = bits.Mul64(r, p)
-	p = one63 - h/13
-	h, _ = bits.Mul64(r, p)
-	p = one63 - h/12
-	h, _ = bits.Mul64(r, p)
-	p = one63 - h/11
-	h, _ = bits.Mul64(r, p)
-	p = one63 - h/10
-	h, _ = bits.Mul64(r, p)
-	p = one63 - h/9
-	h, _ = bits.Mul64(r, p)
-	p = one63 - h/8
-	h, _ = bits.Mul64(r, p)
+	s := r & (1<<expBits - 1)
+	h, _ := bits.Mul64(s, one63)
+	p := one63 - h/8
+	h, _ = bits.Mul64(s, p)
 	p = one63 - h/7
-	h, _ = bits.Mul64(r, p)
+	h, _ = bits.Mul64(s, p)
 	p = one63 - h/6
-	h, _ = bits.Mul64(r, p)
+	h, _ = bits.Mul64(s, p)
 	p = one63 - h/5
-	h, _ = bits.Mul64(r, p)
+	h, _ = bits.Mul64(s, p)
 	p = one63 - h/4
-	h, _ = bits.Mul64(r, p)
+	h, _ = bits.Mul64(s, p)
 	p = one63 - h/3
-	h, _ = bits.Mul64(r, p)
+	h, _ = bits.Mul64(s, p)
 	p = one63 - h/2
-	h, _ = bits.Mul64(r, p)
-	p = one63 - h/1
-	return p
+	h, _ = bits.Mul64(s, p)
+	h, l := bits.Mul64(expTable[r>>expBits], one63-h)
+	return h<<1 | l>>63
+}
+
+// expBits is the number of bits of an argument of expSeries that its series serves.
+const expBits = 58
+
+// expTable has exp(-i/64) in units of 2^-63, to the nearest, for all i/64 below ln 2.
+var expTable = [45]uint64{
+	0x8000000000000000, 0x7e03faaffbbe924a, 0x7c0fd5aa22d75e45, 0x7a2371abfb3efec7,
+	0x783eafef1c0a8f39, 0x7661722741068c62, 0x748b9a8065f00acd, 0x72bd0b9ce931f64a,
+	0x70f5a893b608861e, 0x6f3554ee75ed8806, 0x6d7bf4a7c930989f, 0x6bc96c29869ed299,
+	0x6a1da04b021def01, 0x6878764f5a1f403c, 0x66d9d3e3cbcf5eae, 0x65419f1e0de7c9f5,
+	0x63afbe7ab2082ba2, 0x622418db8c7d50ed, 0x609e9586225c57a5, 0x5f1f1c221dd8eff8,
+	0x5da594b7c8bdf84d, 0x5c31e7ae8cf01aa7, 0x5ac3fdcb7ae27389, 0x595bc02fd5e5a994,
+	0x57f91857a63a3aaa, 0x569bf01850cf1fa3, 0x5544319f34964256, 0x53f1c7704d589b2c,
+	0x52a49c64dbf42359, 0x515c9baa13ee1f7b, 0x5019b0bfce449bb9, 0x4edbc777416a4646,
+	0x4da2cbf1be5827fa, 0x4c6eaa9f72a10bff, 0x4b3f503e2f72b7ab, 0x4a14a9d835716282,
+	0x48eea4c3055a2bff, 0x47cd2e9e3559992f, 0x46b035524b036f6f, 0x4597a70f99d98bb3,
+	0x4483724d264f9ead, 0x437385c78d39fdec, 0x4267d07fef9600df, 0x416041bae29aa613,
+	0x405cc8ff640081b1,
 }
 
 // finish builds the alias table of the items' weights: certain[i] units surely belong to item i, the
@@ -226,12 +224,12 @@ func (t *cellTable) finish(certain []uint64) {
 	left[len(certain)] = rest
 	t.weight = certain
 	t.alias = make([]bucket, n)
-	var small, large []int
+	small, large := make([]int32, 0, n), make([]int32, 0, n)
 	for i, w := range left {
 		if w < capacity {
-			small = append(small, i)
+			small = append(small, int32(i))
 		} else {
-			large = append(large, i)
+			large = append(large, int32(i))
 		}
 	}
 	for len(small) > 0 && len(large) > 0 {

@@ -8,24 +8,15 @@ import (
 // Drawn is Gaussian noise on a query of which one record changes as many parts as succeed of Trials independent trials,
 // each with probability P at most: trials that everybody sees and that no record decides. Scale is the deviation of
 // the noise over the L2 norm of what one part changes. If b succeed the release is b/Scale-GDP (T16).
+// All trials may succeed, so the currencies of one number have no bound that is of use: its profile says more
+// (DrawnProfile).
 type Drawn struct {
+	unproved
 	Trials   int
 	P, Scale float64
 	// Discretised is the slack of discrete Gaussian noise.
 	Discretised float64
 }
-
-// Pure is +Inf: the loss is unbounded.
-func (d Drawn) Pure() float64 { return math.Inf(1) }
-
-// Rho is +Inf: all trials may succeed.
-func (d Drawn) Rho() float64 { return math.Inf(1) }
-
-// RDP is +Inf: its profile says more (DrawnProfile).
-func (d Drawn) RDP(float64) float64 { return math.Inf(1) }
-
-// Mu is +Inf: it is a mixture of Gaussian mechanisms, and none.
-func (d Drawn) Mu() float64 { return math.Inf(1) }
 
 // Slack is Discretised.
 func (d Drawn) Slack() float64 { return d.Discretised }
@@ -50,9 +41,8 @@ const (
 // successes is the binomial distribution of the trials that succeed, and what is left of it beyond.
 func (d Drawn) successes() (distribution []float64, rest float64) {
 	n := float64(d.Trials)
-	gamma := func(x float64) float64 { y, _ := math.Lgamma(x + 1); return y }
 	for b := 0.0; ; b++ {
-		p := math.Exp(gamma(n) - gamma(b) - gamma(n-b) + b*math.Log(d.P) + (n-b)*math.Log1p(-d.P))
+		p := binomial(n, b, math.Log(d.P), math.Log1p(-d.P))
 		distribution = append(distribution, p)
 		if b == n {
 			return distribution, 0
@@ -131,17 +121,7 @@ func (p *DrawnProfile) Delta(epsilon float64) float64 {
 // Epsilon is the least epsilon at delta, of distributions within a total variation distance of slack; +Inf if there is
 // none below 2^10.
 func (p *DrawnProfile) Epsilon(delta, slack float64) float64 {
-	ok := func(e float64) bool { return p.Delta(e)+slackDelta(e, slack) <= delta }
-	hi := 1.0 / 64
-	for ; !ok(hi); hi *= 2 {
-		if hi > 1<<10 {
-			return math.Inf(1)
-		}
-	}
-	if ok(0) {
-		return 0
-	}
-	return bisectUp(ok, 0, hi)
+	return profileEpsilon(p.Delta, delta, slack)
 }
 
 // DrawnScale is the least Scale, to a part in 2^20, at which rounds releases like d, beside Gaussian ones of
@@ -172,12 +152,6 @@ func DrawnScale(b Budget, mu float64, d Drawn, rounds int, slack float64) (float
 	for ok(lo) && lo > 0x1p-20 {
 		hi, lo = lo, lo/2
 	}
-	for hi-lo > hi*0x1p-20 {
-		if m := (lo + hi) / 2; ok(m) {
-			hi = m
-		} else {
-			lo = m
-		}
-	}
-	return hi, nil
+	_, least := bisect(ok, lo, hi, 0x1p-20)
+	return least, nil
 }

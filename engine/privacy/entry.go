@@ -40,13 +40,7 @@ type Noise struct {
 }
 
 // DrawnBy is noise that the roles named know all of.
-func DrawnBy(roles ...string) *Noise {
-	n := &Noise{Shares: 1, Needed: 1, Known: map[string]int{}}
-	for _, r := range roles {
-		n.Known[r] = 1
-	}
-	return n
-}
+func DrawnBy(roles ...string) *Noise { return Shared(1, 1, 1, roles...) }
 
 // Shared is noise in shares of which needed make up the whole, while any of the roles named knows as many as colluders
 // of them.

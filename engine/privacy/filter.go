@@ -23,13 +23,7 @@ const (
 
 // ParseComposition reads the value of --ledger-composition; the empty string is BasicComposition.
 func ParseComposition(s string) (Composition, error) {
-	switch c := Composition(s); c {
-	case "":
-		return BasicComposition, nil
-	case BasicComposition, ZCDPComposition, GDPComposition, RDPComposition:
-		return c, nil
-	}
-	return "", fmt.Errorf("composition is %q: %w: must be basic, zcdp, gdp or rdp", s, ErrRange)
+	return parse("composition", s, BasicComposition, ZCDPComposition, GDPComposition, RDPComposition)
 }
 
 // Terms are what a ledger file fixes when it is made.
@@ -85,7 +79,7 @@ func (t Terms) Limit() Charge {
 		for fits(hi) {
 			lo, hi = hi, 2*hi
 		}
-		left.Amount = bisectDown(func(x float64) bool { return !fits(x) }, lo, hi)
+		left.Amount, _ = bisect(func(x float64) bool { return !fits(x) }, lo, hi, 1e-7)
 	case GDPComposition:
 		mu, err := MuOf(main, 0)
 		if err != nil { // Validate has seen it

@@ -19,8 +19,10 @@ import (
 //	E[(P_{n+1}/P_n)^a] under P_n     = 1 + G(n+a)   (n ((n+1)/n)^a - (n+a)),
 //	E[(P_n/P_{n+1})^a] under P_{n+1} = 1 + G(n+1-a) ((n+1) (n/(n+1))^a - (n+1-a)),
 //
-// the latter infinite unless n u_1 + n + 1 > a.
+// the latter infinite unless n u_1 + n + 1 > a. The ratio has no upper bound as Q falls, and orders beyond the
+// number of phantoms in a cluster none either, so there is no pure epsilon and no rho.
 type FM struct {
+	unproved
 	// Gamma is the parameter of the heights, 0 for hashes that are not rounded to heights. RDP does not
 	// depend on it.
 	Gamma float64
@@ -29,18 +31,6 @@ type FM struct {
 	// Parties is S, Cells the number k of clusters of each party.
 	Parties, Cells int
 }
-
-// Pure is +Inf: the ratio has no upper bound as Q falls.
-func (f FM) Pure() float64 { return math.Inf(1) }
-
-// Rho is +Inf: orders beyond the number of phantoms in a cluster have no bound.
-func (f FM) Rho() float64 { return math.Inf(1) }
-
-// Mu is +Inf.
-func (f FM) Mu() float64 { return math.Inf(1) }
-
-// Slack is 0.
-func (f FM) Slack() float64 { return 0 }
 
 // RDP is the larger of the two divergences.
 func (f FM) RDP(alpha float64) float64 {

@@ -164,7 +164,7 @@ func FMPhantomsPLD(b Budget, f FM, keys int, others ...Mechanism) (int, error) {
 	n, slope := s.guess(mu)
 	lo, hi := 0, 0 // the largest that does not fit, the least that does, 0 for unknown
 	last, lastLog := 0, 0.0
-	for hi == 0 || hi-lo > 1 {
+	for tries := 0; hi == 0 || hi-lo > 1; tries++ {
 		log := s.logDelta(n) // over the budget's
 		if log <= 0 {
 			hi = n
@@ -179,6 +179,9 @@ func FMPhantomsPLD(b Budget, f FM, keys int, others ...Mechanism) (int, error) {
 		last, lastLog = n, log
 		// a step of Newton's in log n, not far beyond what is known, rounded to the side that fits
 		next := math.Ceil(float64(n) * math.Exp(min(max(-log/slope, -3), 3)))
+		if hi == 0 && tries > manyTries {
+			next = max(next, 16*float64(n))
+		}
 		if next > maxPhantoms {
 			return 0, fmt.Errorf("fm: epsilon %v at delta %v: %w: the other releases of the run leave nothing for the "+
 				"sketches", b.Epsilon, b.Delta, ErrRange)
@@ -190,6 +193,10 @@ func FMPhantomsPLD(b Budget, f FM, keys int, others ...Mechanism) (int, error) {
 	}
 	return hi, nil
 }
+
+// manyTries is after how many numbers that do not fit a search takes longer steps: something else may take all of the
+// budget.
+const manyTries = 16
 
 // phantomSearch looks for the number of phantoms at which a run has the delta of its budget.
 type phantomSearch struct {

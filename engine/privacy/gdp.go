@@ -69,7 +69,8 @@ func EpsilonOfMu(mu, delta, slack float64) float64 {
 		}
 		hi = e
 	}
-	return bisectUp(ok, 0, hi)
+	_, least := bisect(ok, 0, hi, 1e-12)
+	return least
 }
 
 // MuOf is the Gaussian-DP parameter that a budget pays for: the largest mu with
@@ -88,16 +89,8 @@ func MuOf(b Budget, slack float64) (float64, error) {
 	for DeltaOfMu(hi, b.Epsilon) <= left {
 		hi *= 2
 	}
-	lo := 0.0
-	for lo < hi && hi-lo > 1e-13*hi {
-		m := lo + (hi-lo)/2
-		if DeltaOfMu(m, b.Epsilon) <= left {
-			lo = m
-		} else {
-			hi = m
-		}
-	}
-	return lo * (1 - 1e-11), nil // the profile is computed to a relative 1e-11 at worst
+	most, _ := bisect(func(mu float64) bool { return DeltaOfMu(mu, b.Epsilon) > left }, 0, hi, 1e-13)
+	return most * (1 - 1e-11), nil // the profile is computed to a relative 1e-11 at worst
 }
 
 // DiscreteMu is the root of the sum of D_i^2/sigma_i^2 that a budget pays for over all discrete Gaussian
@@ -122,12 +115,12 @@ func DiscreteMu(b Budget, slack float64) (float64, error) {
 	return math.Max(mu, 1/scale), nil
 }
 
-// bisectUp returns the least x in [lo, hi] where ok holds, from above; ok(hi) must hold and ok must
-// be monotone.
-func bisectUp(ok func(float64) bool, lo, hi float64) float64 {
-	for range 200 {
+// bisect narrows [lo, hi] to a part of hi: ok holds at hi and above, not at lo and below, and neither end is asked
+// about.
+func bisect(ok func(float64) bool, lo, hi, part float64) (below, above float64) {
+	for hi-lo > part*hi {
 		m := lo + (hi-lo)/2
-		if m <= lo || m >= hi || hi-lo <= 1e-12*hi {
+		if m <= lo || m >= hi {
 			break
 		}
 		if ok(m) {
@@ -136,5 +129,5 @@ func bisectUp(ok func(float64) bool, lo, hi float64) float64 {
 			lo = m
 		}
 	}
-	return hi
+	return lo, hi
 }

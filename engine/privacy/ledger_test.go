@@ -41,7 +41,7 @@ func TestLedgerTotalsPerViewer(t *testing.T) {
 	// disjoint halves cost as the dearer: epsilon 0.1 beside the Gaussian
 	a := ZCDPAccountant{}
 	a.Compose(Gaussian{Scale: 30}, 7)
-	a.Compose(Laplace{10}, 1)
+	a.Compose(Laplace{Scale: 10}, 1)
 	if e := *l.TotalFor("clients").Epsilon; e > a.Epsilon(1e-6)+1e-12 || e <= *l.TotalFor("outsider").Epsilon {
 		t.Errorf("clients pay %v, zCDP of the dearer half gives %v", e, a.Epsilon(1e-6))
 	}
@@ -230,7 +230,7 @@ func TestLedgerChargesNobodyTwice(t *testing.T) {
 	}
 }
 
-func TestCalibrationsTable(t *testing.T) {
+func TestSensitivitiesOfTheTable(t *testing.T) {
 	s := Shape{D: 3, K: 4, Bound: 1, Lo: 10, Exclusivity: 1}
 	for _, c := range []struct {
 		method      string
@@ -273,6 +273,11 @@ func TestCalibrationsTable(t *testing.T) {
 		near(t, c.method+" "+c.release+" L1, "+string(c.s.relation())+", rounded", r.L1(c.s), c.l1, 1e-12)
 		near(t, c.method+" "+c.release+" L2, "+string(c.s.relation())+", rounded", r.L2(c.s), c.l2, 1e-12)
 	}
+}
+
+// Every method has a line for each calibration, or one that says why there is none, and no line
+// lacks what a ledger prints.
+func TestRulesOfTheTable(t *testing.T) {
 	for _, r := range AllRules() {
 		switch {
 		case r.None != "":
@@ -303,6 +308,9 @@ func TestCalibrationsTable(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestLookupRefusesWhatTheTableLacks(t *testing.T) {
 	if _, err := Lookup("sketch", Proven, "sketches", ReplaceOne); err == nil ||
 		!strings.Contains(err.Error(), "sulloyd, relative, csulloyd") {
 		t.Errorf("replace-one without a proof: %v", err)

@@ -317,7 +317,7 @@ func TestWholeRunCostsItsBudget(t *testing.T) {
 		t.Errorf("prices %v, %v", prices, err)
 	}
 	prices, err = Terms{Budget{1, 1e-4}, GDPComposition, AddRemove}.Prices(l)
-	mu := PureDP{0.7}.Mu()
+	mu := PureDP{Epsilon: 0.7}.Mu()
 	if err != nil || math.Abs(prices[Outsider].Amount/(mu*mu)-1) > 1e-8 {
 		t.Errorf("gdp prices %v, %v, want %v", prices, err, mu*mu)
 	}

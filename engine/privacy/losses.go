@@ -111,6 +111,7 @@ func (p PureDP) Losses() []*Losses {
 // RandomizedResponse answers one of Buckets values: the true one, or with probability P a uniform
 // draw from all of them. Its neighbours replace the answering record.
 type RandomizedResponse struct {
+	unproved
 	P       float64
 	Buckets int
 }
@@ -132,12 +133,6 @@ func (r RandomizedResponse) Rho() float64 { return pureRho(r.Pure()) }
 
 // RDP is exact.
 func (r RandomizedResponse) RDP(alpha float64) float64 { return r.Losses()[0].renyi(alpha) }
-
-// Mu is +Inf.
-func (r RandomizedResponse) Mu() float64 { return math.Inf(1) }
-
-// Slack is 0.
-func (r RandomizedResponse) Slack() float64 { return 0 }
 
 // Losses is exact and the same in both orders.
 func (r RandomizedResponse) Losses() []*Losses {
@@ -172,12 +167,10 @@ func (l *Losses) renyi(alpha float64) float64 {
 // DiscreteGaussianStep is discrete Gaussian noise of scale Sigma on one integer whose sensitivity is
 // Step, with its exact loss distribution.
 type DiscreteGaussianStep struct {
+	unproved
 	Sigma float64
 	Step  int
 }
-
-// Pure is +Inf.
-func (g DiscreteGaussianStep) Pure() float64 { return math.Inf(1) }
 
 // Rho is Step^2/(2 Sigma^2), as for the continuous distribution (T6).
 func (g DiscreteGaussianStep) Rho() float64 {
@@ -222,6 +215,7 @@ func (g DiscreteGaussianStep) Losses() []*Losses {
 
 // DiscreteLaplaceStep is discrete Laplace noise of scale B on one integer whose sensitivity is Step.
 type DiscreteLaplaceStep struct {
+	unproved
 	B    float64
 	Step int
 }
@@ -235,18 +229,12 @@ func (d DiscreteLaplaceStep) Rho() float64 { return pureRho(d.Pure()) }
 // RDP is exact up to a Step of 20000, then that of any mechanism of its epsilon.
 func (d DiscreteLaplaceStep) RDP(alpha float64) float64 { return d.Losses()[0].renyi(alpha) }
 
-// Mu is +Inf.
-func (d DiscreteLaplaceStep) Mu() float64 { return math.Inf(1) }
-
-// Slack is 0.
-func (d DiscreteLaplaceStep) Slack() float64 { return 0 }
-
 // Losses is exact up to a Step of 20000, then that of any mechanism of its epsilon; it is the same in
 // both orders.
 func (d DiscreteLaplaceStep) Losses() []*Losses {
 	b, k := d.B, d.Step
 	if k > manyAtoms {
-		return PureDP{d.Pure()}.Losses()
+		return PureDP{Epsilon: d.Pure()}.Losses()
 	}
 	// P(z) = (1-r)/(1+r) r^|z|, r = e^(-1/b); shifting by k: z <= 0 has loss k/b, z >= k has -k/b
 	r := math.Exp(-1 / b)

@@ -21,17 +21,33 @@ type Mechanism interface {
 	Slack() float64
 }
 
+// unproved is what a mechanism has in currencies in which nothing is proved for it, and no slack.
+type unproved struct{}
+
+// Pure is +Inf.
+func (unproved) Pure() float64 { return math.Inf(1) }
+
+// Rho is +Inf.
+func (unproved) Rho() float64 { return math.Inf(1) }
+
+// RDP is +Inf.
+func (unproved) RDP(float64) float64 { return math.Inf(1) }
+
+// Mu is +Inf.
+func (unproved) Mu() float64 { return math.Inf(1) }
+
+// Slack is 0.
+func (unproved) Slack() float64 { return 0 }
+
 // Gaussian is noise of standard deviation sigma on a query of L2 sensitivity D, Scale = sigma/D.
-// Several coordinates with scales of their own have 1/Scale^2 = sum D_j^2/sigma_j^2 (T2).
+// Several coordinates with scales of their own have 1/Scale^2 = sum D_j^2/sigma_j^2 (T2). The loss is unbounded.
 type Gaussian struct {
+	unproved
 	Scale float64
 	// Discretised is the slack of discrete Gaussian noise (GaussianSlack), 0 for the continuous one.
 	// Pure, Rho and RDP need none: the discrete distribution obeys the same bounds (T6).
 	Discretised float64
 }
-
-// Pure is +Inf: the loss is unbounded.
-func (g Gaussian) Pure() float64 { return math.Inf(1) }
 
 // Rho is 1/(2 Scale^2).
 func (g Gaussian) Rho() float64 { return 0.5 / (g.Scale * g.Scale) }
@@ -70,7 +86,10 @@ func SplitDistance(share float64, m int) float64 {
 
 // Laplace is noise of scale b on a query of L1 sensitivity D, Scale = b/D. The bounds hold for any
 // number of coordinates that share the sensitivity (T7).
-type Laplace struct{ Scale float64 }
+type Laplace struct {
+	unproved
+	Scale float64
+}
 
 // Pure is 1/Scale.
 func (l Laplace) Pure() float64 { return 1 / l.Scale }
@@ -88,14 +107,11 @@ func (l Laplace) RDP(alpha float64) float64 {
 	return math.Min((x+math.Log1p(math.Exp(y-x)))/(alpha-1), t)
 }
 
-// Mu is +Inf: use another currency.
-func (l Laplace) Mu() float64 { return math.Inf(1) }
-
-// Slack is 0.
-func (l Laplace) Slack() float64 { return 0 }
-
 // PureDP is any mechanism of which only a pure epsilon is known.
-type PureDP struct{ Epsilon float64 }
+type PureDP struct {
+	unproved
+	Epsilon float64
+}
 
 // Pure is Epsilon.
 func (p PureDP) Pure() float64 { return p.Epsilon }
@@ -119,9 +135,6 @@ func (p PureDP) RDP(alpha float64) float64 {
 // Mu is that of the Gaussian mechanism whose trade-off curve the mechanism's lies above:
 // 2 Phi^-1(e^epsilon/(1+e^epsilon)), +Inf for a large epsilon (T8).
 func (p PureDP) Mu() float64 { return roundUp(2 * math.Sqrt2 * math.Erfinv(math.Tanh(p.Epsilon/2))) }
-
-// Slack is 0.
-func (p PureDP) Slack() float64 { return 0 }
 
 // pureRho is the zCDP parameter of an epsilon-DP mechanism: epsilon^2/2 (Bun and Steinke 2016,
 // Proposition 3.3), and epsilon, as no Renyi divergence exceeds it (T7).

@@ -45,7 +45,7 @@ func (a *PLDAccountant) Compose(m Mechanism, rounds int) {
 		return
 	}
 	if d, ok := m.(DiscreteGaussianStep); ok && d.Sigma > manyAtoms {
-		m = Gaussian{d.Sigma / float64(d.Step), d.Slack()}
+		m = Gaussian{Scale: d.Sigma / float64(d.Step), Discretised: d.Slack()}
 	}
 	if g, ok := m.(Gaussian); ok {
 		a.slack += times(rounds, g.Discretised)
@@ -62,7 +62,7 @@ func (a *PLDAccountant) Compose(m Mechanism, rounds int) {
 		a.parts = append(a.parts, pldPart{m, x.Losses(), rounds})
 	default:
 		if e := m.Pure(); !math.IsInf(e, 1) {
-			a.ComposeLosses(rounds, PureDP{e}.Losses()...)
+			a.ComposeLosses(rounds, PureDP{Epsilon: e}.Losses()...)
 		} else {
 			a.unknown = true
 		}
@@ -136,14 +136,8 @@ func (a *PLDAccountant) most(order int, delta, largest float64) float64 {
 	if !(hi > 0) || !ok(hi) {
 		return math.Inf(1)
 	}
-	for hi-lo > 1e-7*hi {
-		if m := (lo + hi) / 2; ok(m) {
-			hi = m
-		} else {
-			lo = m
-		}
-	}
-	return hi
+	_, above := bisect(ok, lo, hi, 1e-7)
+	return above
 }
 
 // least is a lower bound on epsilon at delta for one order of the neighbours, 0 if none is found.
@@ -164,7 +158,7 @@ func (a *PLDAccountant) least(order int, delta float64) float64 {
 		if lo <= least {
 			return 0
 		}
-		if e := bisectDown(ok, lo, hi); e < limit-farBelow || limit == cut {
+		if e, _ := bisect(ok, lo, hi, 1e-7); e < limit-farBelow || limit == cut {
 			return e
 		}
 	}
@@ -191,18 +185,6 @@ func (a *PLDAccountant) largest() float64 {
 		e += times(p.rounds, worst)
 	}
 	return e
-}
-
-// bisectDown returns, from below, a point of [lo, hi] where ok begins to hold; ok(lo) must not.
-func bisectDown(ok func(float64) bool, lo, hi float64) float64 {
-	for hi-lo > 1e-7*hi {
-		if m := (lo + hi) / 2; ok(m) {
-			hi = m
-		} else {
-			lo = m
-		}
-	}
-	return lo
 }
 
 // Delta is the least delta provable at epsilon.
@@ -544,35 +526,12 @@ const steepest = 40
 
 // bestTilt minimises f(lambda, cumulant(lambda)) over a range of exponents.
 func (c *convolution) bestTilt(f func(l, k float64) float64) float64 {
-	_, at := minimiseCoarse(func(t float64) float64 {
+	_, at := goldenSection(func(t float64) float64 {
 		l := math.Exp(t)
 		k, _ := c.cumulant(l)
 		return f(l, k)
-	}, math.Log(steepest/c.sd)-16, math.Log(steepest/c.sd))
+	}, math.Log(steepest/c.sd)-16, math.Log(steepest/c.sd), 0.02)
 	return math.Exp(at)
-}
-
-// minimiseCoarse is minimise with fewer steps, for expensive functions whose minimiser need not be
-// exact.
-func minimiseCoarse(f func(float64) float64, lo, hi float64) (best, at float64) {
-	const g = 0.6180339887498949
-	c, d := hi-g*(hi-lo), lo+g*(hi-lo)
-	fc, fd := f(c), f(d)
-	for hi-lo > 0.02 {
-		if fc < fd || math.IsNaN(fd) || math.IsInf(fd, 1) {
-			hi, d, fd = d, c, fc
-			c = hi - g*(hi-lo)
-			fc = f(c)
-		} else {
-			lo, c, fc = c, d, fd
-			d = lo + g*(hi-lo)
-			fd = f(d)
-		}
-	}
-	if fc < fd {
-		return fc, c
-	}
-	return fd, d
 }
 
 // profile is a composed distribution, ready to answer delta(epsilon).

@@ -48,7 +48,7 @@ func (s Selection) exponents(scores []float64) ([]float64, error) {
 }
 
 // ExponentialMechanism chooses candidate i with probability proportional to its weight. It costs
-// Bounded{Epsilon}: pure Epsilon and Epsilon^2/8 of zCDP.
+// Bounded{Epsilon: Epsilon}: pure Epsilon and Epsilon^2/8 of zCDP.
 func (s Selection) ExponentialMechanism(st *Stream, scores []float64) (int, error) {
 	x, err := s.exponents(scores)
 	if err != nil {
@@ -65,7 +65,7 @@ func (s Selection) ExponentialMechanism(st *Stream, scores []float64) (int, erro
 
 // PermuteAndFlip visits the candidates in random order and takes the first whose coin of probability
 // exp(-x) falls (McKenna and Sheldon 2020): never worse on average than the exponential mechanism.
-// It costs PureDP{Epsilon}.
+// It costs PureDP{Epsilon: Epsilon}.
 func (s Selection) PermuteAndFlip(st *Stream, scores []float64) (int, error) {
 	x, err := s.exponents(scores)
 	if err != nil {
@@ -97,7 +97,10 @@ func bernoulliExp(st *Stream, x float64) bool {
 
 // Bounded is a mechanism whose log ratio between neighbours stays, over all outcomes, in an interval
 // of length Epsilon: the exponential mechanism.
-type Bounded struct{ Epsilon float64 }
+type Bounded struct {
+	unproved
+	Epsilon float64
+}
 
 // Pure is Epsilon.
 func (b Bounded) Pure() float64 { return b.Epsilon }
@@ -107,11 +110,5 @@ func (b Bounded) Rho() float64 { return math.Min(b.Epsilon*b.Epsilon/8, b.Epsilo
 
 // RDP is the smaller of the bounds by Rho and by Pure.
 func (b Bounded) RDP(alpha float64) float64 {
-	return math.Min(alpha*b.Rho(), PureDP(b).RDP(alpha))
+	return math.Min(alpha*b.Rho(), PureDP{Epsilon: b.Epsilon}.RDP(alpha))
 }
-
-// Mu is +Inf.
-func (b Bounded) Mu() float64 { return math.Inf(1) }
-
-// Slack is 0.
-func (b Bounded) Slack() float64 { return 0 }

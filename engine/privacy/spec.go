@@ -1,6 +1,7 @@
 package privacy
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 )
@@ -62,20 +63,17 @@ func (s Spec) Mechanism() (Mechanism, error) {
 	}
 	switch s.Family {
 	case "gaussian":
-		return Gaussian{s.Scale, s.Slack}, positive("scale", s.Scale)
-	case "discrete-gaussian":
-		if s.Slack == 0 { // its distance to the continuous distribution is not known: zCDP and RDP only
-			return Gaussian{s.Scale, 1}, positive("scale", s.Scale)
-		}
-		return Gaussian{s.Scale, s.Slack}, positive("scale", s.Scale)
+		return Gaussian{Scale: s.Scale, Discretised: s.Slack}, positive("scale", s.Scale)
+	case "discrete-gaussian": // without slack its distance to the continuous distribution is not known: zCDP and RDP only
+		return Gaussian{Scale: s.Scale, Discretised: cmp.Or(s.Slack, 1)}, positive("scale", s.Scale)
 	case "laplace":
-		return Laplace{s.Scale}, positive("scale", s.Scale)
+		return Laplace{Scale: s.Scale}, positive("scale", s.Scale)
 	case "discrete-laplace": // coarse ones are no better than any mechanism of their epsilon
-		return PureDP{1 / s.Scale}, positive("scale", s.Scale)
+		return PureDP{Epsilon: 1 / s.Scale}, positive("scale", s.Scale)
 	case "pure":
-		return PureDP{s.Epsilon}, positive("epsilon", s.Epsilon)
+		return PureDP{Epsilon: s.Epsilon}, positive("epsilon", s.Epsilon)
 	case "exponential":
-		return Bounded{s.Epsilon}, positive("epsilon", s.Epsilon)
+		return Bounded{Epsilon: s.Epsilon}, positive("epsilon", s.Epsilon)
 	case "randomized-response":
 		if !(s.P > 0 && s.P <= 1) {
 			return nil, fmt.Errorf("randomized-response: p is %v: %w: must be in (0, 1]", s.P, ErrRange)
@@ -83,7 +81,7 @@ func (s Spec) Mechanism() (Mechanism, error) {
 		if s.Buckets < 2 {
 			return nil, fmt.Errorf("randomized-response: buckets is %d: %w: must be at least 2", s.Buckets, ErrRange)
 		}
-		return RandomizedResponse{s.P, s.Buckets}, nil
+		return RandomizedResponse{P: s.P, Buckets: s.Buckets}, nil
 	case "drawn-gaussian":
 		if err := positive("scale", s.Scale); err != nil {
 			return nil, err
