@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -17,10 +18,21 @@ type Bounds struct {
 	FromData bool // computed from the records, so not covered by any epsilon
 }
 
+// SameBounds are lo and hi for each of d columns.
+func SameBounds(d int, lo, hi float64) Bounds {
+	return Bounds{Lo: slices.Repeat([]float64{lo}, d), Hi: slices.Repeat([]float64{hi}, d)}
+}
+
+// byteBounds are the bounds of d columns of bytes, public by their format.
+func byteBounds(d int) Bounds { return SameBounds(d, 0, 255) }
+
+// unitBounds are those of records of length 1.
+func unitBounds(d int) Bounds { return SameBounds(d, -1, 1) }
+
 // ParseBounds parses "lo:hi", the same for all d columns, or d such pairs
 // separated by commas.
 func ParseBounds(s string, d int) (Bounds, error) {
-	b := Bounds{Lo: make([]float64, d), Hi: make([]float64, d)}
+	b := SameBounds(d, 0, 0)
 	what := "bounds " + strconv.Quote(s)
 	pairs := strings.Split(s, ",")
 	if len(pairs) != 1 && len(pairs) != d {
@@ -61,7 +73,7 @@ func OpenBounds(ctx context.Context, path string, d int) (Bounds, error) {
 		return Bounds{}, fault.Failed(path, fmt.Sprintf("%d rows for %d columns", t.N, d),
 			"write one lo,hi row per column", nil)
 	}
-	b := Bounds{Lo: make([]float64, d), Hi: make([]float64, d)}
+	b := SameBounds(d, 0, 0)
 	for j := range d {
 		b.Lo[j], b.Hi[j] = t.Rows[2*j], t.Rows[2*j+1]
 	}
@@ -143,15 +155,6 @@ func (b Bounds) OneScale() Bounds {
 		out.Lo[j], out.Hi[j] = min(lo, middle-width/2), max(b.Hi[j], middle+width/2)
 	}
 	return out
-}
-
-// byteBounds are the bounds of d columns of bytes, public by their format.
-func byteBounds(d int) Bounds {
-	b := Bounds{Lo: make([]float64, d), Hi: make([]float64, d)}
-	for j := range b.Hi {
-		b.Hi[j] = 255
-	}
-	return b
 }
 
 // Validate reports bounds that are reversed, empty, or so wide that their width

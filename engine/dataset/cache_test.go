@@ -44,11 +44,15 @@ func (c countedChunk) Decode(b *Block) error {
 // rowsTime is another time of change of a file.
 var rowsTime = time.Unix(1e9, 0)
 
-// TestCacheResumes interrupts a preparation with an error, and by taking a copy of
-// the folder at some moment, as a crash would leave it: the next one decodes the rest
-// only and ends with the same points, labels and report.
-func TestCacheResumes(t *testing.T) {
-	ctx := context.Background()
+// caching prepares one file of records again and again, some of which lack a value.
+type caching struct {
+	t      *testing.T
+	path   string
+	bounds *Bounds // nil: the data's own, found in a pass before
+}
+
+// newCaching writes the file.
+func newCaching(t *testing.T, bounds *Bounds) *caching {
 	var text strings.Builder
 	text.WriteString("# two\nx,y,class,key\n")
 	rows := randomTable(3000, 2)
@@ -58,59 +62,73 @@ func TestCacheResumes(t *testing.T) {
 		}
 		fmt.Fprintf(&text, "%v,%v,%c,%d\n", rows.Row(i)[0], rows.Row(i)[1], 'a'+i*i%5, i)
 	}
-	path := filepath.Join(t.TempDir(), "a.csv")
-	if err := os.WriteFile(path, []byte(text.String()), 0o600); err != nil {
+	c := &caching{t, filepath.Join(t.TempDir(), "a.csv"), bounds}
+	if err := os.WriteFile(c.path, []byte(text.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	broken := errors.New("the cable is out")
+	return c
+}
+
+// prepare prepares the file in a folder, calls at before every chunk, and counts the chunks
+// that it decoded.
+func (c *caching) prepare(dir string, at func(int) error) (*Prepared, int, error) {
+	ctx := context.Background()
+	read := ReadOptions{LabelColumn: "class", Missing: DropRow, Workers: 1, chunkBytes: 4000}
+	s, err := OpenSource(ctx, c.path, read)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	decoded := 0
+	if at == nil {
+		at = func(int) error { return nil }
+	}
 	key := [16]byte{7}
+	p, err := Prepare(ctx, watched{s, at, &decoded},
+		PrepareOptions{Read: read, Bounds: c.bounds, Cache: dir, DigestKey: &key, noteBytes: 2000})
+	return p, decoded, err
+}
+
+// check prepares the file in a folder: it is what was wanted, and so many chunks were decoded.
+func (c *caching) check(what, dir string, want *Prepared, least, most int) {
+	c.t.Helper()
+	p, decoded, err := c.prepare(dir, nil)
+	if err != nil {
+		c.t.Fatalf("%s: %v", what, err)
+	}
+	defer p.Close()
+	if decoded < least || decoded > most {
+		c.t.Errorf("%s: decoded %d chunks, want %d to %d", what, decoded, least, most)
+	}
+	if !slices.Equal(p.Points.Data, want.Points.Data) || p.Points.N != 3000 ||
+		!slices.Equal(p.Digests, want.Digests) || p.Clamped != want.Clamped ||
+		p.Bounds.FromData != (c.bounds == nil) {
+		c.t.Errorf("%s: the points differ", what)
+	}
+	a, b := p.Table, want.Table
+	if !slices.Equal(a.Labels, b.Labels) || !slices.Equal(a.Report.Dropped, b.Report.Dropped) ||
+		a.Report.Comments != b.Report.Comments || !slices.Equal(a.Report.IDLike, b.Report.IDLike) {
+		c.t.Errorf("%s: the table is %v and %+v, want %+v", what, a.N, a.Report, b.Report)
+	}
+}
+
+// TestCacheResumes interrupts a preparation with an error, and by taking a copy of
+// the folder at some moment, as a crash would leave it: the next one decodes the rest
+// only and ends with the same points, labels and report.
+func TestCacheResumes(t *testing.T) {
+	broken := errors.New("the cable is out")
 	for _, bounds := range []*Bounds{nil, {Lo: []float64{-2, -2, 0}, Hi: []float64{2, 2, 4000}}} {
-		prepare := func(dir string, at func(int) error) (*Prepared, int, error) {
-			read := ReadOptions{LabelColumn: "class", Missing: DropRow, Workers: 1, chunkBytes: 4000}
-			s, err := OpenSource(ctx, path, read)
-			if err != nil {
-				t.Fatal(err)
-			}
-			decoded := 0
-			if at == nil {
-				at = func(int) error { return nil }
-			}
-			p, err := Prepare(ctx, watched{s, at, &decoded},
-				PrepareOptions{Read: read, Bounds: bounds, Cache: dir, DigestKey: &key, noteBytes: 2000})
-			return p, decoded, err
-		}
-		want, all, err := prepare("", nil)
+		c := newCaching(t, bounds)
+		want, perPass, err := c.prepare("", nil)
 		if err != nil {
 			t.Fatal(err)
-		}
-		check := func(what, dir string, most int) {
-			t.Helper()
-			p, decoded, err := prepare(dir, nil)
-			if err != nil {
-				t.Fatalf("%s: %v", what, err)
-			}
-			defer p.Close()
-			if decoded > most {
-				t.Errorf("%s: decoded %d chunks, want at most %d", what, decoded, most)
-			}
-			if !slices.Equal(p.Points.Data, want.Points.Data) || p.Points.N != 3000 ||
-				!slices.Equal(p.Digests, want.Digests) || p.Clamped != want.Clamped || p.Bounds.FromData != (bounds == nil) {
-				t.Errorf("%s: the points differ", what)
-			}
-			a, b := p.Table, want.Table
-			if !slices.Equal(a.Labels, b.Labels) || !slices.Equal(a.Report.Dropped, b.Report.Dropped) ||
-				a.Report.Comments != b.Report.Comments || !slices.Equal(a.Report.IDLike, b.Report.IDLike) {
-				t.Errorf("%s: the table is %v and %+v, want %+v", what, a.N, a.Report, b.Report)
-			}
 		}
 		passes := 1
 		if bounds == nil {
 			passes = 2
 		}
-		perPass := all
 		dir, copied := t.TempDir(), t.TempDir()
 		seen := 0
-		_, _, err = prepare(dir, func(chunk int) error {
+		_, _, err = c.prepare(dir, func(chunk int) error {
 			if chunk == 0 {
 				seen++
 			}
@@ -127,15 +145,15 @@ func TestCacheResumes(t *testing.T) {
 		if !errors.Is(err, broken) {
 			t.Fatalf("error is %v", err)
 		}
-		check("after an error", dir, perPass-perPass/2-3)
-		check("after it was done", dir, 0)
-		check("after a crash", filepath.Join(copied, "c"), perPass-perPass/2+3)
-		check("afresh", t.TempDir(), passes*perPass)
+		c.check("after an error", dir, want, perPass-perPass/2-3, perPass-perPass/2-3)
+		c.check("after it was done", dir, want, 0, 0)
+		c.check("after a crash", filepath.Join(copied, "c"), want, perPass-perPass/2, perPass-perPass/2+3)
+		c.check("afresh", t.TempDir(), want, passes*perPass, passes*perPass)
 		// Other bytes in the file are another source.
-		if err := os.Chtimes(path, rowsTime, rowsTime); err != nil {
+		if err := os.Chtimes(c.path, rowsTime, rowsTime); err != nil {
 			t.Fatal(err)
 		}
-		check("touched", dir, passes*perPass)
+		c.check("touched", dir, want, passes*perPass, passes*perPass)
 	}
 }
 

@@ -39,6 +39,9 @@ func Example() {
 func ExampleRead_fault() {
 	_, err := dataset.Read(context.Background(), "people.csv", strings.NewReader("30,2000\n45,n/a\n"),
 		dataset.ReadOptions{})
-	fmt.Println(err)
-	// Output: people.csv, row 2, column 2: "n/a" is not a number: correct the cell, or leave the column out with --columns, or choose what to do with --missing
+	fmt.Println(strings.ReplaceAll(err.Error(), ": ", ":\n"))
+	// Output:
+	// people.csv, row 2, column 2:
+	// "n/a" is not a number:
+	// correct the cell, or leave the column out with --columns, or choose what to do with --missing
 }

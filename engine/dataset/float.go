@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
+	"math/big"
 	"math/bits"
 	"strconv"
 )
@@ -113,6 +114,42 @@ func scanExponent(b []byte, i int) (int, int, bool) {
 		return -int(x), i + n, true
 	}
 	return int(x), i + n, true
+}
+
+// minPower and maxPower are the exponents of powers; numbers outside are left to strconv.
+const minPower, maxPower = -64, 64
+
+// powers holds the first 128 bits, high word first, of 10^e for e from minPower to maxPower, rounded down.
+var powers = powersOfTen()
+
+func powersOfTen() (out [maxPower - minPower + 1][2]uint64) {
+	one, power := new(big.Int).Lsh(big.NewInt(1), 512), big.NewInt(1)
+	for e := range maxPower + 1 {
+		for i, x := range map[int]*big.Int{-e: new(big.Int).Div(one, power), e: new(big.Int).Mul(one, power)} {
+			first := x.Rsh(x, uint(x.BitLen()-128)).FillBytes(make([]byte, 16))
+			out[i-minPower] = [2]uint64{binary.BigEndian.Uint64(first), binary.BigEndian.Uint64(first[8:])}
+		}
+		power.Mul(power, big.NewInt(10))
+	}
+	return out
+}
+
+// Half is a number of 16 bits in the format of IEEE 754.
+func Half(x uint16) float32 {
+	exponent, fraction := int(x>>10&31), float64(x&1023)
+	value := math.Ldexp(1024+fraction, exponent-25)
+	switch exponent {
+	case 0:
+		value = math.Ldexp(fraction, -24)
+	case 31:
+		if value = math.Inf(1); fraction != 0 {
+			value = math.NaN()
+		}
+	}
+	if x>>15 == 1 {
+		value = -value
+	}
+	return float32(value)
 }
 
 // eiselLemire returns mantissa * 10^exponent correctly rounded, or false where

@@ -1,12 +1,14 @@
 package dataset
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
 
+	"github.com/cohort-engine/cohort/internal/elementary"
 	"github.com/cohort-engine/cohort/internal/fault"
 	"github.com/cohort-engine/cohort/kernels"
 )
@@ -74,33 +76,7 @@ func newGenerated(ctx context.Context, name string, opts ReadOptions) (Source, e
 			strings.Join(names, ", "))
 	}
 	b := sets[i]
-	var err error
-	number := func(field string, value *int, standard int) {
-		switch {
-		case *value == 0:
-			*value = standard
-		case standard == 0 && err == nil:
-			err = fault.Request(builtinPrefix+name, "it has no parameter "+field, "leave "+field+" out")
-		case *value < 0 && err == nil:
-			err = fault.Range(field, *value, "at least 1")
-		}
-	}
-	number("n", &g.N, b.Default.N)
-	number("d", &g.D, b.Default.D)
-	number("k", &g.K, b.Default.K)
-	real := func(field string, value *float64, standard float64) {
-		switch {
-		case *value == 0:
-			*value = standard
-		case standard == 0 && err == nil:
-			err = fault.Request(builtinPrefix+name, "it has no parameter "+field, "leave "+field+" out")
-		case (!(*value > 0) || math.IsInf(*value, 0)) && err == nil:
-			err = fault.Range(field, *value, "positive and finite")
-		}
-	}
-	real("separation", &g.Separation, b.Default.Separation)
-	real("spread", &g.Spread, b.Default.Spread)
-	if err != nil {
+	if err := g.complete(name, b.Default); err != nil {
 		return nil, err
 	}
 	if d := max(g.D, 2); g.N > maxCells/d {
@@ -128,6 +104,33 @@ func newGenerated(ctx context.Context, name string, opts ReadOptions) (Source, e
 		s.schema.Numbers = append(s.schema.Numbers, c+1)
 	}
 	return s, nil
+}
+
+// complete puts the defaults of a set for fields that are zero, and refuses fields that it does not have.
+func (g *Generator) complete(name string, standard Generator) error {
+	return cmp.Or(
+		parameter(name, "n", &g.N, standard.N),
+		parameter(name, "d", &g.D, standard.D),
+		parameter(name, "k", &g.K, standard.K),
+		parameter(name, "separation", &g.Separation, standard.Separation),
+		parameter(name, "spread", &g.Spread, standard.Spread))
+}
+
+// parameter is complete for one field.
+func parameter[T int | float64](name, field string, value *T, standard T) error {
+	switch {
+	case *value == 0:
+		*value = standard
+	case standard == 0:
+		return fault.Request(builtinPrefix+name, "it has no parameter "+field, "leave "+field+" out")
+	case !(*value > 0) || math.IsInf(float64(*value), 0):
+		want := "positive and finite"
+		if _, whole := any(*value).(int); whole {
+			want = "at least 1"
+		}
+		return fault.Range(field, *value, want)
+	}
+	return nil
 }
 
 // drawer writes record i to row and returns its class. Records are drawn in order.
@@ -282,12 +285,7 @@ func makeBlobs(ctx context.Context, g Generator) (drawer, error) {
 			}
 			nearest := math.Inf(1)
 			for o := range c {
-				sum := 0.0
-				for j, x := range trial {
-					diff := x - centres[o*d+j]
-					sum += float64(diff * diff)
-				}
-				nearest = min(nearest, sum)
+				nearest = min(nearest, elementary.SquaredDistance(trial, centres[o*d:]))
 			}
 			if nearest > best {
 				best = nearest
@@ -346,10 +344,7 @@ func makeTimesynth(ctx context.Context, g Generator) (drawer, error) {
 			cells *= side
 		}
 	}
-	order := make([]int, cells)
-	for i := range order {
-		order[i] = i
-	}
+	order := inTurn(cells)
 	shuffle(r, order)
 	centres := make([]float64, g.K*d)
 	axes := make([][]float64, g.K)

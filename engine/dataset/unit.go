@@ -2,7 +2,6 @@ package dataset
 
 import (
 	"math"
-	"slices"
 
 	"github.com/cohort-engine/cohort/internal/fault"
 )
@@ -28,11 +27,6 @@ func ToUnit(row []float64) bool {
 		row[h] = x / most / length
 	}
 	return true
-}
-
-// unitBounds are those of records of length 1.
-func unitBounds(d int) Bounds {
-	return Bounds{Lo: slices.Repeat([]float64{-1}, d), Hi: slices.Repeat([]float64{1}, d)}
 }
 
 // checkUnit refuses other bounds of records of length 1.

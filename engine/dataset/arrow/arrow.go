@@ -69,30 +69,12 @@ var numbers = map[string]struct {
 	"I": {4, func(p unsafe.Pointer) float64 { return float64(*(*uint32)(p)) }},
 	"l": {8, func(p unsafe.Pointer) float64 { return float64(*(*int64)(p)) }},
 	"L": {8, func(p unsafe.Pointer) float64 { return float64(*(*uint64)(p)) }},
-	"e": {2, func(p unsafe.Pointer) float64 { return float64(half(*(*uint16)(p))) }},
+	"e": {2, func(p unsafe.Pointer) float64 { return float64(dataset.Half(*(*uint16)(p))) }},
 	"f": {4, func(p unsafe.Pointer) float64 { return float64(*(*float32)(p)) }},
 	"g": {8, func(p unsafe.Pointer) float64 { return *(*float64)(p) }},
 }
 
-// half is a number of 16 bits in IEEE 754's format.
-func half(x uint16) float32 {
-	exponent, fraction := int(x>>10&31), float64(x&1023)
-	value := math.Ldexp(1024+fraction, exponent-25)
-	switch exponent {
-	case 0:
-		value = math.Ldexp(fraction, -24)
-	case 31:
-		if value = math.Inf(1); fraction != 0 {
-			value = math.NaN()
-		}
-	}
-	if x>>15 == 1 {
-		value = -value
-	}
-	return float32(value)
-}
-
-// Import checks a batch, whose columns are the children of a struct, or one column, and returns its
+// Import checks// Import checks a batch, whose columns are the children of a struct, or one column, and returns its
 // records. They are read where they are: schema and array must last as long. A null is NaN, a missing
 // value.
 func Import(name string, schema *Schema, array *Array) (*Batch, error) {

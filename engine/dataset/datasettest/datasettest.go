@@ -32,13 +32,7 @@ func GridPanels(rng *rand.Rand, n, d int) *kernels.Panels {
 }
 
 // UnitBounds are [-1, 1] for each of d columns.
-func UnitBounds(d int) dataset.Bounds {
-	b := dataset.Bounds{Lo: make([]float64, d), Hi: make([]float64, d)}
-	for h := range b.Lo {
-		b.Lo[h], b.Hi[h] = -1, 1
-	}
-	return b
-}
+func UnitBounds(d int) dataset.Bounds { return dataset.SameBounds(d, -1, 1) }
 
 // Part is a client that holds the records of p.
 func Part(p *kernels.Panels) dataset.Part {

@@ -4,6 +4,7 @@ package parquet
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -283,29 +284,12 @@ func bigEndian(b []byte) float64 {
 	return x
 }
 
-// half is a number of 16 bits (IEEE 754), little-endian.
+// half is a number of 16 bits, little-endian.
 func half(b []byte) float64 {
 	if len(b) != 2 {
 		return math.NaN()
 	}
-	bits := uint(b[1])<<8 | uint(b[0])
-	exponent, fraction := int(bits>>10&31), float64(bits&1023)
-	var x float64
-	switch exponent {
-	case 0:
-		x = math.Ldexp(fraction, -24)
-	case 31:
-		x = math.Inf(1)
-		if fraction > 0 {
-			x = math.NaN()
-		}
-	default:
-		x = math.Ldexp(1024+fraction, exponent-25)
-	}
-	if bits>>15 > 0 {
-		x = -x
-	}
-	return x
+	return float64(dataset.Half(binary.LittleEndian.Uint16(b)))
 }
 
 func (s *source) Schema() dataset.Schema { return s.schema }
