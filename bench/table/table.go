@@ -2,6 +2,7 @@
 package table
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -202,4 +203,21 @@ func Fold(text string, width int) []string {
 		lines = append(lines, line)
 	}
 	return lines
+}
+
+// Paragraph is text in lines of at most width characters, or in one line for 0: the first after indent blanks, the
+// others after hang more.
+func Paragraph(text string, indent, hang, width int) string {
+	lines := []string{text}
+	if width > 0 {
+		lines = Fold(text, max(width-indent-hang, 20))
+	}
+	var b strings.Builder
+	for i, line := range lines {
+		if i == 1 {
+			indent += hang
+		}
+		fmt.Fprintf(&b, "%*s%s\n", indent, "", line)
+	}
+	return b.String()
 }
