@@ -13,6 +13,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/method"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/internal/fault"
 )
 
 // Data are records: Rows, File, From, or a table of package dataset.
@@ -121,6 +122,12 @@ func (o *Options) method() (*method.Method, error) {
 	}
 	if o.Method == "" {
 		o.Method = standard.Default(o.Epsilon != 0)
+	}
+	switch {
+	case !(o.Delta >= 0 && o.Delta < 1):
+		return nil, fault.Range("delta", o.Delta, "in [0, 1), where 0 stands for 1/(n ln n)")
+	case o.Delta > 0 && o.Epsilon == 0:
+		return nil, fault.Request("delta", "is given without epsilon", "give both, or leave it out")
 	}
 	return o.Methods.Find(o.Method)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"os/exec"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/internal/fault"
 )
@@ -160,6 +162,70 @@ func TestBadRequests(t *testing.T) {
 			t.Errorf("%q is taken for a model", text)
 		}
 	}
+}
+
+// Nothing, and too little of it, is refused in the usual form: nothing panics, no value is replaced silently.
+func TestNothingIsRefused(t *testing.T) {
+	var none context.Context // as a caller that passes nil
+	ctx, good, empty := context.Background(), Rows([]float64{1, 2, 3, 4, 5, 6}, 3, 2), new(Model)
+	m, err := Fit(ctx, good, Options{K: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	records, err := Prepare(ctx, good, PrepareOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	eng, err := engine.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer eng.Close()
+	two := &dataset.Matrix[float64]{Data: []float64{1, 2, 3, 4}, N: 2, D: 2}
+	fit := func(ctx context.Context, data Data, o Options) error { _, err := Fit(ctx, data, o); return err }
+	prepare := func(ctx context.Context, o PrepareOptions) error { _, err := Prepare(ctx, good, o); return err }
+	for what, try := range map[string]func() error{
+		"fit without context":     func() error { return fit(none, good, Options{K: 2}) },
+		"no source":               func() error { return fit(ctx, From(nil), Options{K: 2}) },
+		"short rows":              func() error { return fit(ctx, Rows([]float32{1, 2}, 5, 2), Options{K: 2}) },
+		"rows without columns":    func() error { return fit(ctx, Rows([]float32{1, 2}, 2, 0), Options{K: 2}) },
+		"rows beyond memory":      func() error { return fit(ctx, Rows([]float32{1}, 1<<62, 4), Options{K: 2}) },
+		"negative clients":        func() error { return fit(ctx, good, Options{K: 2, Clients: -1}) },
+		"delta alone":             func() error { return fit(ctx, good, Options{K: 2, Delta: 0.1}) },
+		"negative delta":          func() error { return fit(ctx, good, Options{K: 2, Epsilon: 1, Delta: -1}) },
+		"an empty start":          func() error { return fit(ctx, good, Options{K: 2, Start: [][]float64{}}) },
+		"a start of nothing":      func() error { return fit(ctx, good, Options{K: 1, Start: [][]float64{nil}}) },
+		"prepare without context": func() error { return prepare(none, PrepareOptions{}) },
+		"negative workers":        func() error { return prepare(ctx, PrepareOptions{Workers: -1}) },
+		"short weights":           func() error { return prepare(ctx, PrepareOptions{Weights: []float64{1}}) },
+		"weights that are NaN": func() error {
+			return prepare(ctx, PrepareOptions{Weights: []float64{1, math.NaN(), 1}})
+		},
+		"fit records without context": func() error { _, err := records.Fit(none, Options{K: 2}); return err },
+		"predict by nothing":          func() error { _, err := empty.Predict([]float64{1}); return err },
+		"predict nothing":             func() error { _, err := m.Predict(nil); return err },
+		"predict without context":     func() error { return m.PredictMatrix(none, eng, two, nil, nil) },
+		"predict without engine":      func() error { return m.PredictMatrix(ctx, nil, two, nil, nil) },
+		"predict no points":           func() error { return m.PredictMatrix(ctx, eng, nil, nil, nil) },
+		"predict matrix by nothing":   func() error { return empty.PredictMatrix(ctx, eng, two, nil, nil) },
+		"predict to short labels":     func() error { return m.PredictMatrix(ctx, eng, two, make([]int32, 1), nil) },
+		"predict to short distances":  func() error { return m.PredictMatrix(ctx, eng, two, nil, make([]float64, 1)) },
+		"load from nothing":           func() error { _, err := Load(nil); return err },
+	} {
+		if err := attempt(try); !fault.IsRequest(err) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// attempt calls try; a panic is an error that says so.
+func attempt(try func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("panic: %v", r)
+		}
+	}()
+	return try()
 }
 
 // The package links nothing that a user of the engine alone does not need.

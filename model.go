@@ -170,6 +170,9 @@ func (m *Model) Save(w io.Writer) error {
 
 // Load reads what Save has written.
 func Load(r io.Reader) (*Model, error) {
+	if r == nil {
+		return nil, fault.Request("model", "has no reader", "give a file or another reader")
+	}
 	m := new(Model)
 	if err := json.NewDecoder(r).Decode(m); err != nil {
 		return nil, fault.Failed("model", "cannot be read ("+err.Error()+")", "give what Save has written", err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/internal/elementary"
 	"github.com/cohort-engine/cohort/internal/fault"
 	"github.com/cohort-engine/cohort/kernels"
 )
@@ -22,17 +23,16 @@ func (m *Model) Predict(points []float64) ([]int32, error) {
 // scaled from its bounds to [-1,1]. It is computed from the records: no budget covers it.
 func (m *Model) Score(points []float64) (float64, error) {
 	_, distances, err := m.Nearest(context.Background(), points)
-	sum := 0.0
-	for _, x := range distances {
-		sum += float64(x * x)
-	}
-	return sum / float64(len(distances)), err
+	return elementary.SquaredLength(distances) / float64(len(distances)), err
 }
 
 // Nearest is Predict with the distances to the nearest centroids, with each column scaled from its
 // bounds to [-1,1].
 func (m *Model) Nearest(ctx context.Context, points []float64) (labels []int32, distances []float64, err error) {
 	d := len(m.Lower)
+	if d == 0 {
+		return nil, nil, errNoModel
+	}
 	if len(points) == 0 || len(points)%d != 0 {
 		return nil, nil, fault.Request("points", fmt.Sprintf("are %d numbers for records of %d columns", len(points), d),
 			"give whole rows")
@@ -48,17 +48,34 @@ func (m *Model) Nearest(ctx context.Context, points []float64) (labels []int32, 
 		labels, distances)
 }
 
+// errNoModel is the refusal of a model without centroids.
+var errNoModel = fault.Request("model", "has no centroids", "fit or load one")
+
 // PredictMatrix writes the cluster of each record to labels and the distance to its centroid to distances,
 // either of which may be nil. Where the model has one scale, distances are in the data's own units of half
 // the bounds' width, and records outside the bounds of the fit are measured where they are; else they are
 // clamped.
 func (m *Model) PredictMatrix(ctx context.Context, eng *engine.Engine, points dataset.Borrowed, labels []int32,
 	distances []float64) error {
+	switch {
+	case ctx == nil:
+		return engine.ErrNoContext
+	case eng == nil:
+		return fault.Request("engine", "is nil", "make one by engine.New")
+	case points == nil:
+		return fault.Request("points", "are nil", "give a matrix")
+	case len(m.Lower) == 0 || len(m.Centroids) == 0:
+		return errNoModel
+	}
 	if err := points.Check("points"); err != nil {
 		return err
 	}
 	n, d := points.Shape()
-	if d != len(m.Lower) {
+	switch {
+	case labels != nil && len(labels) < n || distances != nil && len(distances) < n:
+		return fault.Request("points", fmt.Sprintf("are %d and have room for %d labels and %d distances", n, len(labels),
+			len(distances)), "give room for one each, or nil")
+	case d != len(m.Lower):
 		return fault.Request("points", fmt.Sprintf("have %d columns and the model %d", d, len(m.Lower)),
 			"give the columns of the model")
 	}
@@ -124,6 +141,9 @@ func newPredictor(m *Model, points dataset.Borrowed, labels []int32, distances [
 		grid[i] = dataset.Truncate(c, m.FractionBits)
 	}
 	p.grid = kernels.NewCentroids(len(m.Centroids), len(m.Lower))
+	box := kernels.Panels{D: p.grid.D}
+	box.InBox()
+	p.grid.PrepareFilter(&box)
 	p.grid.Set(grid)
 	return p, nil
 }
@@ -147,6 +167,7 @@ func (p *predictor) block(w *predictScratch, lo, hi int) error {
 	}
 	view := w.panels.Slice(0, n)
 	kernels.Pack(&view, grid)
+	view.InBox()
 	kernels.Assign(view, p.grid, w.labels[:n], nil)
 	for i, l := range w.labels[:n] {
 		if outside > 0 && p.m.OneScale && p.m.outside(rows[i*d:(i+1)*d]) {
@@ -157,12 +178,7 @@ func (p *predictor) block(w *predictScratch, lo, hi int) error {
 			p.labels[lo+i] = int32(l)
 		}
 		if p.distances != nil {
-			sum, centroid := 0.0, p.centroids[int(l)*d:]
-			for h, x := range view.Point(i, w.row) {
-				t := float64(x) - centroid[h]
-				sum += float64(t * t)
-			}
-			p.distances[lo+i] = math.Sqrt(sum)
+			p.distances[lo+i] = math.Sqrt(elementary.SquaredDistance(view.Point(i, w.row), p.centroids[int(l)*d:]))
 		}
 	}
 	return nil

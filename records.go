@@ -52,12 +52,21 @@ type Records struct {
 
 // Prepare reads records once for many fits. It borrows the data until it returns.
 func Prepare(ctx context.Context, data Data, o PrepareOptions) (*Records, error) {
-	if t, ok := data.(*dataset.Table); data == nil || ok && t == nil {
-		return nil, fault.Request("data", "is nil", "give records, such as cohort.Rows(points, n, d)")
+	noData := fault.Request("data", "is nil", "give records, such as cohort.Rows(points, n, d)")
+	switch t, ok := data.(*dataset.Table); {
+	case ctx == nil:
+		return nil, engine.ErrNoContext
+	case data == nil || ok && t == nil:
+		return nil, noData
+	case o.Workers < 0:
+		return nil, fault.Range("workers", o.Workers, "at least 1, or 0 for all cores")
 	}
 	s, err := data.Source()
 	if err != nil {
 		return nil, err
+	}
+	if s == nil {
+		return nil, noData
 	}
 	if o.FractionBits == 0 && o.OneScale {
 		o.FractionBits = dataset.MaxFractionBits
@@ -96,6 +105,9 @@ func (r *Records) Close() { r.prepared.Close() }
 
 // Fit clusters the records.
 func (r *Records) Fit(ctx context.Context, o Options) (*Model, error) {
+	if ctx == nil {
+		return nil, engine.ErrNoContext
+	}
 	m, err := o.method()
 	if err != nil {
 		return nil, err
@@ -188,6 +200,8 @@ func (r *Records) job(m *method.Method, o *Options) (engine.Job, error) {
 func (r *Records) share(clients int, m *method.Method) ([]dataset.Part, error) {
 	files := r.prepared.Table.Files
 	switch {
+	case clients < 0:
+		return nil, fault.Range("clients", clients, "at least 1")
 	case len(files) < 2 || m.Holds == method.Table:
 		files, clients = nil, max(clients, 1)
 	case clients != 0 && clients != len(files):

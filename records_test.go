@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"math/rand/v2"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -330,6 +331,28 @@ func TestOrderOfRepeatedClusters(t *testing.T) {
 		}
 		if !slices.EqualFunc(m.Centroids, want.Centroids, slices.Equal[[]float64]) || m.Sizes[3] != 0 {
 			t.Errorf("centroids %v of sizes %v, want %v", m.Centroids, m.Sizes, want.Centroids)
+		}
+	}
+}
+
+// BenchmarkPrivateFit is the private fit of suite embed: 10^5 x 10 in memory, k = 20, epsilon 1.
+func BenchmarkPrivateFit(b *testing.B) {
+	const n, d, k = 100000, 10, 20
+	rng := rand.New(rand.NewPCG(n, d))
+	points := make([]float32, n*d)
+	for i := range points {
+		blob := float64(i / d % k)
+		points[i] = float32(math.Sin(blob*float64(3*(i%d)+1)) + 0.3*rng.NormFloat64())
+	}
+	eng, err := engine.New()
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer eng.Close()
+	for b.Loop() {
+		if _, err := Fit(context.Background(), Rows(points, n, d),
+			Options{K: k, Epsilon: 1, Bounds: Range(-3, 3), Engine: eng}); err != nil {
+			b.Fatal(err)
 		}
 	}
 }

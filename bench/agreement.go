@@ -210,18 +210,14 @@ func (r *Report) WriteSummary(w io.Writer, width int) error {
 		g.Rows = append(g.Rows, []string{t.suite, strconv.Itoa(t.rows), strconv.Itoa(t.inside), strconv.Itoa(t.outside),
 			strconv.Itoa(t.open), strconv.Itoa(t.apart), t.worst})
 	}
-	lines := append(g.Lines(width), "")
+	out := strings.Join(g.Lines(width), "\n") + "\n\n"
 	for _, text := range []string{
 		"inside: our 95% interval meets the printed figure, its own interval and rounding included",
 		"open: outside, and no reason was found; of the others each row says it",
 		"apart: not comparable, mostly times on another machine; each row says why",
 	} {
-		if width > 0 {
-			lines = append(lines, table.Fold(text, width)...)
-		} else {
-			lines = append(lines, text)
-		}
+		out += table.Paragraph(text, 0, 0, width)
 	}
-	_, err := io.WriteString(w, strings.Join(lines, "\n")+"\n")
+	_, err := io.WriteString(w, out)
 	return err
 }

@@ -24,7 +24,7 @@ const arrivalRegisters = 4096
 
 // slowerGoals are how many times as long the kernels of the sketches are to take at most
 // on lesser instruction sets than AVX-512.
-var slowerGoals = map[string]Number{"avx2": 3, "generic": 60}
+var slowerGoals = map[string]float64{"avx2": 3, "generic": 60}
 
 // runSketchKernels times the kernels of the sketches and of what is made of them.
 func runSketchKernels(ctx context.Context, e *Env, limits kernels.Limits) {
@@ -156,18 +156,14 @@ func timeArrivals(ctx context.Context, c *Case, limits kernels.Limits, n, cluste
 	if pool.Workers() > 1 {
 		var refs []Reference
 		if n >= 1_000_000 && pool.Workers() == 2 {
-			refs = []Reference{{Name: "at least", Kind: Goal, Value: 1.7}}
+			refs = atLeast(1.7)
 		}
 		c.Number("all workers, times as fast", "x", one/all, refs...)
 		c.Number("all workers, of the CPU time of one", "x", allUsed/ownUsed)
 	}
 	if old := limits.AESSeconds(float64(n) * arrivalRegisters / 2); old > 0 {
 		c.Durations("a hash for each register, AES alone", []float64{old * 1e9})
-		var refs []Reference
-		if goal > 0 {
-			refs = []Reference{{Name: "at least", Kind: Goal, Value: Number(goal)}}
-		}
-		c.Number("times as fast", "x", old/one, refs...)
+		c.Number("times as fast", "x", old/one, atLeast(goal)...)
 	}
 	if n <= 1_000_000 {
 		return c.slowerPaths(one, slowerGoals, onOne)

@@ -8,9 +8,9 @@ import (
 
 	"github.com/cohort-engine/cohort/bench/profile"
 	"github.com/cohort-engine/cohort/engine"
-	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/method/lloyd"
 	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/step"
 )
 
 // coreModel predicts an iteration on more cores from one on one: what is serial stays, the
@@ -87,7 +87,7 @@ func runCores(ctx context.Context, e *Env) {
 // cores measures one shape. The least of the iterations that look at all records counts,
 // as other work on the machine only adds to it.
 func (c *Case) cores(ctx context.Context, n, d, k int) error {
-	set, err := GeneratedSet(ctx, "blobs", dataset.Generator{N: n, D: d, K: k, Seed: 1})
+	set, err := blobsOf(ctx, n, d, k)
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func (c *Case) cores(ctx context.Context, n, d, k int) error {
 	}
 	counts := []int{1, min(2, c.Env.Pool.Workers())}
 	least := []float64{math.Inf(1), math.Inf(1)}
-	model := coreModel{shards: len(engine.Shards([]int{n}, d)), bytes: float64(n) * float64(4*d+2)}
+	model := coreModel{shards: len(engine.Shards(n, d)), bytes: float64(n) * float64(4*d+2)}
 	for run := range c.Env.Reps(5, 2) {
 		for i, workers := range counts {
 			var times regionTimer
@@ -107,7 +107,7 @@ func (c *Case) cores(ctx context.Context, n, d, k int) error {
 			}
 			seed := uint64(run)
 			_, err = eng.Run(ctx, &lloyd.Job{Method: lloyd.Lloyd, Problem: protocol.Problem{K: k, Clients: parts, Seed: &seed,
-				NoQuality: true, Iterations: 5}, Init: lloyd.Sphere})
+				NoQuality: true, Iterations: 5}, Init: step.Sphere})
 			eng.Close()
 			if err != nil {
 				return err

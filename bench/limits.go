@@ -83,19 +83,11 @@ func lloydAgainstLimits(ctx context.Context, c *Case, limits kernels.Limits, n, 
 	kernels.Pack(points, rows)
 	centroids.Set(rows[:k*d])
 	labels, acc := make([]uint16, n), kernels.NewAccumulator(k, d, fractionBits)
-	assign, iteration := math.Inf(1), math.Inf(1)
-	best := func(least *float64, fn func()) func() {
-		return func() {
-			start := time.Now()
-			fn()
-			*least = min(*least, time.Since(start).Seconds())
-		}
+	timed := []Timed{
+		{Name: "assign", Fn: func() { kernels.Assign(*points, centroids, labels, nil) }},
+		{Name: "assign and accumulate", Fn: func() { kernels.AssignAccumulate(*points, centroids, nil, acc) }},
 	}
-	err := c.Compare(ctx, []Timed{
-		{Name: "assign", Fn: best(&assign, func() { kernels.Assign(*points, centroids, labels, nil) })},
-		{Name: "assign and accumulate", Fn: best(&iteration,
-			func() { kernels.AssignAccumulate(*points, centroids, nil, acc) })},
-	})
+	err := c.Compare(ctx, timed)
 	if err != nil {
 		return err
 	}
@@ -104,16 +96,12 @@ func lloydAgainstLimits(ctx context.Context, c *Case, limits kernels.Limits, n, 
 		return err
 	}
 	c.Number("pack, of a copy", "%", 100*copySeconds(points.Data, rows)/(c.Row.Value("pack").Shown()/1e9))
-	memory := float64(4*n*d) / kernels.MeasureRead(4*n*d, 1)
-	limit, binds := limits.AssignSeconds(n, d, k), "arithmetic"
+	limit, binds := binding(limits.AssignSeconds(n, d, k), 4*n*d, 1)
 	if limit == 0 {
-		return nil // not measured on this instruction set
+		return nil
 	}
-	if memory > limit {
-		limit, binds = memory, "bandwidth"
-	}
-	c.Number("assign, of "+binds, "%", 100*limit/assign)
-	c.Number("both, of "+binds, "%", 100*limit/iteration)
+	c.Number("assign, of "+binds, "%", 100*limit/timed[0].Least)
+	c.Number("both, of "+binds, "%", 100*limit/timed[1].Least)
 	return onAllWorkers(ctx, c, *points, centroids, fractionBits, limits.AssignSeconds(n, d, k))
 }
 
@@ -139,20 +127,18 @@ func weightedAgainstLimits(ctx context.Context, c *Case, limits kernels.Limits, 
 	candidate.Set(rows[k*d : (k+1)*d])
 	kernels.AssignAccumulateWeighted(points, centroids, labels, near, next, acc)
 	kernels.Assign(*panels, candidate, one, own)
-	best := math.Inf(1)
-	err := c.Compare(ctx, []Timed{
+	timed := []Timed{
 		{Name: "assign and accumulate", Fn: func() {
-			start := time.Now()
 			kernels.AssignAccumulateWeighted(points, centroids, labels, near, nil, acc)
-			best = min(best, time.Since(start).Seconds())
 		}},
 		{Name: "exchanges with one candidate", Fn: func() { kernels.Exchange(own, near, next, labels, weights, exchanges) }},
-	})
+	}
+	err := c.Compare(ctx, timed)
 	if err != nil {
 		return err
 	}
 	if limit := limits.AssignSeconds(n, d, k); limit > 0 {
-		c.Number("both, of arithmetic", "%", 100*limit/best)
+		c.Number("both, of arithmetic", "%", 100*limit/timed[0].Least)
 	}
 	return nil
 }
@@ -172,7 +158,7 @@ func onAllWorkers(ctx context.Context, c *Case, points kernels.Panels, centroids
 		accs[w] = kernels.NewAccumulator(centroids.K, centroids.D, fractionBits)
 	}
 	// Equal items of a shard at most, as many for each worker.
-	items := len(engine.Shards([]int{points.N}, points.D))
+	items := len(engine.Shards(points.N, points.D))
 	items = (items + pool.Workers() - 1) / pool.Workers() * pool.Workers()
 	step := (points.N/items + kernels.Lanes) / kernels.Lanes * kernels.Lanes
 	items = (points.N + step - 1) / step
@@ -193,11 +179,7 @@ func onAllWorkers(ctx context.Context, c *Case, points kernels.Panels, centroids
 		all = min(all, time.Since(from).Seconds())
 	}
 	c.Number("all workers", "x", one/all)
-	workers, bytes := pool.Workers(), 4*points.N*points.D
-	limit, binds := arithmetic/float64(workers), "arithmetic"
-	if memory := float64(bytes) / kernels.MeasureRead(bytes, workers); memory > limit {
-		limit, binds = memory, "bandwidth"
-	}
+	limit, binds := binding(arithmetic/float64(pool.Workers()), 4*points.N*points.D, pool.Workers())
 	c.Number("all workers, of "+binds, "%", 100*limit/all)
 	return nil
 }
@@ -224,31 +206,31 @@ func projectAgainstLimits(ctx context.Context, c *Case, limits kernels.Limits, n
 	}
 	p, m, dst := kernels.NewPanels(n, d), kernels.NewMatrix(q, d, rows[:q*d]), kernels.NewPanels(n, q)
 	kernels.Pack(p, rows)
-	best := math.Inf(1)
-	err := c.Compare(ctx, []Timed{{Name: "project", Fn: func() {
-		start := time.Now()
-		kernels.Project(*p, m, *dst)
-		best = min(best, time.Since(start).Seconds())
-	}}})
-	if err != nil {
+	timed := []Timed{{Name: "project", Fn: func() { kernels.Project(*p, m, *dst) }}}
+	if err := c.Compare(ctx, timed); err != nil {
 		return err
 	}
+	best := timed[0].Least
 	c.Number("rate", "GFLOP/s", 2*float64(n)*float64(d)*float64(q)/best/1e9)
 	limits = limits.Best(kernels.MeasureLimits())
-	limit, binds := limits.ProjectSeconds(n, d, q), "arithmetic"
-	if limit == 0 {
-		return nil // not measured on this instruction set
+	if limit, binds := binding(limits.ProjectSeconds(n, d, q), 4*n*d, 1); limit > 0 {
+		c.Number("project, of "+binds, "%", 100*limit/best)
 	}
-	if memory := float64(4*n*d) / kernels.MeasureRead(4*n*d, 1); memory > limit {
-		limit, binds = memory, "bandwidth"
-	}
-	c.Number("project, of "+binds, "%", 100*limit/best)
 	return nil
+}
+
+// binding is the larger of the time of arithmetic and of reading so many bytes by some workers, and which it is:
+// 0 where arithmetic was not measured on this instruction set.
+func binding(arithmetic float64, bytes, workers int) (float64, string) {
+	if memory := float64(bytes) / kernels.MeasureRead(bytes, workers); arithmetic > 0 && memory > arithmetic {
+		return memory, "bandwidth"
+	}
+	return arithmetic, "arithmetic"
 }
 
 // slowerPaths adds how many times longer work takes on the lesser instruction sets,
 // each at its best of three, than the given seconds; goals are by path.
-func (c *Case) slowerPaths(seconds float64, goals map[string]Number, work func() time.Duration) error {
+func (c *Case) slowerPaths(seconds float64, goals map[string]float64, work func() time.Duration) error {
 	for _, path := range kernels.Supported() {
 		if path == kernels.ISA() {
 			continue
@@ -262,11 +244,7 @@ func (c *Case) slowerPaths(seconds float64, goals map[string]Number, work func()
 		if err != nil {
 			return err
 		}
-		var refs []Reference
-		if goal, ok := goals[path]; ok {
-			refs = append(refs, Reference{Name: "at most", Kind: Goal, Value: goal})
-		}
-		c.Number("on "+path+", times as long", "x", least/seconds, refs...)
+		c.Number("on "+path+", times as long", "x", least/seconds, atMost(goals[path])...)
 	}
 	return nil
 }

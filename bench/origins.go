@@ -31,16 +31,25 @@ var origins string
 
 // readOrigins returns where the sets of all suites come from.
 func readOrigins() ([]Origin, error) {
-	lines, err := csv.NewReader(strings.NewReader(origins)).ReadAll()
+	lines, err := readCSV("origins.csv", origins)
 	if err != nil {
-		return nil, fmt.Errorf("bench: origins.csv: %w", err)
+		return nil, err
 	}
 	var out []Origin
-	for _, l := range lines[1:] {
+	for _, l := range lines {
 		out = append(out, Origin{Prefix: l[0], From: l[1], URL: l[2], Licence: l[3], Shape: l[4], SHA256: l[5],
 			Convert: l[6]})
 	}
 	return out, nil
+}
+
+// readCSV returns the lines of a file of this package below its header.
+func readCSV(name, text string) ([][]string, error) {
+	lines, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+	if err != nil {
+		return nil, fmt.Errorf("bench: %s: %w", name, err)
+	}
+	return lines[1:], nil
 }
 
 // FindOrigin returns where a set comes from.

@@ -2,8 +2,6 @@ package bench
 
 import (
 	_ "embed"
-	"encoding/csv"
-	"fmt"
 	"strings"
 )
 
@@ -27,12 +25,12 @@ type Place struct {
 
 // Places returns every table and figure of the papers, in their order.
 func Places() ([]Place, error) {
-	lines, err := csv.NewReader(strings.NewReader(places)).ReadAll()
+	lines, err := readCSV("places.csv", places)
 	if err != nil {
-		return nil, fmt.Errorf("bench: places.csv: %w", err)
+		return nil, err
 	}
 	var out []Place
-	for _, l := range lines[1:] {
+	for _, l := range lines {
 		out = append(out, Place{Source: l[0], Name: l[1], Shows: l[2], Command: l[3], Table: l[4], Deviation: l[5]})
 	}
 	return out, nil

@@ -14,18 +14,6 @@ import (
 //go:embed report.tmpl.html
 var reportTemplate string
 
-// htmlFigure is a drawing on the page.
-type htmlFigure struct {
-	Title  string
-	SVG    template.HTML
-	Legend []chart.Key
-	CSV    template.URL
-	// Drawing is the figure as a file, File the name of both files without an ending.
-	Drawing template.URL
-	File    string
-	Note    string
-}
-
 type htmlTable struct {
 	Name string
 	// Break is the width in rem below which its rows stand below each other.
@@ -43,7 +31,7 @@ type htmlCell struct {
 
 type htmlSection struct {
 	*Section
-	Figures []htmlFigure
+	Figures []chart.Figure
 	Tables  []htmlTable
 	Missing string
 	Remarks []string
@@ -89,10 +77,8 @@ func (r *Report) WriteHTML(w io.Writer) error {
 		part.CSV = chart.Link("text/csv", []byte(lines.String()))
 		for _, f := range s.Suite.Figures {
 			for n, p := range f.plots(s.Rows) {
-				h := htmlFigure{Title: p.Title, SVG: template.HTML(p.SVG()), CSV: chart.Link("text/csv", p.CSV()),
-					Drawing: chart.Link("image/svg+xml", p.File()),
-					File:    fmt.Sprintf("%s-%d", slug(s.Suite.Name+"-"+f.Title), n+1)}
-				h.Legend, h.Note = p.Legend(), p.Caption()
+				h := p.Figure(p.Caption(), fmt.Sprintf("%s-%d", slug(s.Suite.Name+"-"+f.Title), n+1))
+				h.Legend = p.Legend()
 				part.Figures = append(part.Figures, h)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
@@ -66,6 +67,17 @@ type Reference struct {
 	Apart string `json:"apart,omitempty"`
 	// Other says that it is a figure for another method than the row's.
 	Other bool `json:"other,omitempty"`
+}
+
+// atMost and atLeast are goals, none for 0.
+func atMost[T int | float64 | time.Duration](x T) []Reference  { return aimedAt("at most", x) }
+func atLeast[T int | float64 | time.Duration](x T) []Reference { return aimedAt("at least", x) }
+
+func aimedAt[T int | float64 | time.Duration](name string, x T) []Reference {
+	if x == 0 {
+		return nil
+	}
+	return []Reference{{Name: name, Kind: Goal, Value: Number(x)}}
 }
 
 // Units of values. Any other text is shown as it is.
@@ -202,6 +214,16 @@ func (r *Row) Value(name string) *Value {
 	return nil
 }
 
+// MeanInterval returns the mean of samples and the half width of its 95% Student-t interval, 0 for
+// a single one.
+func MeanInterval(samples []float64) (mean, half float64) {
+	mean, deviation := stat.MeanStdDev(samples, nil)
+	if n := len(samples); n > 1 {
+		half = student(n) * deviation / math.Sqrt(float64(n))
+	}
+	return mean, half
+}
+
 // student is the quantile of Student's t that makes a 95% interval of n samples.
 func student(n int) float64 {
 	return distuv.StudentsT{Mu: 0, Sigma: 1, Nu: float64(n - 1)}.Quantile(0.975)
@@ -216,11 +238,8 @@ func summarise(name, unit string, samples []float64) Value {
 		return v
 	}
 	s := slices.Sorted(slices.Values(samples))
-	mean, sd := stat.MeanStdDev(s, nil)
-	v.Mean = Number(mean)
-	if n := float64(len(s)); n > 1 {
-		v.Half = Number(student(len(s)) * sd / math.Sqrt(n))
-	}
+	mean, half := MeanInterval(s)
+	v.Mean, v.Half = Number(mean), Number(half)
 	v.Median = Number(s[len(s)/2])
 	if len(s)%2 == 0 {
 		v.Median = Number((s[len(s)/2-1] + s[len(s)/2]) / 2)

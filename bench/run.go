@@ -213,13 +213,17 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	}
 	defer st.close()
 	report := &Report{Machine: machine, Quick: o.Quick, DataDir: o.DataDir, Resumed: st.resumed, Aside: st.aside}
-	pool, single := engine.NewPool(o.Workers), engine.NewPool(1)
-	defer pool.Close()
+	eng, err := engine.New(engine.WithWorkers(o.Workers))
+	if err != nil {
+		return nil, err
+	}
+	defer eng.Close()
+	single := engine.NewPool(1)
 	defer single.Close()
 	for _, s := range suites {
 		start := time.Now()
-		e := &Env{Quick: o.Quick, Simulated: o.Simulated, Pool: pool, Single: single, coordinator: o.Coordinator,
-			authors: others, suite: s, sets: sets, printed: printed, machine: machine, store: st,
+		e := &Env{Quick: o.Quick, Simulated: o.Simulated, Engine: eng, Pool: eng.Pool(), Single: single,
+			coordinator: o.Coordinator, authors: others, suite: s, sets: sets, printed: printed, machine: machine, store: st,
 			deadline: start.Add(QuickSeconds * time.Second), progress: o.Progress}
 		for _, name := range s.Needs {
 			if !sets.Has(name) {

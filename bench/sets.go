@@ -133,16 +133,11 @@ func (s *Sets) Get(ctx context.Context, name string) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	bounds, err := looseBounds(t)
+	set, err := newSet(name, t, looseBounds, s.entries[name].K)
 	if err != nil {
 		return nil, err
 	}
-	norm, err := dataset.Normalise(t, bounds, dataset.DefaultFractionBits)
-	if err != nil {
-		return nil, err
-	}
-	set := &Set{Name: name, N: t.N, D: t.D, K: s.entries[name].K, Labels: t.Labels, Norm: norm}
-	size := 4 * len(norm.Points.Data)
+	size := 4 * len(set.Norm.Points.Data)
 	if s.bytes+size > keepBytes {
 		clear(s.loaded)
 		s.bytes = 0
@@ -189,7 +184,17 @@ func GeneratedSet(ctx context.Context, name string, g dataset.Generator) (*Set, 
 	if err != nil {
 		return nil, err
 	}
-	b, err := dataset.BoundsFromData(t)
+	return newSet("builtin:"+name, t, dataset.BoundsFromData, int(t.Labels[t.N-1])+1)
+}
+
+// blobsOf are k round clusters.
+func blobsOf(ctx context.Context, n, d, k int) (*Set, error) {
+	return GeneratedSet(ctx, "blobs", dataset.Generator{N: n, D: d, K: k, Seed: 1})
+}
+
+// newSet puts a table of k clusters on the grid.
+func newSet(name string, t *dataset.Table, bounds func(*dataset.Table) (dataset.Bounds, error), k int) (*Set, error) {
+	b, err := bounds(t)
 	if err != nil {
 		return nil, err
 	}
@@ -197,5 +202,5 @@ func GeneratedSet(ctx context.Context, name string, g dataset.Generator) (*Set, 
 	if err != nil {
 		return nil, err
 	}
-	return &Set{Name: "builtin:" + name, N: t.N, D: t.D, K: int(t.Labels[t.N-1]) + 1, Labels: t.Labels, Norm: norm}, nil
+	return &Set{Name: name, N: t.N, D: t.D, K: k, Labels: t.Labels, Norm: norm}, nil
 }

@@ -54,7 +54,8 @@ type Env struct {
 	Quick bool
 	// Simulated asks the suite network for simulated sums.
 	Simulated *Simulated
-	// Pool has all workers, Single one.
+	// Engine has all workers, which are those of Pool; Single has one.
+	Engine       *engine.Engine
 	Pool, Single *engine.Pool
 
 	coordinator []string // see Options

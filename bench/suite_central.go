@@ -56,22 +56,20 @@ func rawInertia(wcss []float64, width float64) []float64 {
 // centralJob builds a job of this repository for one party: of a method of the catalogue, or "k-means++",
 // which is lloyd from there.
 func centralJob(name string, s *Set, k int, b privacy.Budget, run int, quality bool) (engine.Job, error) {
-	seed := uint64(run)
-	var settings method.Settings
-	if name == "k-means++" {
-		name, settings, b = string(lloyd.Lloyd), method.Settings{"init": string(lloyd.KMeansPlusPlus)}, privacy.Budget{}
+	p := s.problem(k, b, run)
+	p.NoQuality = !quality
+	if name != "k-means++" {
+		return catalog.Methods().Job(name, p, nil)
 	}
-	return catalog.Methods().Job(name, protocol.Problem{Bounds: s.Norm.Bounds, Clamped: s.Norm.Clamped,
-		Clients: []dataset.Part{s.whole()}, K: k, Budget: b, Seed: &seed, NoQuality: !quality}, settings)
+	p.Budget = privacy.Budget{}
+	return catalog.Methods().Job(string(lloyd.Lloyd), p, method.Settings{"init": string(lloyd.KMeansPlusPlus)})
 }
 
-// whole is the set as one part.
-func (s *Set) whole() dataset.Part {
-	rows := make([]int, s.Norm.Points.N)
-	for i := range rows {
-		rows[i] = i
-	}
-	return dataset.Part{Points: s.Norm.Points, Rows: rows, FractionBits: s.Norm.FractionBits}
+// problem is a run on the set by one party that holds it; the number of the run is its seed.
+func (s *Set) problem(k int, b privacy.Budget, run int) protocol.Problem {
+	seed := uint64(run)
+	return protocol.Problem{Clients: s.Norm.Table(), Bounds: s.Norm.Bounds, Clamped: s.Norm.Clamped, K: k, Budget: b,
+		Seed: &seed}
 }
 
 // hybridGoal has figures for hybrid's sets: the mean NICV of the best non-private
@@ -105,8 +103,7 @@ func (e *Env) hybridQuality(ctx context.Context, sets []string) {
 					if epsilon < 1 {
 						fast, aim = goal.fast01, goal.goal01
 					}
-					refs := []Reference{{Name: "at most", Kind: Goal, Value: Number(aim)},
-						{Name: "best without noise", Kind: Theory, Value: Number(goal.best)}}
+					refs := append(atMost(aim), Reference{Name: "best without noise", Kind: Theory, Value: Number(goal.best)})
 					if fast > 0 {
 						refs = append(refs, Reference{Name: "FastLloyd's code at an announced epsilon", Kind: Peer, Value: Number(fast)})
 					}
@@ -150,11 +147,6 @@ func (e *Env) centralTime(ctx context.Context) {
 				if err != nil {
 					return err
 				}
-				eng, err := engine.New(engine.WithWorkers(c.Env.Pool.Workers()))
-				if err != nil {
-					return err
-				}
-				defer eng.Close()
 				reset := resetPeakMemory()
 				var ns []float64
 				for run := range c.Env.Reps(5, 2) {
@@ -163,15 +155,12 @@ func (e *Env) centralTime(ctx context.Context) {
 						return err
 					}
 					start := time.Now()
-					if _, err := eng.Run(ctx, job); err != nil {
+					if _, err := c.Env.Engine.Run(ctx, job); err != nil {
 						return err
 					}
 					ns = append(ns, float64(time.Since(start)))
 				}
-				var refs []Reference
-				if t.limit > 0 {
-					refs = append(refs, Reference{Name: "at most", Kind: Goal, Value: Number(t.limit)})
-				}
+				refs := atMost(t.limit)
 				if t.method == "balcan-edler" {
 					printed, err := c.Env.printedFor("edler-table12", []Label{L("T", 3)}, "run")
 					if err != nil {
@@ -181,7 +170,7 @@ func (e *Env) centralTime(ctx context.Context) {
 				}
 				c.Durations("run", ns, refs...)
 				if peak := peakMemory(); reset && peak > 0 {
-					c.Number("peak memory of the process", Bytes, float64(peak), Reference{Name: "at most", Kind: Goal, Value: 1.5e9})
+					c.Number("peak memory of the process", Bytes, float64(peak), atMost(1.5e9)...)
 				}
 				return nil
 			})

@@ -301,13 +301,7 @@ func plaintextLloyd(ctx context.Context, pool *engine.Pool, s *Set, start [][]fl
 		}
 	}
 	part := dataset.Part{Points: points, FractionBits: s.Norm.FractionBits}
-	if s.Labels != nil {
-		part.Rows = make([]int, s.N)
-		for i := range part.Rows {
-			part.Rows[i] = i
-		}
-	}
-	return engine.Measure(ctx, pool, engine.Evaluation{Parts: []dataset.Part{part}, Labels: s.Labels}, cs, k)
+	return engine.Measure(ctx, pool, engine.Evaluation{Part: part, Labels: s.Labels}, cs, k)
 }
 
 // heUtility records loss and accuracy over runs from different starts.

@@ -62,8 +62,8 @@ func (c *Case) clients(ctx context.Context, s *Set, method string, m int, propor
 			return 0, err
 		}
 		r, err := c.runs(ctx, c.Env.Reps(reps, 2), func(run int) (engine.Job, error) {
-			seed := uint64(run)
-			p := protocol.Problem{Bounds: s.Norm.Bounds, Clamped: s.Norm.Clamped, Clients: parts, K: s.K, Budget: b, Seed: &seed}
+			p := s.problem(s.K, b, run)
+			p.Clients = parts
 			if clients > 1 {
 				p.Noise = protocol.InShares
 			}
@@ -84,6 +84,6 @@ func (c *Case) clients(ctx context.Context, s *Set, method string, m int, propor
 		what = "4 clients of 8:4:2:1"
 	}
 	c.Number(what, Plain, many)
-	c.Number(what+" / one", Plain, many/one, Reference{Name: "at most", Kind: Goal, Value: 1.05})
+	c.Number(what+" / one", Plain, many/one, atMost(1.05)...)
 	return nil
 }

@@ -7,14 +7,12 @@ import (
 	"strings"
 
 	"gonum.org/v1/gonum/stat"
-	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/cohort-engine/cohort/bench/chart"
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/method/balcan"
 	"github.com/cohort-engine/cohort/engine/privacy"
-	"github.com/cohort-engine/cohort/engine/protocol"
 )
 
 // edlerTable is a table of Thesis-B, with what shows or prints the same runs.
@@ -35,6 +33,8 @@ const (
 		"epsilon 1 for what costs about 95 on MNIST; balcan-edler reproduces it under that claim, balcan and hybrid keep " +
 		"the epsilon that they state. "
 	edlerBlobs = "Synthetic sets are make_blobs with centres in (0, 100)^d and standard deviation 1. "
+	edlerGamma = "There a cluster's n/k records are near the threshold gamma, which decides the loss: so the thesis's " +
+		"algorithm runs with the gamma of chapter 4, twice as large, too. "
 	edlerSplit = "Chapter 4's options with the split of section 5.2. "
 )
 
@@ -44,15 +44,20 @@ func edlerTables() []edlerTable {
 		return func(ctx context.Context, e *Env) { e.edlerChances(ctx, before) }
 	}
 	return []edlerTable{
-		{number: "2", title: "inertia by k on MNIST", also: []string{"Figure 4.3"}, run: runEdlerTable2,
+		{number: "2", title: "inertia by k on MNIST", also: []string{"Figure 4.3"},
+			run:    edlerSweep("k", edlerKs, func(x *edlerInstance, k int) { x.k = k }),
 			about:  edlerOurs + "Chapter 4's options, epsilon 1.",
 			figure: &Figure{Title: "Inertia on MNIST by k", X: "k", Y: "inertia", LogX: true, LogY: true}},
-		{number: "3", title: "inertia by k on 64 clusters", also: []string{"Figure 4.4"}, run: runEdlerTable3,
-			generated: true,
-			about:     edlerOurs + edlerBlobs + "Chapter 4's options, epsilon 1."},
-		{number: "4", title: "inertia by dimension", also: []string{"Figure 4.5"}, run: runEdlerTable4, generated: true,
+		{number: "3", title: "inertia by k on 64 clusters", also: []string{"Figure 4.4"}, generated: true,
+			run:   edlerSweep("k", edlerKs, func(x *edlerInstance, k int) { x.k, x.d, x.clusters = k, 100, 64 }),
+			about: edlerOurs + edlerBlobs + "Chapter 4's options, epsilon 1."},
+		{number: "4", title: "inertia by dimension", also: []string{"Figure 4.5"}, generated: true,
+			run: edlerSweep("d", []int{5, 50, 500}, func(x *edlerInstance, d int) {
+				x.k, x.epsilon, x.d, x.clusters = 32, 0.5, d, 32
+			}),
 			about: edlerOurs + edlerBlobs + "Chapter 4's options, k = 32, epsilon 0.5."},
-		{number: "5.5", title: "inertia by swaps", run: runEdlerSwaps, about: edlerOurs + edlerSplit},
+		{number: "5.5", title: "inertia by swaps", about: edlerOurs + edlerSplit,
+			run: edlerSplitSweep("T", []int{2, 4, 10, 20}, func(j *balcan.Edler, t int) { j.Swaps = t })},
 		{number: "5.6", title: "chances of two swaps", run: chances(4.5e6), generated: true,
 			about: "How often the exponential mechanism takes the better of two swaps, of losses 4 and 5 million, T = 10: a " +
 				"million choices by the sampler of balcan-edler, beside the thesis's weights. The thesis's range is that of one " +
@@ -61,9 +66,11 @@ func edlerTables() []edlerTable {
 		{number: "5.7", title: "chances of two sets of centres", run: chances(0), generated: true,
 			about: "As Table 5.6, for the choice among sets of centres. The thesis rounds the weights at epsilon 2 before it " +
 				"divides them: 0.003 to 0.00092 are 76%, unrounded 80%."},
-		{number: "5.8", title: "inertia by iterations of private k-means", run: runEdlerIterations,
-			about: edlerOurs + edlerSplit},
-		{number: "5.9", title: "inertia by runs of the whole", run: runEdlerRounds,
+		{number: "5.8", title: "inertia by iterations of private k-means", about: edlerOurs + edlerSplit,
+			run: edlerSplitSweep("iterations", []int{3, 1, 20, 2, 4, 5, 6, 8, 10},
+				func(j *balcan.Edler, n int) { j.Iterations = n })},
+		{number: "5.9", title: "inertia by runs of the whole",
+			run:   edlerSplitSweep("T", []int{1, 2, 3, 4, 5}, func(j *balcan.Edler, t int) { j.Rounds = t }),
 			about: edlerOurs + edlerSplit + "The budget is divided among the T runs, of which the mechanism chooses one."},
 		{number: "6", title: "inertia by budget, with and without private k-means", run: runEdlerTable6,
 			also: []string{"Table 1", "Figure 4.2", "Figure 5.1"},
@@ -78,7 +85,9 @@ func edlerTables() []edlerTable {
 			about: edlerOurs + "Chapter 4's options. Tables 5.1 and 5.2 have some of the splits (5.1 with other figures than " +
 				"Table 8 prints for the same splits), the others average those with one share in common. Table 5.4's averages " +
 				"are not those of the splits that Table 8 prints: the thesis took them before it had tried all."},
-		{number: "12", title: "inertia and time by partitions", also: []string{"Figure 5.3"}, run: runEdlerTable12,
+		{number: "12", title: "inertia and time by partitions", also: []string{"Figure 5.3"},
+			run: edlerSplitSweep("T", []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13},
+				func(j *balcan.Edler, t int) { j.Partitions = t }),
 			about: edlerOurs + edlerSplit},
 	}
 }
@@ -97,14 +106,14 @@ func edlerComparisons() []edlerTable {
 			figure: &Figure{Title: "Inertia on MNIST by k", X: "k", Y: "balcan", LogX: true, LogY: true}},
 		{number: "15", title: "inertia by k on 64 clusters", also: []string{"Figure 5.6"}, run: comparison("15"),
 			generated: true,
-			about:     edlerBeside + edlerBlobs,
+			about:     edlerBeside + edlerBlobs + edlerGamma,
 			figure: &Figure{Title: "Inertia by k, synthetic set with 64 clusters", X: "k", Y: "balcan", LogX: true,
 				LogY: true}},
 		{number: "16", title: "inertia by dimension", also: []string{"Figure 5.7"}, run: comparison("16"), generated: true,
-			about: edlerBeside + edlerBlobs},
+			about: edlerBeside + edlerBlobs + edlerGamma},
 		{number: "17", title: "inertia by intrinsic clusters", also: []string{"Figure 5.8"}, run: comparison("17"),
 			generated: true,
-			about:     edlerBeside + edlerBlobs},
+			about:     edlerBeside + edlerBlobs + edlerGamma},
 	}
 }
 
@@ -132,7 +141,7 @@ func edlerSuites() []Suite {
 		}
 		out = append(out, s)
 	}
-	return out
+	return append(out, edlerStarts())
 }
 
 // edlerEpsilons are the budgets of Tables 6 and 13.
@@ -140,31 +149,25 @@ var edlerEpsilons = []float64{1, 0.1, 0.3, 0.5, 0.7, 0.9}
 
 // edlerJob is a job of balcan-edler for options that the catalogue does not have.
 func edlerJob(s *Set, k int, epsilon float64, run int) *balcan.Edler {
-	seed := uint64(run)
-	return &balcan.Edler{Problem: protocol.Problem{Clients: []dataset.Part{s.whole()}, Bounds: s.Norm.Bounds, K: k,
-		Budget: privacy.Budget{Epsilon: epsilon}, Seed: &seed}}
+	return &balcan.Edler{Problem: s.problem(k, privacy.Budget{Epsilon: epsilon}, run)}
 }
 
-// blobs is make_blobs in the bounds that the thesis declares, kept until another
-// one is asked for.
-func (e *Env) blobs(ctx context.Context, d, k int) (*Set, error) {
-	name := fmt.Sprintf("box-blobs d=%d k=%d", d, k)
+// blobs is a draw of make_blobs in the bounds that the thesis declares, kept until
+// another one is asked for. The tables' own suites take the first.
+func (e *Env) blobs(ctx context.Context, d, k int, draw uint64) (*Set, error) {
+	name := fmt.Sprintf("box-blobs d=%d k=%d draw %d", d, k, draw)
 	if s, ok := e.sets.loaded[name]; ok {
 		return s, nil
 	}
-	t, err := dataset.Generate(ctx, "box-blobs", dataset.Generator{N: 100000, D: d, K: k, Seed: 1})
+	t, err := dataset.Generate(ctx, "box-blobs", dataset.Generator{N: 100000, D: d, K: k, Seed: draw})
 	if err != nil {
 		return nil, err
 	}
-	b, err := dataset.ParseBounds("-5:105", d)
+	declared := func(t *dataset.Table) (dataset.Bounds, error) { return dataset.ParseBounds("-5:105", t.D) }
+	s, err := newSet(name, t, declared, k)
 	if err != nil {
 		return nil, err
 	}
-	norm, err := dataset.Normalise(t, b, dataset.DefaultFractionBits)
-	if err != nil {
-		return nil, err
-	}
-	s := &Set{Name: name, N: t.N, D: d, K: k, Labels: t.Labels, Norm: norm}
 	for old := range e.sets.loaded {
 		if strings.HasPrefix(old, "box-blobs") {
 			delete(e.sets.loaded, old)
@@ -186,18 +189,32 @@ const edlerRuns, edlerSomeRuns, edlerMoreRuns = 5, 10, 50
 func (c *Case) againstThesis(name string, inertia []float64) error {
 	c.Samples(name, Plain, inertia)
 	refs, err := c.Env.printedFor(c.Row.file(), c.Row.Labels, name)
-	if err != nil || len(inertia) < 2 || len(refs) == 0 {
+	if err != nil {
 		return err
 	}
-	published := float64(refs[0].Value)
-	mean, deviation := stat.MeanStdDev(inertia, nil)
-	own, theirs := deviation/math.Sqrt(float64(len(inertia))), deviation/math.Sqrt(edlerRuns)
-	t := distuv.StudentsT{Sigma: 1, Nu: float64(len(inertia) - 1)}.Quantile(0.975)
+	if c.toThesis(name, inertia, refs, edlerRuns); len(inertia) > 1 && len(refs) > 0 {
+		c.deviation("run", inertia)
+	}
+	return nil
+}
+
+// toThesis records the ratio of the mean of samples to the thesis's figure, with its 95% interval, where that is the
+// mean of so many like them; nothing if there is no such figure, or one sample.
+func (c *Case) toThesis(name string, samples []float64, refs []Reference, behind int) {
+	if len(samples) < 2 || len(refs) == 0 {
+		return
+	}
+	published, count := float64(refs[0].Value), len(samples)
+	mean, deviation := stat.MeanStdDev(samples, nil)
 	c.Add(Value{Name: name + " / thesis", Mean: Number(mean / published), Median: Number(mean / published),
 		P99:  Number(mean / published),
-		Half: Number(t * math.Hypot(own, theirs) / published), N: len(inertia)})
-	c.Number("deviation of a run", "%", 100*deviation/mean)
-	return nil
+		Half: Number(student(count) * deviation * math.Sqrt(1/float64(count)+1/float64(behind)) / published), N: count})
+}
+
+// deviation records the standard deviation of samples, each that of one run or draw, as a share of their mean.
+func (c *Case) deviation(of string, samples []float64) {
+	mean, deviation := stat.MeanStdDev(samples, nil)
+	c.Number("deviation of a "+of, "%", 100*deviation/mean)
 }
 
 // edlerCase measures balcan-edler with options on a set, whose columns have that width.
@@ -209,9 +226,7 @@ func (e *Env) edlerCase(ctx context.Context, table string, at Label, x edlerInst
 		}
 		r, err := c.runs(ctx, c.Env.Reps(x.runs, 1), func(run int) (engine.Job, error) {
 			job := edlerJob(s, x.k, x.epsilon, run)
-			for _, edit := range x.edits {
-				edit(job)
-			}
+			x.edit(job)
 			return job, nil
 		})
 		if err != nil {
@@ -227,7 +242,7 @@ func (e *Env) edlerCase(ctx context.Context, table string, at Label, x edlerInst
 type edlerInstance struct {
 	runs, k     int
 	epsilon     float64
-	edits       []func(*balcan.Edler)
+	edit        func(*balcan.Edler)
 	d, clusters int
 }
 
@@ -236,13 +251,37 @@ func (x *edlerInstance) records(ctx context.Context, e *Env) (s *Set, width floa
 		s, err = e.Set(ctx, "mnist")
 		return s, 255, err
 	}
-	s, err = e.blobs(ctx, x.d, x.clusters)
-	return s, 110, err
+	s, err = e.blobs(ctx, x.d, x.clusters, 1)
+	return s, blobsWidth, err
 }
 
+// blobsWidth is that of the columns of blobs, in the bounds that the thesis declares.
+const blobsWidth = 110
+
 // onMNIST is an instance with k = 10 at epsilon 1.
-func onMNIST(runs int, edits ...func(*balcan.Edler)) edlerInstance {
-	return edlerInstance{runs: runs, k: 10, epsilon: 1, edits: edits}
+func onMNIST(runs int, edit func(*balcan.Edler)) edlerInstance {
+	return edlerInstance{runs: runs, k: 10, epsilon: 1, edit: edit}
+}
+
+// edlerSweep measures chapter 4's algorithm by one number, the most telling first; set gives it to an instance.
+func edlerSweep(label string, at []int, set func(x *edlerInstance, v int)) func(context.Context, *Env) {
+	return func(ctx context.Context, e *Env) {
+		for _, v := range at {
+			x := onMNIST(edlerSomeRuns, chapter4)
+			set(&x, v)
+			e.edlerCase(ctx, "", L(label, v), x)
+		}
+	}
+}
+
+// edlerSplitSweep is edlerSweep of an option, on the options of section53.
+func edlerSplitSweep(label string, at []int, option func(j *balcan.Edler, v int)) func(context.Context, *Env) {
+	return edlerSweep(label, at, func(x *edlerInstance, v int) {
+		x.edit = func(j *balcan.Edler) {
+			section53(j)
+			option(j, v)
+		}
+	})
 }
 
 // chapter4 sets the options of the thesis's first algorithm (its sections 4.1
@@ -268,30 +307,6 @@ func withoutKMeans(j *balcan.Edler) {
 // edlerKs are the numbers of clusters of Tables 2 and 3, the most telling first.
 var edlerKs = []int{8, 64, 2, 4, 16, 32}
 
-func runEdlerTable2(ctx context.Context, e *Env) {
-	for _, k := range edlerKs {
-		x := onMNIST(edlerSomeRuns, chapter4)
-		x.k = k
-		e.edlerCase(ctx, "", L("k", k), x)
-	}
-}
-
-func runEdlerTable3(ctx context.Context, e *Env) {
-	for _, k := range edlerKs {
-		x := onMNIST(edlerSomeRuns, chapter4)
-		x.k, x.d, x.clusters = k, 100, 64
-		e.edlerCase(ctx, "", L("k", k), x)
-	}
-}
-
-func runEdlerTable4(ctx context.Context, e *Env) {
-	for _, d := range []int{5, 50, 500} {
-		x := onMNIST(edlerSomeRuns, chapter4)
-		x.k, x.epsilon, x.d, x.clusters = 32, 0.5, d, 32
-		e.edlerCase(ctx, "", L("d", d), x)
-	}
-}
-
 // runEdlerTime is Figure 4.1.
 func runEdlerTime(ctx context.Context, e *Env) {
 	edits := map[string]func(*balcan.Edler, int){
@@ -316,38 +331,6 @@ func runEdlerTime(ctx context.Context, e *Env) {
 				return nil
 			})
 		}
-	}
-}
-
-// runEdlerSwaps is Table 5.5.
-func runEdlerSwaps(ctx context.Context, e *Env) {
-	for _, t := range []int{2, 4, 10, 20} {
-		edit := func(j *balcan.Edler) { j.Swaps = t }
-		e.edlerCase(ctx, "", L("T", t), onMNIST(edlerSomeRuns, section53, edit))
-	}
-}
-
-// runEdlerIterations is Table 5.8.
-func runEdlerIterations(ctx context.Context, e *Env) {
-	for _, n := range []int{3, 1, 20, 2, 4, 5, 6, 8, 10} {
-		edit := func(j *balcan.Edler) { j.Iterations = n }
-		e.edlerCase(ctx, "", L("iterations", n), onMNIST(edlerSomeRuns, section53, edit))
-	}
-}
-
-// runEdlerRounds is Table 5.9.
-func runEdlerRounds(ctx context.Context, e *Env) {
-	for t := 1; t <= 5; t++ {
-		edit := func(j *balcan.Edler) { j.Rounds = t }
-		e.edlerCase(ctx, "", L("T", t), onMNIST(edlerSomeRuns, section53, edit))
-	}
-}
-
-// runEdlerTable12 is Table 12.
-func runEdlerTable12(ctx context.Context, e *Env) {
-	for t := 1; t <= 13; t++ {
-		edit := func(j *balcan.Edler) { j.Partitions = t }
-		e.edlerCase(ctx, "", L("T", t), onMNIST(edlerSomeRuns, section53, edit))
 	}
 }
 
@@ -403,7 +386,7 @@ func (e *Env) edlerChances(ctx context.Context, before float64) {
 func runEdlerTable7(ctx context.Context, e *Env) {
 	for _, k := range []int{8, 16, 32, 64} {
 		e.Case(ctx, "", []Label{L("k", k)}, func(ctx context.Context, c *Case) error {
-			s, err := c.Env.blobs(ctx, 100, k)
+			s, err := c.Env.blobs(ctx, 100, k, 1)
 			if err != nil {
 				return err
 			}
@@ -442,7 +425,8 @@ func runEdlerSplits(ctx context.Context, e *Env) {
 			for i, share := range strings.Fields(line[0]) {
 				x[i] = chart.ParseNumber(share)
 			}
-			e.edlerCase(ctx, table, L("split", line[0]), onMNIST(edlerRuns, chapter4, func(j *balcan.Edler) {
+			e.edlerCase(ctx, table, L("split", line[0]), onMNIST(edlerRuns, func(j *balcan.Edler) {
+				chapter4(j)
 				j.Split = balcan.Split{Candidates: x[0], Swap: x[1], Recover: x[2], KMeans: x[3], Choice: x[4]}
 			}))
 		}

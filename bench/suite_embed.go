@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/cohort-engine/cohort"
-	"github.com/cohort-engine/cohort/engine"
 )
 
 func embedSuites() []Suite {
@@ -59,20 +58,15 @@ func looseBlobs(n, d, k int) (points []float32, start [][]float64) {
 }
 
 func runEmbed(ctx context.Context, e *Env) {
-	eng, err := engine.New(engine.WithWorkers(e.Pool.Workers()))
-	if err != nil {
-		e.fail(err)
-		return
-	}
-	defer eng.Close()
 	for _, s := range embedShapes {
 		labels := []Label{L("n", s.n), L("d", s.d), L("k", s.k)}
-		e.Case(ctx, "", labels, func(ctx context.Context, c *Case) error { return c.embed(ctx, eng, s.n, s.d, s.k) })
+		e.Case(ctx, "", labels, func(ctx context.Context, c *Case) error { return c.embed(ctx, s.n, s.d, s.k) })
 	}
 }
 
 // embed measures fits of n points.
-func (c *Case) embed(ctx context.Context, eng *engine.Engine, n, d, k int) error {
+func (c *Case) embed(ctx context.Context, n, d, k int) error {
+	eng := c.Env.Engine
 	points, start := looseBlobs(n, d, k)
 	data := cohort.Rows(points, n, d)
 	plain := cohort.Options{K: k, OneScale: true, Start: start, Engine: eng,
@@ -93,7 +87,7 @@ func (c *Case) embed(ctx context.Context, eng *engine.Engine, n, d, k int) error
 		{"private", func() (*cohort.Model, error) { return cohort.Fit(ctx, data, private) }, nil},
 	}
 	if n == embedShapes[0].n {
-		fits[2].refs = []Reference{{Name: "goal", Kind: Goal, Value: 60e6}}
+		fits[2].refs = aimedAt("goal", 60e6)
 	}
 	times, cpu := make([][]float64, len(fits)), make([][]float64, len(fits))
 	for run := range c.Env.Reps(7, 2) + 1 {
@@ -112,7 +106,7 @@ func (c *Case) embed(ctx context.Context, eng *engine.Engine, n, d, k int) error
 		c.Durations(f.name+", CPU", cpu[i])
 	}
 	records.Close()
-	return c.peak("memory of points", float64(4*n*d), 0, Reference{Name: "goal", Kind: Goal, Value: 1.3}, func() error {
+	return c.peak("memory of points", float64(4*n*d), 0, aimedAt("goal", 1.3), func() error {
 		_, err := fits[0].fit()
 		return err
 	})
@@ -122,7 +116,7 @@ func (c *Case) embed(ctx context.Context, eng *engine.Engine, n, d, k int) error
 const keptMemory = 1500 * time.Millisecond
 
 // peak adds the most memory that fn takes, less what it ends with, in multiples of size.
-func (c *Case) peak(name string, size, less float64, goal Reference, fn func() error) error {
+func (c *Case) peak(name string, size, less float64, goal []Reference, fn func() error) error {
 	time.Sleep(keptMemory) // so that fn has to ask for its own
 	if !resetPeakMemory() {
 		return fn()
@@ -131,10 +125,6 @@ func (c *Case) peak(name string, size, less float64, goal Reference, fn func() e
 	if err := fn(); err != nil {
 		return err
 	}
-	refs := []Reference{goal}
-	if goal.Name == "" {
-		refs = nil
-	}
-	c.Number(name, "x", (float64(peakMemory()-before)-less)/size, refs...)
+	c.Number(name, "x", (float64(peakMemory()-before)-less)/size, goal...)
 	return nil
 }

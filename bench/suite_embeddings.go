@@ -13,6 +13,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/method/lloyd"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/step"
 	"github.com/cohort-engine/cohort/engine/step/seeding"
 	"github.com/cohort-engine/cohort/kernels"
 )
@@ -84,12 +85,12 @@ func runManyClusters(ctx context.Context, e *Env) {
 		n, goal := s.n, []Reference(nil)
 		if e.Quick {
 			n /= 10
-		} else if s.goal > 0 {
-			goal = append(goal, Reference{Name: "at most", Kind: Goal, Value: Number(s.goal)})
+		} else {
+			goal = atMost(s.goal)
 		}
 		e.Case(ctx, "hybrid on blobs", []Label{L("n", n), L("d", s.d), L("k", k), L("workers", e.Pool.Workers())},
 			func(ctx context.Context, c *Case) error {
-				set, err := GeneratedSet(ctx, "blobs", dataset.Generator{N: n, D: s.d, K: k, Seed: 1})
+				set, err := blobsOf(ctx, n, s.d, k)
 				if err != nil {
 					return err
 				}
@@ -100,11 +101,6 @@ func runManyClusters(ctx context.Context, e *Env) {
 
 // hybridOnBlobs times runs without the quality of their result, which it then evaluates.
 func (c *Case) hybridOnBlobs(ctx context.Context, set *Set, k int, goal []Reference) error {
-	eng, err := engine.New(engine.WithWorkers(c.Env.Pool.Workers()))
-	if err != nil {
-		return err
-	}
-	defer eng.Close()
 	var wall, used, nicv []float64
 	for run := range c.Env.Reps(5, 2) {
 		for _, quality := range []bool{false, true} {
@@ -113,7 +109,7 @@ func (c *Case) hybridOnBlobs(ctx context.Context, set *Set, k int, goal []Refere
 				return err
 			}
 			from, cpu := time.Now(), processTime()
-			res, err := eng.Run(ctx, job)
+			res, err := c.Env.Engine.Run(ctx, job)
 			if err != nil {
 				return err
 			}
@@ -162,7 +158,7 @@ func (c *Case) bounds(ctx context.Context, n, d, k int) error {
 		_, err := eng.Run(ctx, &lloyd.Job{Method: lloyd.Lloyd, Problem: protocol.Problem{K: k, Start: start,
 			Iterations: 40, NoQuality: true,
 			Clients: []dataset.Part{{Points: points, FractionBits: dataset.DefaultFractionBits}}},
-			Init: lloyd.Sphere})
+			Init: step.Sphere})
 		if err != nil {
 			return err
 		}
@@ -185,7 +181,7 @@ func (c *Case) bounds(ctx context.Context, n, d, k int) error {
 	c.Number("left out after the tenth", "%", 100*share/float64(len(late)))
 	c.Row.Note = "times are the CPU's"
 	c.Number("times as fast", "x", c.Row.Value(allRecords).Shown()/c.Row.Value("after the tenth").Shown(),
-		Reference{Name: "goal", Kind: Goal, Value: 3})
+		aimedAt("goal", 3.0)...)
 	return nil
 }
 
@@ -237,7 +233,7 @@ func runPlusPlus(ctx context.Context, e *Env) {
 			}
 			var goal []Reference
 			if !e.Quick {
-				goal = append(goal, Reference{Name: "goal", Kind: Goal, Value: 0.8e9})
+				goal = aimedAt("goal", 0.8e9)
 			}
 			c.Durations("greedy k-means++", samples, goal...)
 			return nil
@@ -340,7 +336,7 @@ func (it *embeddingIteration) report(c *Case, samples map[string][]float64, limi
 		least := slices.Min(samples[name])
 		if source != "" {
 			c.Number(name+", over "+source, "x", peer/c.Row.Value(name).Shown(),
-				Reference{Name: "goal", Kind: Goal, Value: Number(goals[i])})
+				aimedAt("goal", goals[i])...)
 		}
 		limit, binds := limits.AssignSeconds(it.n, it.d, it.k), "multiply-adds"
 		products := it.guided.FilterProducts()

@@ -13,7 +13,6 @@ import (
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/method"
 	"github.com/cohort-engine/cohort/engine/privacy"
-	"github.com/cohort-engine/cohort/engine/protocol"
 )
 
 func floorSuites() []Suite {
@@ -48,7 +47,7 @@ func runRivals(ctx context.Context, e *Env) {
 					first, lowest, _, err := c.answers(ctx, s, epsilon, rivals)
 					if err == nil {
 						c.Number("hybrid / best of the others", Plain, first/lowest,
-							Reference{Name: "at most", Kind: Goal, Value: Number(1.01)})
+							atMost(1.01)...)
 					}
 					return err
 				})
@@ -162,10 +161,8 @@ func (c *Case) answers(ctx context.Context, s *Set, epsilon float64, list []answ
 			count = c.Env.Reps(50, 4)
 		}
 		r, err := c.runs(ctx, count, func(run int) (engine.Job, error) {
-			seed := uint64(run)
-			return catalog.Methods().Job(m.method, protocol.Problem{Bounds: s.Norm.Bounds, Clamped: s.Norm.Clamped,
-				Clients: []dataset.Part{s.whole()}, K: m.clusters(s.K),
-				Budget: privacy.Budget{Epsilon: epsilon, Delta: -1}, Seed: &seed}, m.settings)
+			b := privacy.Budget{Epsilon: epsilon, Delta: -1}
+			return catalog.Methods().Job(m.method, s.problem(m.clusters(s.K), b, run), m.settings)
 		})
 		if err != nil {
 			return 0, 0, 0, err
@@ -195,8 +192,8 @@ func (e *Env) floor(ctx context.Context, labels []Label, epsilon float64,
 		}
 		lowest = min(lowest, s.centreLoss())
 		c.Number("centre of the box", Plain, s.centreLoss())
-		c.Number("hybrid / best of these", Plain, first/lowest, Reference{Name: "at most", Kind: Goal, Value: Number(1.02)})
-		c.Number("worst run / mean", Plain, worst, Reference{Name: "at most", Kind: Goal, Value: Number(1.5)})
+		c.Number("hybrid / best of these", Plain, first/lowest, atMost(1.02)...)
+		c.Number("worst run / mean", Plain, worst, atMost(1.5)...)
 		return nil
 	})
 }

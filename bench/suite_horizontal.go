@@ -13,6 +13,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/method/lloyd"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/step"
 )
 
 func horizontalSuites() []Suite {
@@ -82,10 +83,10 @@ func horizontalJob(s *Set, m lloyd.Method, calibration privacy.Calibration, epsi
 	if err != nil {
 		return nil, err
 	}
-	j := lloyd.Job{Method: m, Init: lloyd.Sphere, Problem: protocol.Problem{K: s.K, Clients: parts, Seed: &seed,
+	j := lloyd.Job{Method: m, Init: step.Sphere, Problem: protocol.Problem{K: s.K, Clients: parts, Seed: &seed,
 		Calibration: calibration}}
 	if m.Private() {
-		j.Noise, j.Budget = lloyd.ByTheServer, privacy.Budget{Epsilon: epsilon, Delta: -1}
+		j.Noise, j.Budget = protocol.ByServer, privacy.Budget{Epsilon: epsilon, Delta: -1}
 	}
 	if edit != nil {
 		edit(&j)
@@ -144,7 +145,7 @@ func runProfiler(ctx context.Context, e *Env) {
 	const n, d, k, iterations = 150000, 16, 64, 52
 	e.Case(ctx, "cost of the profiler", []Label{L("instance", fmt.Sprintf("sulloyd, %d x %d, k %d", n, d, k))},
 		func(ctx context.Context, c *Case) error {
-			s, err := GeneratedSet(ctx, "blobs", dataset.Generator{N: n, D: d, K: k, Seed: 1})
+			s, err := blobsOf(ctx, n, d, k)
 			if err != nil {
 				return err
 			}

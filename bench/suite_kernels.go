@@ -3,7 +3,6 @@ package bench
 import (
 	"context"
 
-	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/kernels"
 )
@@ -20,19 +19,6 @@ func kernelSuites() []Suite {
 			Series: []string{"d"}, LogX: true, LogY: true}},
 		Run: runKernels,
 	}}
-}
-
-// blobsOf makes a generated set on the grid.
-func blobsOf(ctx context.Context, n, d, k int) (*dataset.Normalised, error) {
-	t, err := dataset.Generate(ctx, "blobs", dataset.Generator{N: n, D: d, K: k, Seed: 1})
-	if err != nil {
-		return nil, err
-	}
-	b, err := dataset.BoundsFromData(t)
-	if err != nil {
-		return nil, err
-	}
-	return dataset.Normalise(t, b, dataset.DefaultFractionBits)
 }
 
 // firstRows returns the first k points, as centroids.
@@ -57,19 +43,19 @@ func runKernels(ctx context.Context, e *Env) {
 		n, d, k := shape[0], shape[1], shape[2]
 		e.Case(ctx, "assign", []Label{L("n", n), L("d", d), L("k", k), L("isa", kernels.ISA())},
 			func(ctx context.Context, c *Case) error {
-				norm, err := blobsOf(ctx, n, d, k)
+				set, err := blobsOf(ctx, n, d, k)
 				if err != nil {
 					return err
 				}
 				cent := kernels.NewCentroids(k, d)
-				cent.Set(firstRows(norm.Points, k))
+				cent.Set(firstRows(set.Norm.Points, k))
 				labels, dist := make([]uint16, n), make([]float32, n)
-				acc := kernels.NewAccumulator(k, d, norm.FractionBits)
+				acc := kernels.NewAccumulator(k, d, set.Norm.FractionBits)
 				err = c.Compare(ctx, []Timed{
-					{Name: "assign", Fn: func() { kernels.Assign(*norm.Points, cent, labels, dist) }},
-					{Name: "accumulate", Fn: func() { acc.Reset(); kernels.Accumulate(*norm.Points, labels, acc) }},
+					{Name: "assign", Fn: func() { kernels.Assign(*set.Norm.Points, cent, labels, dist) }},
+					{Name: "accumulate", Fn: func() { acc.Reset(); kernels.Accumulate(*set.Norm.Points, labels, acc) }},
 					{Name: "assign and accumulate",
-						Fn: func() { acc.Reset(); kernels.AssignAccumulate(*norm.Points, cent, labels, acc) }},
+						Fn: func() { acc.Reset(); kernels.AssignAccumulate(*set.Norm.Points, cent, labels, acc) }},
 				})
 				if err != nil {
 					return err

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"gonum.org/v1/gonum/stat"
+
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/method/lloyd"
@@ -96,11 +98,6 @@ func unevenBlobs(n, d, k int) *kernels.Panels {
 
 // kMeans measures a set.
 func (c *Case) kMeans(ctx context.Context, points *kernels.Panels, k int) error {
-	eng, err := engine.New(engine.WithWorkers(c.Env.Pool.Workers()))
-	if err != nil {
-		return err
-	}
-	defer eng.Close()
 	rows := make([]float32, 0, points.N*points.D)
 	for i := range points.N {
 		rows = append(rows, points.Point(i, nil)...)
@@ -112,7 +109,7 @@ func (c *Case) kMeans(ctx context.Context, points *kernels.Panels, k int) error 
 	defer other.close()
 	var own, peer starts
 	for seed := range c.Env.Reps(20, 5) {
-		f, err := plainKMeans(ctx, eng, points, k, uint64(seed))
+		f, err := plainKMeans(ctx, c.Env.Engine, points, k, uint64(seed))
 		if err != nil {
 			return err
 		}
@@ -132,17 +129,17 @@ func (c *Case) kMeans(ctx context.Context, points *kernels.Panels, k int) error 
 			}
 		}
 	}
-	goal := Reference{Name: "goal", Kind: Goal, Value: 1}
+	goal := aimedAt("goal", 1)
 	c.Samples("inertia", Plain, own.losses)
 	if peer.losses != nil {
 		c.Samples("sklearn's inertia", Plain, peer.losses)
-		c.Number("of sklearn's inertia", "x", c.medianRatio("inertia", "sklearn's inertia"), goal)
+		c.Number("of sklearn's inertia", "x", c.medianRatio("inertia", "sklearn's inertia"), goal...)
 	}
 	for _, times := range []struct {
 		name      string
 		own, peer []float64
 		refs      []Reference
-	}{{"time", own.walls, peer.walls, []Reference{goal}}, {"CPU time", own.cpus, peer.cpus, nil}} {
+	}{{"time", own.walls, peer.walls, goal}, {"CPU time", own.cpus, peer.cpus, nil}} {
 		c.Durations(times.name, times.own)
 		if times.peer != nil {
 			c.Durations("sklearn's "+times.name, times.peer)
@@ -182,18 +179,8 @@ func plainKMeans(ctx context.Context, eng *engine.Engine, points *kernels.Panels
 
 // inertia is the mean squared distance of points to their nearest centroids.
 func (c *Case) inertia(ctx context.Context, points *kernels.Panels, centroids []float64, k int) (float64, error) {
-	labels := make([]int32, points.N)
-	if err := engine.Nearest(ctx, c.Env.Pool, points, dataset.DefaultFractionBits, centroids, k, labels,
-		make([]float64, points.N)); err != nil {
-		return 0, err
-	}
-	sum := 0.0
-	for i, j := range labels {
-		at := i/kernels.Lanes*points.D*kernels.Lanes + i%kernels.Lanes
-		for h, x := range centroids[int(j)*points.D : int(j+1)*points.D] {
-			t := float64(points.Data[at+h*kernels.Lanes]) - x
-			sum += t * t
-		}
-	}
-	return sum / float64(points.N), nil
+	squared := make([]float64, points.N)
+	err := engine.Nearest(ctx, c.Env.Pool, points, dataset.DefaultFractionBits, centroids, k, make([]int32, points.N),
+		squared)
+	return stat.Mean(squared, nil), err
 }

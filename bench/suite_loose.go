@@ -84,7 +84,7 @@ func (c *Case) loose(ctx context.Context, s *Set, epsilon float64) error {
 		c.Samples(w.name+" / k-means++", Plain, ratios)
 		var goals []Reference
 		if i == 0 && epsilon == 1 {
-			goals = append(goals, Reference{Name: "at most", Kind: Goal, Value: 1.1})
+			goals = atMost(1.1)
 		}
 		c.Number(w.name+" / tight", Plain, stat.Mean(ratios, nil)/stat.Mean(tight, nil), goals...)
 	}

@@ -24,7 +24,7 @@ func networkSuites() []Suite {
 			"shares, signatures), with a hundred neighbours above 200 parties (Bell et al. 2020). Journals are in memory " +
 			"where the machine has /dev/shm, so that figures are of the network and the processor; a disk adds the time of " +
 			"its syncs. Beside a measured round stands what a simulation gives for it, whose cost of a message was measured " +
-			"with 50 and 400 parties and plain sums of two lengths, in processor time: on a machine that does something " +
+			"with 50, 250 and 800 parties and plain sums of two lengths, in processor time: on a machine that does something " +
 			"else, a round takes longer than its processor time, and both ratios are printed; --simulate N " +
 			"prints sums of N parties under each network's model, in a tree of servers above 1,000. Every method runs " +
 			"as a study, too, with all roles behind connections of " +
@@ -153,40 +153,65 @@ func (n networkCase) simulation(t virtual.Transport) *virtual.Simulation {
 		Transport: t, Cores: runtime.GOMAXPROCS(0), Shared: true, Slow: 1, Deadline: time.Hour, Play: n.parties, Seed: 1}
 }
 
-// round is what a round takes on cores that do nothing else: the processor time of both
-// processes, or the time of a round where they share one.
-func (m *sumsMeasured) round() time.Duration {
-	if len(m.work) == 0 {
-		return middle(m.rounds)
+// busy is the processor time of all roles in each round, or that which cores had while it lasted
+// where both processes are one.
+func (m *sumsMeasured) busy() []time.Duration {
+	all := make([]time.Duration, len(m.rounds))
+	for i := range all {
+		all[i] = m.rounds[i] * time.Duration(runtime.GOMAXPROCS(0))
+		if len(m.work) > 0 {
+			all[i] = m.work[i] + m.parties[i]
+		}
 	}
-	return (middle(m.work) + middle(m.parties)) / time.Duration(runtime.GOMAXPROCS(0))
+	return all
 }
 
-// measureTransport measures what an end of a message costs its processor, with few connections and with
-// many: rounds of plain sums of two lengths, less the work of the state machines.
-func measureTransport(ctx context.Context, command []string) (t virtual.Transport, err error) {
-	lengths, rounds := [2]int{45, 7850}, [2]int{40, 16}
-	t.AtFew, t.AtMany = 50, 400
-	for _, x := range []struct {
-		parties float64
-		end     *virtual.End
-	}{{t.AtFew, &t.Few}, {t.AtMany, &t.Many}} {
-		var cost [2]float64 // of an end, in seconds
-		for i, words := range lengths {
-			n := networkCase{parties: int(x.parties), words: words, rounds: rounds[i], plain: true}
-			m, err := n.measureRounds(ctx, command)
-			if err != nil {
-				return t, err
+// round is what a round takes on cores that do nothing else.
+func (m *sumsMeasured) round() time.Duration {
+	return middle(m.busy()) / time.Duration(runtime.GOMAXPROCS(0))
+}
+
+// transportSizes are the numbers of parties with which the cost of a message is measured, the last
+// near what one server of a simulation has; transportWords are the lengths of vectors.
+var transportSizes, transportWords = [...]int{50, 250, 800}, [...]int{45, 7850}
+
+// measureTransport measures what an end of a message costs its processor, by the number of connections:
+// rounds of plain sums of two lengths, less the work of the state machines. Each is measured twice,
+// in opposite orders, so that what else the machine does is spread among them.
+func measureTransport(ctx context.Context, command []string) (virtual.Transport, error) {
+	var work [len(transportSizes)][len(transportWords)][]time.Duration // of all processors in a round
+	for pass := range 2 {
+		for at := range transportSizes {
+			if pass == 1 {
+				at = len(transportSizes) - 1 - at
 			}
-			machines, err := n.simulation(virtual.Transport{}).Run(ctx)
-			if err != nil {
-				return t, err
+			for i, words := range transportWords {
+				// Of short rounds there are more.
+				n := networkCase{parties: transportSizes[at], words: words, plain: true,
+					rounds: 6 + 60_000/(transportSizes[at]*(45+words/16))}
+				m, err := n.measureRounds(ctx, command)
+				if err != nil {
+					return nil, err
+				}
+				work[at][i] = append(work[at][i], m.busy()...)
 			}
-			work := (m.round() - machines.Round).Seconds() * float64(runtime.GOMAXPROCS(0))
-			cost[i] = max(0, work) / float64(4*n.parties) // a vector and a result, two ends each
 		}
-		x.end.Byte = max(0, cost[1]-cost[0]) / float64(8*(lengths[1]-lengths[0]))
-		x.end.Message = max(0, cost[0]-x.end.Byte*float64(8*lengths[0]))
+	}
+	var t virtual.Transport
+	for at, parties := range transportSizes {
+		var cost [len(transportWords)]float64 // of an end, in seconds
+		for i, words := range transportWords {
+			machines, err := networkCase{parties: parties, words: words, plain: true}.simulation(nil).Run(ctx)
+			if err != nil {
+				return nil, err
+			}
+			own := machines.Round.Seconds() * float64(runtime.GOMAXPROCS(0))
+			cost[i] = max(0, middle(work[at][i]).Seconds()-own) / float64(4*parties) // a vector and a result, two ends each
+		}
+		x := virtual.Measured{Connections: float64(parties)}
+		x.End.Byte = max(0, cost[1]-cost[0]) / float64(8*(transportWords[1]-transportWords[0]))
+		x.End.Message = max(0, cost[0]-x.End.Byte*float64(8*transportWords[0]))
+		t = append(t, x)
 	}
 	return t, nil
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/cohort-engine/cohort/engine/catalog"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/privacy"
-	"github.com/cohort-engine/cohort/engine/protocol"
 )
 
 // Tables of the suite pictures.
@@ -76,9 +75,7 @@ func (e *Env) lossPicture(ctx context.Context) {
 	one := func(table string, labels []Label, method string, b privacy.Budget) {
 		e.Case(ctx, table, append(labels, L(lossSeries, method)), func(ctx context.Context, c *Case) error {
 			r, err := c.runs(ctx, c.Env.Reps(20, 2), func(run int) (engine.Job, error) {
-				seed := uint64(run)
-				return catalog.Methods().Job(method, protocol.Problem{Bounds: s.Norm.Bounds,
-					Clients: []dataset.Part{s.whole()}, K: s.K, Budget: b, Seed: &seed}, nil)
+				return catalog.Methods().Job(method, s.problem(s.K, b, run), nil)
 			})
 			if err == nil {
 				c.Samples("NICV", Plain, r.nicv)
@@ -101,10 +98,7 @@ func builtinSet(ctx context.Context) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := dataset.Bounds{Lo: []float64{0, 0}, Hi: []float64{width, width}}
-	norm, err := dataset.Normalise(t, b, dataset.DefaultFractionBits)
-	if err != nil {
-		return nil, err
-	}
-	return &Set{Name: name, N: t.N, D: t.D, K: k, Norm: norm}, nil
+	return newSet(name, t, func(*dataset.Table) (dataset.Bounds, error) {
+		return dataset.Bounds{Lo: []float64{0, 0}, Hi: []float64{width, width}}, nil
+	}, k)
 }

@@ -31,7 +31,7 @@ func runPrivacy(ctx context.Context, e *Env) {
 				}
 				losses := 0
 				if err := c.Time(ctx, "calibration", func() { losses, err = privacy.FMPhantomsPLD(b, f, keys*size.pairs) },
-					Reference{Name: "at most", Kind: Goal, Value: 50e6}); err != nil {
+					atMost(50e6)...); err != nil {
 					return err
 				}
 				c.Number("by rdp", Plain, float64(renyi))

@@ -54,10 +54,7 @@ func (c *Case) reading(ctx context.Context, path, format string, n int) error {
 		if err != nil {
 			return err
 		}
-		bounds := dataset.Bounds{Lo: make([]float64, readingColumns), Hi: make([]float64, readingColumns)}
-		for j := range bounds.Hi {
-			bounds.Hi[j] = 1000
-		}
+		bounds := dataset.SameBounds(readingColumns, 0, 1000)
 		p, err := dataset.Prepare(ctx, s, dataset.PrepareOptions{Read: read, Bounds: &bounds})
 		if err == nil && p.Points.N != n {
 			err = fmt.Errorf("%d records were read of %d", p.Points.N, n)
@@ -93,10 +90,10 @@ func (c *Case) reading(ctx context.Context, path, format string, n int) error {
 	c.Number("all of one", "x", float64(c.Row.Value("all workers").Median)/one)
 	if format == "parquet" {
 		c.Number("time of the bare loop", "x", float64(c.Row.Value("bare loop").Median)/one,
-			Reference{Name: "goal", Kind: Goal, Value: 1.2})
+			aimedAt("goal", 1.2)...)
 	}
 	panels := float64(4 * n * readingColumns)
-	return c.peak("memory beside the panels", panels, panels, Reference{},
+	return c.peak("memory beside the panels", panels, panels, nil,
 		func() error { return prepare(c.Env.Pool.Workers()) })
 }
 

@@ -8,10 +8,10 @@ import (
 
 	"github.com/cohort-engine/cohort/bench/chart"
 	"github.com/cohort-engine/cohort/engine"
-	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/method/lloyd"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/step"
 )
 
 func scalingSuites() []Suite {
@@ -89,7 +89,7 @@ func runScaling(ctx context.Context, e *Env) {
 // scale times one shape.
 func (e *Env) scale(ctx context.Context, a axis, m lloyd.Method, s shape, v int) {
 	e.Case(ctx, a.table, []Label{L("method", m), L(a.label, v)}, func(ctx context.Context, c *Case) error {
-		set, err := GeneratedSet(ctx, "blobs", dataset.Generator{N: s.n, D: s.d, K: s.k, Seed: 1})
+		set, err := blobsOf(ctx, s.n, s.d, s.k)
 		if err != nil {
 			return err
 		}
@@ -109,7 +109,7 @@ func (e *Env) scale(ctx context.Context, a axis, m lloyd.Method, s shape, v int)
 			seed := uint64(run)
 			job := lloyd.Job{Method: m, Problem: protocol.Problem{K: s.k, Clients: parts, Seed: &seed,
 				NoQuality: true, Iterations: c.Env.Reps(7, 3), Calibration: claimedOf(m),
-				Budget: privacy.Budget{Epsilon: 1, Delta: -1}}, Init: lloyd.Sphere}
+				Budget: privacy.Budget{Epsilon: 1, Delta: -1}}, Init: step.Sphere}
 			if _, err := eng.Run(ctx, &job); err != nil {
 				return err
 			}

@@ -131,20 +131,14 @@ func sketchFigures() []Suite {
 
 // runSketchFigure14 measures the silhouette of central k-means.
 func runSketchFigure14(ctx context.Context, e *Env) {
-	eng, err := engine.New(engine.WithWorkers(e.Pool.Workers()))
-	if err != nil {
-		e.fail(err)
-		return
-	}
-	defer eng.Close()
 	for _, k := range []int{5, 2, 10, 3, 7, 4, 6, 8, 9} {
 		for _, name := range []string{"mixgauss", "letter", "nyctaxi", "loan"} {
 			e.On(ctx, name, "", []Label{L("set", name), L("k", k)}, func(ctx context.Context, c *Case, s *Set) error {
-				r, err := centralKMeans(ctx, eng, s, nil, k, 1)
+				r, err := centralKMeans(ctx, e.Engine, s, nil, k, 1)
 				if err != nil {
 					return err
 				}
-				separation, err := engine.MeasureSeparation(ctx, c.Env.Pool, s.whole(), slices.Concat(r.Centroids...), k)
+				separation, err := engine.MeasureSeparation(ctx, c.Env.Pool, s.Norm.Table()[0], slices.Concat(r.Centroids...), k)
 				if err != nil {
 					return err
 				}
@@ -214,9 +208,10 @@ func sampleVertical(ctx context.Context, eng *engine.Engine, s *Set, labels []in
 		}
 		return newSketchSample(r), nil
 	case "lsf":
-		part := dataset.Part{Points: s.Norm.Points, FractionBits: s.Norm.FractionBits, Rows: rowNumbers(s.N)}
-		job = &lsf.Job{Problem: protocol.Problem{Clients: []dataset.Part{part}, Bounds: s.Norm.Bounds, Labels: labels,
-			K: j.K, Budget: privacy.Budget{Epsilon: j.Budget.Epsilon, Delta: 1 / float64(s.N)}, Seed: j.Seed}}
+		b := privacy.Budget{Epsilon: j.Budget.Epsilon, Delta: 1 / float64(s.N)}
+		central := &lsf.Job{Problem: s.problem(j.K, b, int(*j.Seed))}
+		central.Labels = labels
+		job = central
 	default:
 		editMethod(j, method)
 	}
@@ -241,17 +236,8 @@ func newSketchSample(r *engine.Result) sketchSample {
 // centralKMeans is k-means on all columns without noise, the best of ten starts.
 func centralKMeans(ctx context.Context, eng *engine.Engine, s *Set, labels []int32, k int,
 	seed uint64) (*engine.Result, error) {
-	part := dataset.Part{Points: s.Norm.Points, FractionBits: s.Norm.FractionBits, Rows: rowNumbers(s.N)}
 	return eng.Run(ctx, &lloyd.Job{Method: lloyd.Lloyd, Problem: protocol.Problem{K: k,
-		Clients: []dataset.Part{part}, Seed: &seed, Labels: labels}, NInit: 10})
-}
-
-func rowNumbers(n int) []int {
-	rows := make([]int, n)
-	for i := range rows {
-		rows[i] = i
-	}
-	return rows
+		Clients: s.Norm.Table(), Seed: &seed, Labels: labels}, NInit: 10})
 }
 
 // addSamples records what several runs gave.
@@ -277,11 +263,7 @@ func addSamples(c *Case, samples []sketchSample, loss, vMeasure []Reference) {
 // sampleRuns runs a method several times with seeds 1, 2, ....
 func sampleRuns(ctx context.Context, c *Case, s *Set, method string, parties int, epsilon float64,
 	edit func(*sketch.Job)) ([]sketchSample, error) {
-	eng, err := engine.New(engine.WithWorkers(c.Env.Pool.Workers()))
-	if err != nil {
-		return nil, err
-	}
-	defer eng.Close()
+	eng := c.Env.Engine
 	labels, err := classesOf(ctx, eng, s)
 	if err != nil {
 		return nil, err
@@ -486,7 +468,7 @@ func (e *Env) publishedTable2(method string, parties int, epsilon float64) (loss
 }
 
 // lossGoals are what sketch is to reach on mixgauss, by parties and epsilon.
-var lossGoals = map[[2]float64]Number{{2, 1}: 0.0763, {4, 1}: 0.0765, {2, 0.05}: 0.078, {4, 0.05}: 0.080}
+var lossGoals = map[[2]float64]float64{{2, 1}: 0.0763, {4, 1}: 0.0765, {2, 0.05}: 0.078, {4, 0.05}: 0.080}
 
 func runSketchTable2(ctx context.Context, e *Env) {
 	rows := []struct {
@@ -518,9 +500,7 @@ func runSketchTable2(ctx context.Context, e *Env) {
 							if loss, vMeasure, err = c.Env.publishedTable2(method, parties, row.epsilon); err != nil {
 								return err
 							}
-							if goal := lossGoals[[2]float64{float64(parties), row.epsilon}]; goal > 0 {
-								loss = append(loss, Reference{Name: "at most", Kind: Goal, Value: goal})
-							}
+							loss = append(loss, atMost(lossGoals[[2]float64{float64(parties), row.epsilon}])...)
 						}
 						addSamples(c, samples, loss, vMeasure)
 						return nil
@@ -559,19 +539,14 @@ func runSketchTable1(ctx context.Context, e *Env) {
 						j.Sketches = row.sketches
 					}
 					j.LocalK.N, j.NoQuality = row.localK, true
-					rt := engine.NewRuntime(c.Env.Pool)
-					plan, err := j.Plan()
-					if err != nil {
-						return err
-					}
-					r, err := plan.Run(ctx, rt)
+					r, err := c.Env.Engine.Run(ctx, j)
 					if err != nil {
 						return err
 					}
 					bytes = slices.Max(r.Comm.BytesSent)
 					if run > 0 { // the first warms up
-						times = append(times, float64(rt.Timings()["weights"].TotalNS))
-						making = append(making, float64(rt.Timings()["sketch"].TotalNS))
+						times = append(times, float64(r.Timings["weights"].TotalNS))
+						making = append(making, float64(r.Timings["sketch"].TotalNS))
 					}
 				}
 				c.Durations("weights", times)

@@ -55,7 +55,7 @@ func measurePlan(ctx context.Context, c *Case, parties int, epsilon float64, edi
 	if err != nil {
 		return err
 	}
-	planned, err := runPlan(ctx, c, sketchJob(s.Norm, s.Labels, parties, paperK, epsilon, 1))
+	planned, err := c.Env.Engine.Run(ctx, sketchJob(s.Norm, s.Labels, parties, paperK, epsilon, 1))
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func measurePlan(ctx context.Context, c *Case, parties int, epsilon float64, edi
 	for run := 1; run <= c.Env.Reps(10, 2); run++ {
 		j := sketchJob(s.Norm, s.Labels, parties, paperK, epsilon, run)
 		edit(j, keys)
-		if last, err = runPlan(ctx, c, j); err != nil {
+		if last, err = c.Env.Engine.Run(ctx, j); err != nil {
 			return err
 		}
 		errors = append(errors, last.Details["relative_intersection_error"].(float64))
@@ -76,12 +76,4 @@ func measurePlan(ctx context.Context, c *Case, parties int, epsilon float64, edi
 	c.Number("sketches", Plain, float64(last.Details["sketches"].(int)))
 	c.Number("phantoms", Plain, last.Details["phantoms"].(float64))
 	return nil
-}
-
-func runPlan(ctx context.Context, c *Case, j *sketch.Job) (*engine.Result, error) {
-	plan, err := j.Plan()
-	if err != nil {
-		return nil, err
-	}
-	return plan.Run(ctx, engine.NewRuntime(c.Env.Pool))
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/method/lloyd"
+	"github.com/cohort-engine/cohort/engine/step"
 	"github.com/cohort-engine/cohort/flow"
 )
 
@@ -153,7 +154,7 @@ func (e *Env) ablateSizes(ctx context.Context, epsilon float64) {
 			})
 		}
 	}
-	posts := []lloyd.Post{lloyd.Fold, lloyd.Truncate, lloyd.Keep}
+	posts := []step.Post{step.Fold, step.Truncate, step.Keep}
 	for _, post := range posts {
 		edit := func(j *lloyd.Job) {
 			loose(j)

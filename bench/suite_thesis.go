@@ -10,15 +10,23 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cohort-engine/cohort/bench/chart"
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/method/lloyd"
+	"github.com/cohort-engine/cohort/engine/step"
 )
 
 // thesisSets are the sets of Thesis-H's tables, by the names of its columns.
 var thesisSets = []struct{ column, set string }{{"s1", "s1"}, {"house", "house"}, {"iris", "iris"},
 	{"image", "image"}, {"adult", "adult"}, {"birch2", "birch2_25k"}}
+
+// thesisNeeds are the names of the sets.
+func thesisNeeds() (names []string) {
+	for _, s := range thesisSets {
+		names = append(names, s.set)
+	}
+	return names
+}
 
 // thesisEpsilon and the factors of thesisSizes are the defaults of Thesis-H,
 // Table 7.1.
@@ -32,7 +40,7 @@ type strategy struct {
 	edit func(*lloyd.Job)
 }
 
-var posts = map[string]lloyd.Post{"none": lloyd.Keep, "fold": lloyd.Fold, "trunc": lloyd.Truncate}
+var posts = map[string]step.Post{"none": step.Keep, "fold": step.Fold, "trunc": step.Truncate}
 
 // postStrategies are Table 8.2's: post-processing of sums, counts and centroids. All
 // comes first what the thesis prints, then the rest of the 27.
@@ -70,7 +78,7 @@ func centroidStrategies() []strategy {
 // startStrategies are those of Tables 8.4 and 8.5. The released code draws random
 // starts in [0, 1]^d, one corner of the box.
 var startStrategies = []strategy{
-	{"sphere-packing", func(j *lloyd.Job) { j.Init = lloyd.Sphere }},
+	{"sphere-packing", func(j *lloyd.Job) { j.Init = step.Sphere }},
 	{"random", func(j *lloyd.Job) {
 		r := rand.New(rand.NewPCG(*j.Seed, 0x7374617274))
 		j.Start = make([]float64, j.K*j.Clients[0].Points.D)
@@ -81,10 +89,6 @@ var startStrategies = []strategy{
 }
 
 func thesisSuites() []Suite {
-	var needs []string
-	for _, s := range thesisSets {
-		needs = append(needs, s.set)
-	}
 	ablation := func(number, title string, p variant, rows func(e *Env) []strategy, best int) Suite {
 		return Suite{
 			Name: "thesis-" + number, Group: GroupThesisH, Title: "Thesis-H Table " + number + ": " + title,
@@ -96,7 +100,7 @@ func thesisSuites() []Suite {
 				"which a strategy is " +
 				fmt.Sprintf("among the best %d. The thesis prints no spread, and for Table 8.2 the 13 of 27 strategies with a "+
 					"BC above 0.", best),
-			Source: "Thesis-H, Table " + number, Needs: needs,
+			Source: "Thesis-H, Table " + number, Needs: thesisNeeds(),
 			Figures: []Figure{{Title: "TNW by strategy", X: "strategy", Y: "TNW", Bars: true},
 				{Title: "WCSS on s1 by strategy", X: "strategy", Y: "s1 WCSS", Bars: true}},
 			Run: func(ctx context.Context, e *Env) {
@@ -210,10 +214,6 @@ func (e *Env) bestCounts(ctx context.Context, few int) {
 
 // thesisTimes is Table 8.6 or 8.7: the time of an iteration on LAN and WAN.
 func thesisTimes(number, protocolName string, p variant) Suite {
-	var needs []string
-	for _, s := range thesisSets {
-		needs = append(needs, s.set)
-	}
 	source := "Thesis-H, Table " + number
 	return Suite{
 		Name: "thesis-" + number, Group: GroupThesisH, Title: source + ": time per iteration under " + protocolName,
@@ -221,7 +221,7 @@ func thesisTimes(number, protocolName string, p variant) Suite {
 			"(LAN) or 100 ms (WAN), added to our measured computation. The thesis ran on a Macbook Pro M2 Max, Mohassel et " +
 			"al. and Jiang et al. on machines and networks of their own (sections 8.6.1 and 8.6.2). synth is generated: 5000 " +
 			"points, 2 dimensions, 2 clusters.",
-		Source: source, Needs: needs,
+		Source: source, Needs: thesisNeeds(),
 		Figures: []Figure{{Title: "Time of one iteration on the LAN", X: "set", Y: "LAN", LogY: true, Bars: true}},
 		Run: func(ctx context.Context, e *Env) {
 			for _, column := range append(thesisSets[:len(thesisSets):len(thesisSets)],
@@ -266,14 +266,7 @@ func runEmptyClusters(ctx context.Context, e *Env) {
 	one := func(x setting, epsilon string) {
 		e.On(ctx, set, x.table(), []Label{L("protocol", x.name), L("epsilon", epsilon)},
 			func(ctx context.Context, c *Case, s *Set) error {
-				r, err := c.runs(ctx, c.Env.Reps(20, 3), func(run int) (engine.Job, error) {
-					return x.p.job(s, max(chart.ParseNumber(epsilon), 1e-9), run, func(j *lloyd.Job) {
-						thesisSizes(j)
-						if x.edit != nil {
-							x.edit(j)
-						}
-					})
-				})
+				r, err := c.runs(ctx, c.Env.Reps(20, 3), func(run int) (engine.Job, error) { return x.job(s, epsilon, run) })
 				if err != nil {
 					return err
 				}

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
@@ -145,17 +146,7 @@ func (r *Reference) column() string {
 func (r *Report) WriteText(w io.Writer, width int) error {
 	var b strings.Builder
 	prose := func(indent, hang int, format string, a ...any) {
-		text := fmt.Sprintf(format, a...)
-		lines := []string{text}
-		if width > 0 {
-			lines = table.Fold(text, max(width-indent-hang, 20))
-		}
-		for i, line := range lines {
-			if i == 1 {
-				indent += hang
-			}
-			fmt.Fprintf(&b, "%*s%s\n", indent, "", line)
-		}
+		b.WriteString(table.Paragraph(fmt.Sprintf(format, a...), indent, hang, width))
 	}
 	if m := r.Machine; m != nil { // stored results name theirs
 		prose(0, 2, "cohort %s, %s %s/%s, %s, %d cores, %d workers, kernels %s", m.Version, m.Go, m.OS, m.Arch, m.CPU,
@@ -173,13 +164,7 @@ func (r *Report) WriteText(w io.Writer, width int) error {
 		s := &r.Sections[i]
 		b.WriteString("\n")
 		prose(0, 2, "%s: %s", s.Suite.Name, s.Suite.Title)
-		about := width
-		if about == 0 {
-			about = 98
-		}
-		for _, line := range table.Fold(s.Suite.About, about-2) {
-			fmt.Fprintf(&b, "  %s\n", line)
-		}
+		b.WriteString(table.Paragraph(s.Suite.About, 2, 0, cmp.Or(width, 98)))
 		if s.Stored != "" {
 			prose(2, 2, "stored: %s", s.Stored)
 		}

@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"runtime"
+	"slices"
 	"time"
 )
 
@@ -18,7 +19,7 @@ const (
 
 // Time measures fn, the only one to be timed.
 func (c *Case) Time(ctx context.Context, name string, fn func(), refs ...Reference) error {
-	return c.Compare(ctx, []Timed{{name, fn, refs}})
+	return c.Compare(ctx, []Timed{{Name: name, Fn: fn, Refs: refs}})
 }
 
 // Timed is a piece of code to be timed under a name.
@@ -26,6 +27,8 @@ type Timed struct {
 	Name string
 	Fn   func()
 	Refs []Reference
+
+	Least float64 // of its samples, in seconds, once it was measured
 }
 
 // Compare measures several pieces of code that take turns, A B C A B C, so that
@@ -73,6 +76,7 @@ func (c *Case) Compare(ctx context.Context, timed []Timed) error {
 		}
 	}
 	for i, t := range timed {
+		timed[i].Least = slices.Min(samples[i]) / 1e9
 		c.Durations(t.Name, samples[i], t.Refs...)
 	}
 	return nil

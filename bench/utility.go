@@ -3,12 +3,10 @@ package bench
 import (
 	"context"
 	_ "embed"
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/cohort-engine/cohort/bench/chart"
@@ -16,7 +14,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/method/lloyd"
 	"github.com/cohort-engine/cohort/engine/method/sketch"
 	"github.com/cohort-engine/cohort/engine/privacy"
-	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/step"
 	"github.com/cohort-engine/cohort/flow"
 )
 
@@ -37,12 +35,12 @@ type peerScore struct {
 
 // peerScores parses peer_utility.csv.
 func peerScores() (map[peerKey]peerScore, error) {
-	lines, err := csv.NewReader(strings.NewReader(peerUtility)).ReadAll()
+	lines, err := readCSV("peer_utility.csv", peerUtility)
 	if err != nil {
-		return nil, fmt.Errorf("bench: peer_utility.csv: %w", err)
+		return nil, err
 	}
 	out := make(map[peerKey]peerScore)
-	for _, l := range lines[1:] {
+	for _, l := range lines {
 		out[peerKey{l[0], l[1], l[2], l[3]}] = peerScore{chart.ParseNumber(l[4]), chart.ParseNumber(l[5]),
 			chart.ParseNumber(l[6]), chart.ParseNumber(l[7])}
 	}
@@ -98,10 +96,9 @@ const mostLocal = 32
 
 // columnJob builds a run of a protocol of byColumns.
 func (p variant) columnJob(s *Set, epsilon float64, run int) *sketch.Job {
-	seed := uint64(run)
-	j := &sketch.Job{Method: sketch.Method(p.method), Problem: protocol.Problem{Clients: s.Norm.Table(),
-		Bounds: s.Norm.Bounds, Clamped: s.Norm.Clamped, Columns: sketch.EqualSplit(s.D, 2), K: s.K,
-		Calibration: p.calibration, Budget: privacy.Budget{Epsilon: epsilon, Delta: -1}, Seed: &seed}}
+	j := &sketch.Job{Method: sketch.Method(p.method),
+		Problem: s.problem(s.K, privacy.Budget{Epsilon: epsilon, Delta: -1}, run)}
+	j.Columns, j.Calibration = sketch.EqualSplit(s.D, 2), p.calibration
 	if s.K > mostLocal {
 		j.LocalK.N = mostLocal
 	}
@@ -125,7 +122,7 @@ func (p variant) job(s *Set, epsilon float64, run int, edit func(*lloyd.Job)) (e
 	}
 	return horizontalJob(s, p.method, calibration, epsilon, run, func(j *lloyd.Job) {
 		if p.method == lloyd.SuLloyd && p.calibration != privacy.Proven {
-			j.Post = lloyd.Keep // as the authors' code runs it
+			j.Post = step.Keep // as the authors' code runs it
 		}
 		if p == relativeLater {
 			j.Schedule = lloyd.LaterCode
@@ -167,11 +164,6 @@ func (s *scores) add(res *engine.Result) {
 func (c *Case) runs(ctx context.Context, count int, build func(run int) (engine.Job, error),
 	each ...func(*engine.Result) error) (scores, error) {
 	var out scores
-	eng, err := engine.New(engine.WithWorkers(c.Env.Pool.Workers()))
-	if err != nil {
-		return out, err
-	}
-	defer eng.Close()
 	start := time.Now()
 	tried := 0
 	for run := 1; run <= count; run++ {
@@ -183,7 +175,7 @@ func (c *Case) runs(ctx context.Context, count int, build func(run int) (engine.
 			return out, err
 		}
 		cpu, begin := processTime(), time.Now()
-		res, err := eng.Run(ctx, job)
+		res, err := c.Env.Engine.Run(ctx, job)
 		tried = run
 		if errors.Is(err, flow.ErrInfeasible) {
 			continue

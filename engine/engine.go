@@ -35,62 +35,58 @@ type Plan interface {
 // Engine runs jobs on a fixed pool of workers. Its methods may be called from
 // several goroutines: parallel regions of concurrent jobs take turns.
 type Engine struct {
+	workers   int
 	pool      *Pool
 	observers []Observer
 	closed    atomic.Bool
 	jobs      atomic.Int64 // begun so far
 }
 
-type config struct {
-	workers   int
-	observers []Observer
-}
-
 // Option configures an Engine.
-type Option func(*config) error
+type Option func(*Engine) error
 
 // WithWorkers sets the number of workers, 1 to MaxWorkers. The default is
 // runtime.GOMAXPROCS(0). Results do not depend on it.
 func WithWorkers(n int) Option {
-	return func(c *config) error {
+	return func(e *Engine) error {
 		if n < 1 || n > MaxWorkers {
 			return fault.Range("workers", n, fmt.Sprintf("1 to %d", MaxWorkers))
 		}
-		c.workers = n
+		e.workers = n
 		return nil
 	}
 }
 
 // WithObserver adds an observer of everything the engine runs.
 func WithObserver(o Observer) Option {
-	return func(c *config) error {
-		c.observers = append(c.observers, o)
+	return func(e *Engine) error {
+		e.observers = append(e.observers, o)
 		return nil
 	}
 }
 
 // New returns an engine whose workers are running. Close releases them.
 func New(options ...Option) (*Engine, error) {
-	c := config{workers: min(runtime.GOMAXPROCS(0), MaxWorkers)}
+	e := &Engine{workers: min(runtime.GOMAXPROCS(0), MaxWorkers)}
 	for _, o := range options {
-		if err := o(&c); err != nil {
+		if err := o(e); err != nil {
 			return nil, fmt.Errorf("engine: %w", err)
 		}
 	}
-	pool := NewPool(c.workers)
-	for _, o := range c.observers {
+	e.pool = NewPool(e.workers)
+	for _, o := range e.observers {
 		if w, ok := o.(RegionObserver); ok {
-			pool.watchers = append(pool.watchers, w)
+			e.pool.watchers = append(e.pool.watchers, w)
 		}
 		if w, ok := o.(ProgressObserver); ok {
-			pool.progress = append(pool.progress, w)
+			e.pool.progress = append(e.pool.progress, w)
 		}
 	}
-	return &Engine{pool: pool, observers: c.observers}, nil
+	return e, nil
 }
 
 // Workers returns the number of workers.
-func (e *Engine) Workers() int { return e.pool.Workers() }
+func (e *Engine) Workers() int { return e.workers }
 
 // Pool returns the engine's worker pool.
 func (e *Engine) Pool() *Pool { return e.pool }
@@ -104,6 +100,9 @@ func (e *Engine) Close() error {
 	return nil
 }
 
+// ErrNoContext is the refusal of no context.
+var ErrNoContext = fault.Request("context", "is nil", "give context.Background()")
+
 // Run plans job, runs it and returns its result with the timings filled in. Further observers see this job
 // alone: not what goes on within a region or a phase, which is the engine's own observers' to see.
 func (e *Engine) Run(ctx context.Context, job Job, further ...Observer) (*Result, error) {
@@ -111,7 +110,7 @@ func (e *Engine) Run(ctx context.Context, job Job, further ...Observer) (*Result
 	case e.closed.Load():
 		return nil, fault.Request("engine", "is closed", "make a new one")
 	case ctx == nil:
-		return nil, fault.Request("context", "is nil", "give context.Background()")
+		return nil, ErrNoContext
 	case job == nil:
 		return nil, fault.Request("job", "is nil", "give one")
 	}

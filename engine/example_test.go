@@ -10,6 +10,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/method/lloyd"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/step"
 )
 
 // Two clients cluster their rows privately. The data set is a built-in one; a
@@ -89,7 +90,7 @@ func ExampleObserver() {
 	defer eng.Close()
 	seed := uint64(1)
 	if _, err := eng.Run(ctx, &lloyd.Job{Method: lloyd.Lloyd, Problem: protocol.Problem{K: 15, Clients: clients,
-		Iterations: 5, Seed: &seed}, Init: lloyd.Sphere}); err != nil {
+		Iterations: 5, Seed: &seed}, Init: step.Sphere}); err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println(counter.rounds, "rounds")

@@ -14,16 +14,14 @@ import (
 // the number of workers nor on the instruction set.
 func Label(ctx context.Context, pool *Pool, points *kernels.Panels, fractionBits int, centroids []float64, k int,
 	weights []float64, labels []int32) (float64, error) {
-	prepared := onGrid(centroids, k, points.D, fractionBits)
-	shards := Shards([]int{points.N}, points.D)
-	costs := make([]float64, len(shards))
+	inBox, prepared := onGrid(points, centroids, k, fractionBits)
+	costs := make([]float64, len(Shards(points.N, points.D)))
 	scratch := sync.Pool{New: func() any { return new(labelScratch) }}
-	err := pool.Run(ctx, len(shards), func(_, index int) {
-		s := shards[index]
+	err := pool.Scan(ctx, points, func(_ int, s Shard) {
 		w := scratch.Get().(*labelScratch)
 		defer scratch.Put(w)
 		l, dist := w.room(s.Hi - s.Lo)
-		view := points.Slice(s.Lo, s.Hi)
+		view := inBox.Slice(s.Lo, s.Hi)
 		kernels.Assign(view, prepared, l, nil)
 		kernels.Distances(view, prepared, l, dist) // those of Assign cancel in many dimensions
 		sum, to := 0.0, labels[s.Lo:s.Hi]
@@ -35,7 +33,7 @@ func Label(ctx context.Context, pool *Pool, points *kernels.Panels, fractionBits
 				sum += float64(weights[s.Lo+i] * float64(dist[i]))
 			}
 		}
-		costs[index] = sum
+		costs[s.Index] = sum
 	})
 	total := 0.0
 	for _, c := range costs {
@@ -57,13 +55,15 @@ func (w *labelScratch) room(n int) ([]uint16, []float32) {
 	return w.labels[:n], w.dist[:n]
 }
 
-// onGrid are centroids as they enter distances: truncated onto the grid.
-func onGrid(centroids []float64, k, d, fractionBits int) *kernels.Centroids {
-	grid := make([]float32, k*d)
+// onGrid are points, which are in the box, and centroids as they enter distances: truncated onto the grid.
+func onGrid(points *kernels.Panels, centroids []float64, k, fractionBits int) (kernels.Panels, *kernels.Centroids) {
+	inBox, grid := *points, make([]float32, k*points.D)
 	for i, c := range centroids {
 		grid[i] = dataset.Truncate(c, fractionBits)
 	}
-	prepared := kernels.NewCentroids(k, d)
+	inBox.InBox()
+	prepared := kernels.NewCentroids(k, points.D)
+	prepared.PrepareFilter(&inBox)
 	prepared.Set(grid)
-	return prepared
+	return inBox, prepared
 }

@@ -187,7 +187,7 @@ func (v *virtualTime) call(worker, _ int) {
 func TestPoolSlowWorker(t *testing.T) {
 	for _, shape := range []struct{ n, d, workers int }{{1000000, 2, 2}, {1000000, 16, 2}, {70000, 784, 2},
 		{1000000, 16, 4}, {70000, 784, 8}} {
-		shards := len(Shards([]int{shape.n}, shape.d))
+		shards := len(Shards(shape.n, shape.d))
 		for slow := range shape.workers {
 			v := &virtualTime{cost: make([]float64, shape.workers), ends: make([]float64, shape.workers), left: shards}
 			v.turn.L = &v.mu

@@ -8,15 +8,16 @@ import (
 
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/metrics"
+	"github.com/cohort-engine/cohort/internal/elementary"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
 // Evaluation is the private data that a result is measured against.
 type Evaluation struct {
-	// Parts are the clients' points, normalised to [-1,1]^D.
-	Parts []dataset.Part
+	// Part has the points, normalised to [-1,1]^D.
+	Part dataset.Part
 	// Labels has the true class of each row of the table; nil if unknown. The
-	// Rows of Parts index it.
+	// Rows of Part index it.
 	Labels []int32
 	// Clamped counts coordinates that were outside the bounds.
 	Clamped int
@@ -28,7 +29,7 @@ type Evaluation struct {
 // result depends neither on the number of workers nor on the instruction set.
 // It is computed from the private data: no budget covers it.
 func Measure(ctx context.Context, pool *Pool, e Evaluation, centroids []float64, k int) (Quality, error) {
-	d := e.Parts[0].Points.D
+	d := e.Part.Points.D
 	if len(centroids) != k*d {
 		return Quality{}, fmt.Errorf("engine: Measure: %d centroid coordinates for k = %d, d = %d", len(centroids), k, d)
 	}
@@ -38,18 +39,14 @@ func Measure(ctx context.Context, pool *Pool, e Evaluation, centroids []float64,
 		predicted = make([]int32, len(e.Labels))
 	}
 	var mu sync.Mutex
-	losses, err := nearest(ctx, pool, e.Parts, centroids, k, func(s Shard, labels []uint16, _ []float64) {
-		own := make([]int64, k)
-		for i, j := range labels {
-			own[j]++
-			if predicted != nil {
-				predicted[e.Parts[s.Party].Row(s.Lo+i)] = int32(j)
-			}
-		}
+	losses, err := nearest(ctx, pool, e.Part, centroids, k, func(s Shard, labels []uint16, _ []float64) {
 		mu.Lock()
 		defer mu.Unlock()
-		for j, c := range own {
-			counts[j] += c
+		for i, j := range labels {
+			counts[j]++
+			if predicted != nil {
+				predicted[e.Part.Row(s.Lo+i)] = int32(j)
+			}
 		}
 	})
 	if err != nil {
@@ -89,7 +86,7 @@ func MeasureSeparation(ctx context.Context, pool *Pool, part dataset.Part, centr
 	}
 	c := metrics.Clustering{Points: part.Points, Labels: make([]uint16, part.Points.N), Centroids: centroids, K: k,
 		FractionBits: part.FractionBits}
-	_, err := nearest(ctx, pool, []dataset.Part{part}, centroids, k, func(s Shard, own []uint16, _ []float64) {
+	_, err := nearest(ctx, pool, part, centroids, k, func(s Shard, own []uint16, _ []float64) {
 		copy(c.Labels[s.Lo:], own)
 	})
 	if err != nil {
@@ -119,7 +116,7 @@ func finite(x float64) *float64 {
 func Nearest(ctx context.Context, pool *Pool, points *kernels.Panels, fractionBits int, centroids []float64, k int,
 	labels []int32, squared []float64) error {
 	part := dataset.Part{Points: points, FractionBits: fractionBits}
-	_, err := nearest(ctx, pool, []dataset.Part{part}, centroids, k, func(s Shard, own []uint16, distances []float64) {
+	_, err := nearest(ctx, pool, part, centroids, k, func(s Shard, own []uint16, distances []float64) {
 		for i, j := range own {
 			labels[s.Lo+i], squared[s.Lo+i] = int32(j), distances[i]
 		}
@@ -134,7 +131,7 @@ func Sizes(ctx context.Context, pool *Pool, points *kernels.Panels, fractionBits
 	part := dataset.Part{Points: points, FractionBits: fractionBits}
 	sizes := make([]float64, k)
 	var mu sync.Mutex
-	_, err := nearest(ctx, pool, []dataset.Part{part}, centroids, k, func(_ Shard, own []uint16, _ []float64) {
+	_, err := nearest(ctx, pool, part, centroids, k, func(_ Shard, own []uint16, _ []float64) {
 		mu.Lock()
 		defer mu.Unlock()
 		for _, j := range own {
@@ -146,47 +143,30 @@ func Sizes(ctx context.Context, pool *Pool, points *kernels.Panels, fractionBits
 
 // nearest hands each shard's labels and squared distances to visit, from several workers at once, and
 // returns the shards' sums of distances.
-func nearest(ctx context.Context, pool *Pool, parts []dataset.Part, centroids []float64, k int,
+func nearest(ctx context.Context, pool *Pool, part dataset.Part, centroids []float64, k int,
 	visit func(Shard, []uint16, []float64)) ([]float64, error) {
-	d := parts[0].Points.D
-	prepared := onGrid(centroids, k, d, parts[0].FractionBits)
-	sizes := make([]int, len(parts))
-	for p := range parts {
-		sizes[p] = parts[p].Points.N
-	}
-	shards := Shards(sizes, d)
-	losses := make([]float64, len(shards))
+	d := part.Points.D
+	inBox, prepared := onGrid(part.Points, centroids, k, part.FractionBits)
+	losses := make([]float64, len(Shards(part.Points.N, d)))
 	type scratch struct {
 		labels   []uint16
 		distance []float64
 		row      []float32
 	}
 	own := make([]scratch, pool.Workers())
-	err := pool.Run(ctx, len(shards), func(worker, index int) {
-		s, w := shards[index], &own[worker]
+	err := pool.Scan(ctx, part.Points, func(worker int, s Shard) {
+		w := &own[worker]
 		if n := s.Hi - s.Lo; len(w.labels) < n {
 			*w = scratch{make([]uint16, n), make([]float64, n), make([]float32, d)}
 		}
 		labels, distance := w.labels[:s.Hi-s.Lo], w.distance[:s.Hi-s.Lo]
-		view := parts[s.Party].Points.Slice(s.Lo, s.Hi)
+		view := inBox.Slice(s.Lo, s.Hi)
 		kernels.Assign(view, prepared, labels, nil)
 		for i, j := range labels {
-			distance[i] = squaredDistance(view.Point(i, w.row), centroids[int(j)*d:])
-			losses[index] += distance[i]
+			distance[i] = elementary.SquaredDistance(view.Point(i, w.row), centroids[int(j)*d:])
+			losses[s.Index] += distance[i]
 		}
 		visit(s, labels, distance)
 	})
 	return losses, err
-}
-
-// squaredDistance is the squared Euclidean distance of a point to a centroid.
-// The explicit conversion keeps the product from being fused with the sum, so
-// that the result is the same on every architecture.
-func squaredDistance(x []float32, c []float64) float64 {
-	sum := 0.0
-	for h, v := range x {
-		t := float64(v) - c[h]
-		sum += float64(t * t)
-	}
-	return sum
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/internal/elementary"
 )
 
 func TestMeasureAgainstBruteForce(t *testing.T) {
@@ -32,39 +33,30 @@ func TestMeasureAgainstBruteForce(t *testing.T) {
 	for i := range table.N {
 		best := math.Inf(1)
 		for j := range 6 {
-			best = min(best, squaredDistance(norm.Points.Point(i, make([]float32, 3)), centroids[j*3:j*3+3]))
+			best = min(best, elementary.SquaredDistance(norm.Points.Point(i, make([]float32, 3)), centroids[j*3:j*3+3]))
 		}
 		want += best
 	}
 	var first Quality
+	part := dataset.Part{Points: norm.Points, FractionBits: 16}
 	for _, workers := range []int{1, 2, 3} {
-		for _, clients := range []int{1, 3} {
-			parts, err := norm.Split(clients, nil, 1)
-			if err != nil {
-				t.Fatal(err)
-			}
-			pool := NewPool(workers)
-			q, err := Measure(context.Background(), pool, Evaluation{Parts: parts, Clamped: 4}, centroids, 6)
-			pool.Close()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if math.Abs(*q.WCSS-want) > 1e-9*want || math.Abs(*q.NICV-want/20000) > 1e-9*want || *q.EmptyClusters != 1 ||
-				*q.Clamped != 4 {
-				t.Errorf("workers %d, clients %d: WCSS %v (want %v), NICV %v, empty %d", workers, clients, *q.WCSS, want, *q.NICV,
-					*q.EmptyClusters)
-			}
-			if clients == 1 {
-				if first.WCSS == nil {
-					first = q
-				} else if *first.WCSS != *q.WCSS {
-					t.Errorf("%d workers give another WCSS than one: %v, %v", workers, *q.WCSS, *first.WCSS)
-				}
-			}
+		pool := NewPool(workers)
+		q, err := Measure(context.Background(), pool, Evaluation{Part: part, Clamped: 4}, centroids, 6)
+		pool.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if math.Abs(*q.WCSS-want) > 1e-9*want || math.Abs(*q.NICV-want/20000) > 1e-9*want || *q.EmptyClusters != 1 ||
+			*q.Clamped != 4 {
+			t.Errorf("workers %d: WCSS %v (want %v), NICV %v, empty %d", workers, *q.WCSS, want, *q.NICV, *q.EmptyClusters)
+		}
+		if first.WCSS == nil {
+			first = q
+		} else if *first.WCSS != *q.WCSS {
+			t.Errorf("%d workers give another WCSS than one: %v, %v", workers, *q.WCSS, *first.WCSS)
 		}
 	}
-	if _, err := Measure(context.Background(), NewPool(1), Evaluation{Parts: []dataset.Part{{Points: norm.Points}}},
-		centroids, 5); err == nil {
+	if _, err := Measure(context.Background(), NewPool(1), Evaluation{Part: part}, centroids, 5); err == nil {
 		t.Error("a wrong number of centroids is accepted")
 	}
 }
@@ -83,7 +75,7 @@ func TestMeasureScoresLabels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	parts, err := norm.Split(2, nil, 1)
+	parts, err := norm.Split(1, nil, 1) // in another order
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +87,7 @@ func TestMeasureScoresLabels(t *testing.T) {
 	}
 	pool := NewPool(2)
 	defer pool.Close()
-	q, err := Measure(context.Background(), pool, Evaluation{Parts: parts, Labels: table.Labels}, centroids, 3)
+	q, err := Measure(context.Background(), pool, Evaluation{Part: parts[0], Labels: table.Labels}, centroids, 3)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,8 @@ package engine
 import (
 	"math"
 	"slices"
+
+	"github.com/cohort-engine/cohort/internal/elementary"
 )
 
 // Step is how far a run had come after an iteration.
@@ -38,11 +40,7 @@ func (t *Trace) IterationEnd(it Iteration) {
 	s := Step{Start: it.Start}
 	same := len(t.Steps) > 0 && t.Steps[len(t.Steps)-1].Start == it.Start
 	if same && it.Centroids != nil && len(t.last) == len(it.Centroids) {
-		moved := 0.0
-		for i, x := range it.Centroids {
-			step := x - t.last[i]
-			moved += float64(step * step)
-		}
+		moved := elementary.SquaredDistance(it.Centroids, t.last)
 		moved = math.Sqrt(moved * float64(t.Job.D) / float64(len(it.Centroids)))
 		s.Moved = &moved
 	}

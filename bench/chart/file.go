@@ -3,6 +3,7 @@ package chart
 import (
 	"fmt"
 	"html"
+	"html/template"
 	"regexp"
 	"strconv"
 	"strings"
@@ -20,12 +21,34 @@ const (
 // viewBox finds the size of a drawing.
 var viewBox = regexp.MustCompile(`^<svg viewBox="0 0 ([0-9.]+) ([0-9.]+)"`)
 
-// File is the plot as an SVG file that stands alone.
-func (p *Plot) File() []byte { return Standalone(p.Title, p.SVG(), p.Legend(), p.Bars) }
+// Figure is a drawing on a page, with its numbers.
+type Figure struct {
+	Title, Note string
+	SVG         template.HTML
+	Legend      []Key
+	CSV         template.URL
+	Drawing     template.URL // the figure as a file
+	File        string       // name of both files without an ending
+}
 
-// Standalone is a drawing as an SVG file that stands alone: title, legend and style are in it, and it follows its
+// NewFigure is a drawing of lines with its legend and its numbers as CSV.
+func NewFigure(title, drawn string, keys []Key, csv []byte, note, file string) Figure {
+	return Figure{Title: title, Note: note, SVG: template.HTML(drawn), Legend: keys, CSV: Link("text/csv", csv),
+		Drawing: Link("image/svg+xml", standalone(title, drawn, keys, false)), File: file}
+}
+
+// Figure is the plot on a page, without a legend beside it.
+func (p *Plot) Figure(note, file string) Figure {
+	return Figure{Title: p.Title, Note: note, SVG: template.HTML(p.SVG()), CSV: Link("text/csv", p.CSV()),
+		Drawing: Link("image/svg+xml", p.File()), File: file}
+}
+
+// File is the plot as an SVG file that stands alone.
+func (p *Plot) File() []byte { return standalone(p.Title, p.SVG(), p.Legend(), p.Bars) }
+
+// standalone is a drawing as an SVG file that stands alone: title, legend and style are in it, and it follows its
 // reader's light or dark theme. In the legend are bars or lines.
-func Standalone(title, inner string, keys []Key, bars bool) []byte {
+func standalone(title, inner string, keys []Key, bars bool) []byte {
 	size := viewBox.FindStringSubmatch(inner)
 	if size == nil {
 		return []byte(inner)

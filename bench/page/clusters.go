@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"encoding/csv"
 	"fmt"
-	"html/template"
 	"math"
 	"slices"
 	"strconv"
@@ -19,8 +18,8 @@ import (
 
 // clusters draws the centroids: on the plane, or on pairs of principal axes and as strands over the columns; and
 // their sizes.
-func (r *Run) clusters() []figure {
-	var out []figure
+func (r *Run) clusters() []chart.Figure {
+	var out []chart.Figure
 	switch b := r.box(); {
 	case r.Result.D == 2:
 		out = append(out, r.plane(b))
@@ -76,18 +75,17 @@ func (r *Run) source() string {
 }
 
 // mapped makes a figure of a map.
-func (r *Run) mapped(m *chart.Map, note string) figure {
+func (r *Run) mapped(m *chart.Map, note string) chart.Figure {
 	var b strings.Builder
 	fmt.Fprintf(&b, "cluster,%q,%q\n", m.XName, m.YName)
 	for _, k := range m.Marks {
 		fmt.Fprintf(&b, "%s,%v,%v\n", k.Name, k.X, k.Y)
 	}
-	return figure{Title: m.Title, Note: note, SVG: template.HTML(m.SVG()), CSV: chart.Link("text/csv", []byte(b.String())),
-		Drawing: chart.Link("image/svg+xml", chart.Standalone(m.Title, m.SVG(), nil, false)), File: "clusters"}
+	return chart.NewFigure(m.Title, m.SVG(), nil, []byte(b.String()), note, "clusters")
 }
 
 // plane draws a set of two columns as it is.
-func (r *Run) plane(b [][2]float64) figure {
+func (r *Run) plane(b [][2]float64) chart.Figure {
 	m := chart.Map{Title: "Clusters", XName: r.name(0), YName: r.name(1), X: b[0], Y: b[1], Regions: true}
 	if r.Points == nil {
 		for _, c := range r.Result.Synopsis {
@@ -176,7 +174,7 @@ func (r *Run) axes(b [][2]float64) (axes *mat.Dense, shares []float64) {
 }
 
 // principal draws pairs of the first three principal axes.
-func (r *Run) principal(b [][2]float64) []figure {
+func (r *Run) principal(b [][2]float64) []chart.Figure {
 	axes, shares := r.axes(b)
 	if axes == nil {
 		return nil
@@ -189,7 +187,7 @@ func (r *Run) principal(b [][2]float64) []figure {
 		return sum
 	}
 	_, count := axes.Dims()
-	var out []figure
+	var out []chart.Figure
 	for _, pair := range [][2]int{{0, 1}, {0, 2}, {1, 2}} {
 		if pair[1] >= min(count, len(shares)) {
 			continue
@@ -234,7 +232,7 @@ func around(x [2]float64, width float64) [2]float64 {
 const strandColumns = 24
 
 // strands draws each centroid as a line over the columns in which centroids differ most.
-func (r *Run) strands(b [][2]float64) figure {
+func (r *Run) strands(b [][2]float64) chart.Figure {
 	res := r.Result
 	columns := make([]int, res.D)
 	spread := make([]float64, res.D)
@@ -274,10 +272,7 @@ func (r *Run) strands(b [][2]float64) figure {
 	if res.Sizes != nil {
 		note += ", the wider the larger its cluster"
 	}
-	drawn, keys := s.SVG(), strandKeys(len(s.Rows))
-	return figure{Title: s.Title, Note: note, SVG: template.HTML(drawn), Legend: keys, File: "centroids-by-column",
-		CSV:     chart.Link("text/csv", strandRows(&s)),
-		Drawing: chart.Link("image/svg+xml", chart.Standalone(s.Title, drawn, keys, false))}
+	return chart.NewFigure(s.Title, s.SVG(), strandKeys(len(s.Rows)), strandRows(&s), note, "centroids-by-column")
 }
 
 // strandRows lists the strands as CSV, a cluster a line.
@@ -322,7 +317,7 @@ func strandKeys(clusters int) (keys []chart.Key) {
 const mostSizes = 60
 
 // sizes draws the sizes of the clusters, the largest first.
-func (r *Run) sizes() []figure {
+func (r *Run) sizes() []chart.Figure {
 	res := r.Result
 	if res.Sizes == nil {
 		return nil
@@ -343,5 +338,5 @@ func (r *Run) sizes() []figure {
 	if res.Epsilon != nil {
 		note = "noisy counts that the run has paid for"
 	}
-	return []figure{plotted(&p, note)}
+	return []chart.Figure{plotted(&p, note)}
 }

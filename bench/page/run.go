@@ -40,16 +40,6 @@ type Run struct {
 	Headline []string
 }
 
-// figure is a drawing with its data.
-type figure struct {
-	Title, Note string
-	SVG         template.HTML
-	Legend      []chart.Key
-	CSV         template.URL
-	Drawing     template.URL // the figure as a file
-	File        string
-}
-
 // fact is a number in the page's head.
 type fact struct{ Name, Value string }
 
@@ -73,14 +63,14 @@ type runPage struct {
 	Version    string
 	Headline   []string
 	Facts      []fact
-	Clusters   []figure
+	Clusters   []chart.Figure
 	Table      [][]string
-	Process    []figure
-	Privacy    []figure
+	Process    []chart.Figure
+	Privacy    []chart.Figure
 	Sights     []sight
 	NotCovered []string
 	Conditions []string
-	Costs      []figure
+	Costs      []chart.Figure
 	Notes      []string
 	Files      []file
 }
@@ -173,13 +163,12 @@ func (r *Run) table() [][]string {
 }
 
 // plotted makes a figure of a drawing.
-func plotted(p *chart.Plot, note string) figure {
-	return figure{Title: p.Title, Note: note, SVG: template.HTML(p.SVG()), CSV: chart.Link("text/csv", p.CSV()),
-		Drawing: chart.Link("image/svg+xml", p.File()), File: strings.ReplaceAll(strings.ToLower(p.Title), " ", "-")}
+func plotted(p *chart.Plot, note string) chart.Figure {
+	return p.Figure(note, strings.ReplaceAll(strings.ToLower(p.Title), " ", "-"))
 }
 
 // numbers draws how well each number of clusters fits what was released, where the run chose.
-func (r *Run) numbers() []figure {
+func (r *Run) numbers() []chart.Figure {
 	if len(r.Result.KCurve) < 2 {
 		return nil
 	}
@@ -194,7 +183,7 @@ func (r *Run) numbers() []figure {
 	}
 	note := fmt.Sprintf("on the private synopsis, at no further cost; the run chose %d", len(r.Result.Centroids))
 	silhouette.Curves = []chart.Curve{{Name: "silhouette", Points: silhouettes}}
-	out := []figure{plotted(&silhouette, note)}
+	out := []chart.Figure{plotted(&silhouette, note)}
 	if len(losses) > 1 {
 		loss.Curves = []chart.Curve{{Name: "loss", Colour: 1, Points: losses}}
 		out = append(out, plotted(&loss, note))
@@ -203,10 +192,10 @@ func (r *Run) numbers() []figure {
 }
 
 // convergence draws the loss and the moves of the centroids by round, where they are public.
-func (r *Run) convergence() []figure {
+func (r *Run) convergence() []chart.Figure {
 	loss := chart.Plot{Title: "Loss by round", YName: "sum of squared distances"}
 	moved := chart.Plot{Title: "How far centroids move", YName: "root mean square move, in half widths of the box"}
-	var out []figure
+	var out []chart.Figure
 	for _, f := range []struct {
 		plot   *chart.Plot
 		name   string
@@ -272,7 +261,7 @@ func (r *Run) courses(name string, colour int, value func(engine.Step) *float64)
 }
 
 // budget draws what each release costs and what each viewer can learn in all.
-func budget(l *privacy.Ledger) []figure {
+func budget(l *privacy.Ledger) []chart.Figure {
 	p := chart.Plot{Title: "Where the budget went", YName: "epsilon", Bars: true}
 	releases, totals := chart.Curve{Name: "release"}, chart.Curve{Name: "all that a viewer sees", Colour: 1}
 	add := func(c *chart.Curve, name string, epsilon float64, hint string) {
@@ -300,7 +289,7 @@ func budget(l *privacy.Ledger) []figure {
 	f := plotted(&p, fmt.Sprintf("at delta %.3g; what releases cost together is less than the sum of their bars. "+
 		"Point at a bar for its theorem", l.Delta))
 	f.Legend = p.Legend()
-	return []figure{f}
+	return []chart.Figure{f}
 }
 
 // sights lists what each viewer sees, with what it costs.
@@ -336,7 +325,7 @@ func sights(l *privacy.Ledger) []sight {
 }
 
 // times draws the time of each phase.
-func times(res *engine.Result) []figure {
+func times(res *engine.Result) []chart.Figure {
 	if len(res.Timings) == 0 {
 		return nil
 	}
@@ -351,14 +340,14 @@ func times(res *engine.Result) []figure {
 		p.Categories = append(p.Categories, n)
 	}
 	p.Curves = []chart.Curve{c}
-	return []figure{plotted(&p, "of all parties together; it depends on the records")}
+	return []chart.Figure{plotted(&p, "of all parties together; it depends on the records")}
 }
 
 // mostParties is the number of parties whose traffic is drawn one by one.
 const mostParties = 12
 
 // traffic draws the bytes of each party.
-func traffic(res *engine.Result) []figure {
+func traffic(res *engine.Result) []chart.Figure {
 	if len(res.Comm.BytesSent) == 0 {
 		return nil
 	}
@@ -372,7 +361,7 @@ func traffic(res *engine.Result) []figure {
 	p.Curves = []chart.Curve{sent, received}
 	f := plotted(&p, fmt.Sprintf("rounds of messages: %d; parties: %d", res.Comm.Rounds, len(res.Comm.BytesSent)))
 	f.Legend = p.Legend()
-	return []figure{f}
+	return []chart.Figure{f}
 }
 
 // files are those that can be saved.

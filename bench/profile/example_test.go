@@ -9,6 +9,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/method/lloyd"
 	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/step"
 )
 
 // A profiler is an observer of the engine.
@@ -42,7 +43,7 @@ func Example() {
 	}
 	defer eng.Close()
 	if _, err := eng.Run(ctx, &lloyd.Job{Method: lloyd.Lloyd, Problem: protocol.Problem{K: 15, Clients: parts,
-		Iterations: 3}, Init: lloyd.Sphere}); err != nil {
+		Iterations: 3}, Init: step.Sphere}); err != nil {
 		fmt.Println(err)
 		return
 	}

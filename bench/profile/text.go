@@ -40,27 +40,20 @@ func (t *lines) write(b *strings.Builder, width int) {
 	}
 }
 
-// writeFolded writes a sentence in lines of at most width characters, 0 for one.
-func writeFolded(b *strings.Builder, width int, text string) {
-	if width == 0 {
-		width = len(text) + 1
-	}
-	for _, line := range table.Fold(text, width) {
-		b.WriteString(line + "\n")
-	}
-}
-
 // WriteText writes the latency table, the counters and the table of rounds in
 // lines of at most width characters; a width of 0 prints each row on one line.
 func (s *Summary) WriteText(w io.Writer, width int) error {
 	var b strings.Builder
+	say := func(format string, args ...any) {
+		b.WriteString(table.Paragraph(fmt.Sprintf(format, args...), 0, 0, width))
+	}
 	what := "iterations"
 	if len(s.Rounds) == 1 && s.Rounds[0].Index == restIndex {
 		what = "whole runs, without iterations,"
 	}
-	writeFolded(&b, width, fmt.Sprintf("%d %s in %d runs on %d workers: p50 %s, p90 %s, p99 %s, max %s",
+	say("%d %s in %d runs on %d workers: p50 %s, p90 %s, p99 %s, max %s",
 		s.Iterations.Count, what, s.Runs, s.Workers,
-		ns(s.Iterations.P50NS), ns(s.Iterations.P90NS), ns(s.Iterations.P99NS), ns(s.Iterations.MaxNS)))
+		ns(s.Iterations.P50NS), ns(s.Iterations.P90NS), ns(s.Iterations.P99NS), ns(s.Iterations.MaxNS))
 	b.WriteString("\n")
 	t := newTable("phase", "share", "count", "total", "p50", "p90", "p99", "max", "points/s", "rate", "of limit")
 	if s.AllocationsCounted {
@@ -82,22 +75,22 @@ func (s *Summary) WriteText(w io.Writer, width int) error {
 	for _, p := range s.Phases {
 		if p.Settled > 0 {
 			b.WriteString("\n")
-			writeFolded(&b, width, fmt.Sprintf("%s did not touch %.1f%% of the records: nothing changed for them since the "+
-				"iteration before (points/s has them, the rate has not)", p.Name, 100*p.Settled))
+			say("%s did not touch %.1f%% of the records: nothing changed for them since the "+
+				"iteration before (points/s has them, the rate has not)", p.Name, 100*p.Settled)
 		}
 	}
 	for _, p := range s.Phases {
 		if p.Looks > 0 {
 			b.WriteString("\n")
-			writeFolded(&b, width, fmt.Sprintf("%s went over the records %.1f times in an iteration (the rate has each "+
-				"time, points/s one)", p.Name, p.Looks))
+			say("%s went over the records %.1f times in an iteration (the rate has each "+
+				"time, points/s one)", p.Name, p.Looks)
 		}
 	}
 	l := s.Limits
 	b.WriteString("\n")
-	writeFolded(&b, width, fmt.Sprintf("limits measured on this machine, all workers: %s GFLOP/s of differences (d < "+
+	say("limits measured on this machine, all workers: %s GFLOP/s of differences (d < "+
 		"%d), %s of products, %.1f GB/s read from blocks of 64 MiB",
-		giga(l.Differences), wideDimensions, giga(l.Products), l.Bandwidth/1e9))
+		giga(l.Differences), wideDimensions, giga(l.Products), l.Bandwidth/1e9)
 	s.writeCounters(&b, width)
 	s.writeRounds(&b, width)
 	_, err := io.WriteString(w, b.String())
@@ -126,7 +119,7 @@ func (s *Summary) writeCounters(b *strings.Builder, width int) {
 	}
 	t.write(b, width)
 	if s.CountersNote != "" {
-		writeFolded(b, width, s.CountersNote)
+		b.WriteString(table.Paragraph(s.CountersNote, 0, 0, width))
 	}
 }
 
@@ -318,9 +311,7 @@ func writeKeys(b *strings.Builder, spans []Span, letters map[engine.Phase]byte) 
 			keys = append(keys, fmt.Sprintf("%c %s,", letters[s.Phase], s.Phase))
 		}
 	}
-	for _, line := range table.Fold(strings.Join(keys, " ")+" - less than half, . nothing", timelineWidth+10) {
-		b.WriteString("  " + line + "\n")
-	}
+	b.WriteString(table.Paragraph(strings.Join(keys, " ")+" - less than half, . nothing", 2, 0, timelineWidth+12))
 }
 
 // typical is the iteration of median length, the first ones left out, and its run; nil where there is none.

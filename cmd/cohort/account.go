@@ -1,7 +1,7 @@
 package main
 
 import (
-	"encoding/json"
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -53,7 +53,7 @@ the probability) that keeps --rounds releases, and those of --release, within th
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	o.set = fs
-	fs.StringVar(&o.mechanism, "mechanism", "", strings.Join(accountNames, ", "))
+	choose(fs, &o.mechanism, "mechanism", strings.Join(accountNames, ", "), append([]string{""}, accountNames...)...)
 	fs.Float64Var(&o.scale, "scale", 0, "noise scale over the sensitivity")
 	fs.IntVar(&o.rounds, "rounds", 1, "how often it is released")
 	fs.StringArrayVar(&o.releases, "release", nil, "mechanism:scale:rounds, may be repeated")
@@ -65,8 +65,9 @@ the probability) that keeps --rounds releases, and those of --release, within th
 	fs.IntVar(&o.phantoms, "phantoms", 0, "fm: phantoms per grid cell")
 	fs.IntVar(&o.parties, "parties", 2, "fm: number of parties")
 	fs.IntVar(&o.cells, "cells", 5, "fm: clusters of each party")
-	fs.StringVar(&o.accountant, "accountant", "all", "all, pure, zcdp-simple, zcdp, rdp, gdp or pld")
-	fs.StringVar(&o.format, "format", "text", "text or json")
+	choose(fs, &o.accountant, "accountant", "all, pure, zcdp-simple, zcdp, rdp, gdp or pld",
+		append([]string{"all"}, accountantNames...)...)
+	choose(fs, &o.format, "format", "text or json", "text", "json")
 	return cmd
 }
 
@@ -81,7 +82,20 @@ type accounted struct {
 	// Scale, P and Phantoms are what a budget needs, whichever the mechanism has.
 	Scale    *float64 `json:"scale,omitempty"`
 	P        *float64 `json:"p,omitempty"`
-	Phantoms *int     `json:"phantoms,omitempty"`
+	Phantoms *float64 `json:"phantoms,omitempty"`
+}
+
+// need names the one of them that is there, and points at it.
+func (a *accounted) need() (string, *float64) {
+	switch {
+	case a.Scale != nil:
+		return "scale", a.Scale
+	case a.P != nil:
+		return "p", a.P
+	case a.Phantoms != nil:
+		return "phantoms", a.Phantoms
+	}
+	return "", nil
 }
 
 // released is a mechanism and how often.
@@ -154,20 +168,9 @@ func (o *accountOptions) parseReleases() ([]released, error) {
 
 // check refuses flags that do not belong together.
 func (o *accountOptions) check() error {
-	if err := oneOf("format", o.format, "text", "json"); err != nil {
-		return err
-	}
-	if err := oneOf("accountant", o.accountant, append([]string{"all"}, accountantNames...)...); err != nil {
-		return err
-	}
 	given := o.set.Changed
 	if o.mechanism == "" && len(o.releases) == 0 {
 		return fault.Request("--mechanism", "is not given", "choose "+strings.Join(accountNames, ", ")+", or give --release")
-	}
-	if o.mechanism != "" {
-		if err := oneOf("mechanism", o.mechanism, accountNames...); err != nil {
-			return err
-		}
 	}
 	switch {
 	case given("delta") && !(o.delta >= 0 && o.delta < 1):
@@ -184,7 +187,7 @@ func (o *accountOptions) check() error {
 		"buckets": "randomized-response", "gamma": "fm", "phantoms": "fm", "parties": "fm", "cells": "fm",
 		"rounds": o.mechanism} {
 		if given(flag) && (o.mechanism == "" || !strings.Contains(of, o.mechanism)) {
-			return fault.Request("--"+flag, "does not belong to "+cmpOr(o.mechanism, "--release"), "leave it out")
+			return fault.Request("--"+flag, "does not belong to "+cmp.Or(o.mechanism, "--release"), "leave it out")
 		}
 	}
 	for flag, answer := range map[string]bool{"scale": true, "p": true, "phantoms": true} {
@@ -193,13 +196,6 @@ func (o *accountOptions) check() error {
 		}
 	}
 	return nil
-}
-
-func cmpOr(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }
 
 // accountantNames are the accountants that account asks, in no order.
@@ -226,10 +222,7 @@ func runAccount(o *accountOptions, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if o.format == "json" {
-		return json.NewEncoder(out).Encode(answer)
-	}
-	return printAccounted(out, answer)
+	return show(out, o.format, answer, func() error { return printAccounted(out, answer) })
 }
 
 // needsDelta refuses a delta of 0 where some release has no pure guarantee.
@@ -289,39 +282,35 @@ func (o *accountOptions) evaluate(names []string, list []released) ([]accounted,
 	lower := lowerBound(list, o.delta)
 	var answer []accounted
 	for _, name := range names {
-		e, err := epsilonBy(name, list, o.delta)
+		line, err := o.cost(name, list, lower)
 		if err != nil {
 			return nil, err
 		}
-		line := accounted{Accountant: name, Epsilon: bounded(e), Delta: o.delta, Upper: bounded(e)}
-		if lower != nil {
-			l := math.Min(*lower, e)
-			line.Lower = &l
-		}
 		answer = append(answer, line)
 	}
-	sortBy(answer, func(a accounted) *float64 { return a.Epsilon })
+	sortBy(answer, func(a *accounted) *float64 { return a.Epsilon })
 	return answer, nil
 }
 
+// cost is what an accountant makes of the releases, which cost lower at least.
+func (o *accountOptions) cost(name string, list []released, lower *float64) (accounted, error) {
+	e, err := epsilonBy(name, list, o.delta)
+	line := accounted{Accountant: name, Epsilon: bounded(e), Delta: o.delta, Upper: bounded(e)}
+	if lower != nil {
+		line.Lower = bounded(min(*lower, e))
+	}
+	return line, err
+}
+
 // sortBy sorts by a number, smallest first, those without one last.
-func sortBy(list []accounted, key func(accounted) *float64) {
+func sortBy(list []accounted, key func(*accounted) *float64) {
 	value := func(a accounted) float64 {
-		if p := key(a); p != nil {
+		if p := key(&a); p != nil {
 			return *p
 		}
 		return math.Inf(1)
 	}
-	slices.SortStableFunc(list, func(a, b accounted) int {
-		x, y := value(a), value(b)
-		switch {
-		case x < y:
-			return -1
-		case x > y:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(list, func(a, b accounted) int { return cmp.Compare(value(a), value(b)) })
 }
 
 // calibrate finds the noise that keeps everything within the budget, by each accountant that has a
@@ -341,9 +330,8 @@ func (o *accountOptions) calibrate(names []string, list []released) ([]accounted
 		if o.delta == 0 && name != "pure" && name != "pld" {
 			continue // no other answers at delta 0
 		}
-		line := accounted{Accountant: name, Delta: o.delta}
-		family, finish := o.family(&line)
-		scale, err := privacy.CalibrateWith(name, b, o.rounds, family, func(a privacy.Accountant) {
+		family := func(x float64) privacy.Mechanism { m, _ := o.family(x); return m }
+		x, err := privacy.CalibrateWith(name, b, o.rounds, family, func(a privacy.Accountant) {
 			for _, r := range list {
 				a.Compose(r.m, r.rounds)
 			}
@@ -352,16 +340,19 @@ func (o *accountOptions) calibrate(names []string, list []released) ([]accounted
 			last = err
 			continue
 		}
-		m := finish(scale)
+		m, need := o.family(x)
 		all := append(slices.Clone(list), released{m, o.rounds})
-		e, err := epsilonBy(name, all, o.delta)
+		line, err := o.cost(name, all, lowerBound(all, o.delta))
 		if err != nil {
 			return nil, err
 		}
-		line.Epsilon, line.Upper = bounded(e), bounded(e)
-		if lower := lowerBound(all, o.delta); lower != nil {
-			l := math.Min(*lower, e)
-			line.Lower = &l
+		switch o.mechanism {
+		case "fm":
+			line.Phantoms = &need
+		case "randomized-response":
+			line.P = &need
+		default:
+			line.Scale = &need
 		}
 		answer = append(answer, line)
 	}
@@ -372,51 +363,22 @@ func (o *accountOptions) calibrate(names []string, list []released) ([]accounted
 		return nil, fault.Request("--accountant", o.accountant+" has no answer at delta 0",
 			"use pure or pld, or a positive --delta")
 	}
-	sortBy(answer, func(a accounted) *float64 {
-		switch {
-		case a.P != nil:
-			return a.P
-		case a.Phantoms != nil:
-			x := float64(*a.Phantoms)
-			return &x
-		}
-		return a.Scale
-	})
+	sortBy(answer, func(a *accounted) *float64 { _, need := a.need(); return need })
 	return answer, nil
 }
 
-// family is the mechanism as a function of a number that makes it cheaper as it grows, and what puts the
-// number found into the answer in its own terms.
-func (o *accountOptions) family(line *accounted) (func(float64) privacy.Mechanism, func(float64) privacy.Mechanism) {
+// family is the mechanism as a function of a number that makes it cheaper as it grows, and its parameter.
+func (o *accountOptions) family(x float64) (privacy.Mechanism, float64) {
 	switch o.mechanism {
 	case "fm":
-		at := func(x float64) privacy.Mechanism {
-			n := int(math.Ceil(math.Min(math.Max(x, 1), 1e12)))
-			return privacy.FM{Gamma: o.gamma, Phantoms: n, Parties: o.parties, Cells: o.cells}
-		}
-		return at, func(x float64) privacy.Mechanism {
-			m := at(x).(privacy.FM)
-			line.Phantoms = &m.Phantoms
-			return m
-		}
+		n := math.Ceil(min(max(x, 1), 1e12))
+		return privacy.FM{Gamma: o.gamma, Phantoms: int(n), Parties: o.parties, Cells: o.cells}, n
 	case "randomized-response":
-		at := func(x float64) privacy.Mechanism {
-			return privacy.RandomizedResponse{P: x / (1 + x), Buckets: o.buckets}
-		}
-		return at, func(x float64) privacy.Mechanism {
-			m := at(x).(privacy.RandomizedResponse)
-			line.P = &m.P
-			return m
-		}
+		p := x / (1 + x)
+		return privacy.RandomizedResponse{P: p, Buckets: o.buckets}, p
 	}
-	at := func(x float64) privacy.Mechanism {
-		m, _ := scaled(o.mechanism, x) // the name and the number have been checked
-		return m
-	}
-	return at, func(x float64) privacy.Mechanism {
-		line.Scale = &x
-		return at(x)
-	}
+	m, _ := scaled(o.mechanism, x) // the name and the number have been checked
+	return m, x
 }
 
 func printAccounted(out io.Writer, answer []accounted) error {
@@ -427,25 +389,19 @@ func printAccounted(out io.Writer, answer []accounted) error {
 		}
 		return strconv.FormatFloat(*p, 'g', 7, 64)
 	}
-	need := ""
-	switch {
-	case len(answer) > 0 && answer[0].Scale != nil:
-		need = "scale\t"
-	case len(answer) > 0 && answer[0].P != nil:
-		need = "p\t"
-	case len(answer) > 0 && answer[0].Phantoms != nil:
-		need = "phantoms\t"
+	head := "accountant\t"
+	if name, _ := answer[0].need(); name != "" {
+		head += name + "\t"
 	}
-	fmt.Fprintln(tw, "accountant\t"+need+"epsilon\tdelta\tat least\t")
+	fmt.Fprintln(tw, head+"epsilon\tdelta\tat least\t")
 	for _, a := range answer {
 		cell := ""
-		switch {
-		case a.Scale != nil:
-			cell = number(a.Scale) + "\t"
-		case a.P != nil:
-			cell = number(a.P) + "\t"
-		case a.Phantoms != nil:
-			cell = strconv.Itoa(*a.Phantoms) + "\t"
+		switch name, need := a.need(); name {
+		case "":
+		case "phantoms":
+			cell = strconv.FormatFloat(*need, 'f', 0, 64) + "\t"
+		default:
+			cell = number(need) + "\t"
 		}
 		fmt.Fprintf(tw, "%s\t%s%s\t%.3g\t%s\t\n", a.Accountant, cell, number(a.Epsilon), a.Delta, number(a.Lower))
 	}

@@ -55,7 +55,7 @@ func TestAccountInvertsItself(t *testing.T) {
 	}
 	if n := accountJSON(t, "--mechanism", "fm", "--epsilon", "0.5", "--delta", "5e-5", "--rounds", "4096",
 		"--accountant", "pld")[0].Phantoms; *n < 186 || *n > 190 {
-		t.Errorf("%d phantoms, want 190", *n)
+		t.Errorf("%g phantoms, want 190", *n)
 	}
 	if p := accountJSON(t, "--mechanism", "randomized-response", "--epsilon", "1", "--buckets", "2", "--accountant",
 		"pure")[0].P; *p < 0.5378 || *p > 0.5379 {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -100,9 +99,6 @@ judged by the values in the transcript, beside the tables.`,
 }
 
 func runAudit(ctx context.Context, o *options, a *auditOptions, out io.Writer) error {
-	if err := checkFormat(o.format, "text", "json"); err != nil {
-		return err
-	}
 	if a.list {
 		return listCases(out, o.method)
 	}
@@ -161,15 +157,8 @@ func runAudit(ctx context.Context, o *options, a *auditOptions, out io.Writer) e
 	if err != nil {
 		return err
 	}
-	if o.format == "json" {
-		err = json.NewEncoder(out).Encode(report)
-	} else {
-		err = printReport(out, report)
-	}
-	if err == nil && report.Verdict == audit.Violated {
-		return &statusError{exitFailed}
-	}
-	return err
+	return verdict(report.Verdict == audit.Violated,
+		show(out, o.format, report, func() error { return printReport(out, report) }))
 }
 
 // audited is the method that an audit is asked of.
@@ -203,9 +192,7 @@ func runWhiteBox(ctx context.Context, o *options, a *auditOptions, c privacy.Cal
 	if err != nil {
 		return err
 	}
-	if o.format == "json" {
-		err = json.NewEncoder(out).Encode(r)
-	} else {
+	return verdict(r.Verdict == audit.Violated, show(out, o.format, r, func() error {
 		w := &lines{w: out}
 		w.printf("%s, %s calibration: %d numbers of noise in %d draws of %d ways, %d runs, in %.1f s\n",
 			r.Method, r.Calibration, r.Numbers, r.Releases, len(r.Ways), r.Runs, r.Seconds)
@@ -220,9 +207,13 @@ func runWhiteBox(ctx context.Context, o *options, a *auditOptions, c privacy.Cal
 			w.printf("  %s: %s: %.4g, at most %.4g\n", x.Release, x.Check, x.Statistic, x.Limit)
 		}
 		w.printf("%s (what is right fails with probability %.0e)\n", r.Verdict, r.Failure)
-		err = w.err
-	}
-	if err == nil && r.Verdict == audit.Violated {
+		return w.err
+	}))
+}
+
+// verdict is how an audit ends that has been shown: a violation is a failure.
+func verdict(violated bool, err error) error {
+	if err == nil && violated {
 		return &statusError{exitFailed}
 	}
 	return err
@@ -347,21 +338,20 @@ func runTimings(ctx context.Context, o *options, a *auditOptions, out io.Writer)
 	if err != nil {
 		return err
 	}
-	if o.format == "json" {
-		return json.NewEncoder(out).Encode(timings)
-	}
-	w := &lines{w: out}
-	w.printf("Time on a fixed secret and on random ones, %d calls of each function on %s; |t| below %d shows no "+
-		"dependence\n\n", calls, kernels.ISA(), audit.TimingLimit)
-	w.printf("%-32s %10s %10s %8s\n", "function", "fixed", "random", "t")
-	for _, t := range timings {
-		mark := ""
-		if math.Abs(t.T) >= audit.TimingLimit {
-			mark = "  depends on the secret, or the machine is not quiet"
+	return show(out, o.format, timings, func() error {
+		w := &lines{w: out}
+		w.printf("Time on a fixed secret and on random ones, %d calls of each function on %s; |t| below %d shows no "+
+			"dependence\n\n", calls, kernels.ISA(), audit.TimingLimit)
+		w.printf("%-32s %10s %10s %8s\n", "function", "fixed", "random", "t")
+		for _, t := range timings {
+			mark := ""
+			if math.Abs(t.T) >= audit.TimingLimit {
+				mark = "  depends on the secret, or the machine is not quiet"
+			}
+			w.printf("%-32s %7.1f ns %7.1f ns %8.2f%s\n", t.Function, t.Fixed, t.Random, t.T, mark)
 		}
-		w.printf("%-32s %7.1f ns %7.1f ns %8.2f%s\n", t.Function, t.Fixed, t.Random, t.T, mark)
-	}
-	return w.err
+		return w.err
+	})
 }
 
 func printReport(out io.Writer, r *audit.Report) error {
@@ -434,8 +424,7 @@ func (l *lines) printf(format string, args ...any) {
 	for _, line := range whole[:len(whole)-1] {
 		if utf8.RuneCountInString(line) > width {
 			indent := len(line) - len(strings.TrimLeft(line, " "))
-			line = strings.Repeat(" ", indent) +
-				strings.Join(table.Fold(line, width-indent-2), "\n"+strings.Repeat(" ", indent+2))
+			line = strings.TrimSuffix(table.Paragraph(line, indent, 2, width), "\n")
 		}
 		if l.err == nil {
 			_, l.err = fmt.Fprintln(l.w, line)

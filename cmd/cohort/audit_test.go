@@ -166,7 +166,7 @@ func TestAuditByCanaries(t *testing.T) {
 }
 
 // The library has every private method of the catalog under every calibration that it has, and where several hold
-// rows each role looks: a client, the server and an outsider.
+// rows or columns each role looks.
 func TestAuditListCoversTheCatalog(t *testing.T) {
 	status, out, errOut := cohort(t, "audit", "--list")
 	if status != exitDone {
@@ -199,10 +199,20 @@ func TestAuditListCoversTheCatalog(t *testing.T) {
 			switch {
 			case m.Holds == method.Rows:
 				roles = []string{"seen by a client", "seen by the server", "seen by an outsider", "three clients"}
-			case m.Name == "ckks" && c == privacy.Proven:
-				roles = []string{"seen by party 1", "seen by party 2", "the key holder looks", "Alice solves"}
-			case m.Name == "sketch" && c == privacy.Proven:
-				roles = []string{"holders of the keys", "three parties"}
+			case m.Name == "ckks":
+				roles = []string{"the key holder looks", "Alice solves", "one holds the key, seen by party 1",
+					"one holds the key, seen by party 2", "one holds the key, seen by party 3"}
+				if c == privacy.Proven {
+					roles = append(roles, "two key holders, seen by party 1", "two key holders, seen by party 2")
+				}
+			case m.Name == "ind-lap" || m.Name == "ldp-agg":
+				roles = []string{"two parties, seen by the server", "three parties, seen by the server",
+					"three parties, seen by a party"}
+			case m.Holds == method.Columns:
+				roles = []string{"three parties:", "three parties, seen by a party"}
+				if m.Name == "sketch" && c == privacy.Proven {
+					roles = append(roles, "returned to holders of the keys", "returned to three holders")
+				}
 			}
 			for _, role := range roles {
 				if !strings.Contains(cases, role) {

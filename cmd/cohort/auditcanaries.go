@@ -2,9 +2,9 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/cohort-engine/cohort/engine/audit"
 	"github.com/cohort-engine/cohort/engine/catalog"
@@ -26,10 +26,11 @@ func runCanaries(ctx context.Context, o *options, a *auditOptions, out io.Writer
 			methods = append(methods, x.Method)
 		}
 	}
-	if o.method != "" && len(methods) == 0 {
+	if len(methods) == 0 {
 		if _, err := catalog.Methods().Find(o.method); err != nil {
 			return err
 		}
+		return fault.Request("--canaries", o.method+" has no proven calibration", "choose another method")
 	}
 	eng, err := newEngine(o.workers)
 	if err != nil {
@@ -44,27 +45,33 @@ func runCanaries(ctx context.Context, o *options, a *auditOptions, out io.Writer
 		how.Confidence = a.confidence
 	}
 	settings := audit.Settings{Epsilon: o.epsilon, Delta: o.delta, Mechanism: o.setting("mechanism")}
-	reached, err := audit.Canaries(ctx, eng.Pool(), methods, settings, a.runs, how)
-	if err != nil {
-		return err
-	}
-	if o.format == "json" {
-		err = json.NewEncoder(out).Encode(reached)
-	} else {
-		err = printReached(out, reached)
-	}
-	for _, r := range reached {
-		if err == nil && r.Violated {
-			return &statusError{exitFailed}
+	var all []audit.Reached
+	w := &lines{w: out}
+	for i, m := range methods { // each takes up to minutes
+		reached, err := audit.Canaries(ctx, eng.Pool(), m, settings, a.runs, how)
+		if err != nil {
+			return err
+		}
+		all = append(all, reached...)
+		if o.format != "json" {
+			w.reached(i == 0, reached)
 		}
 	}
-	return err
+	return verdict(slices.ContainsFunc(all, func(r audit.Reached) bool { return r.Violated }),
+		show(out, o.format, all, func() error {
+			w.printf("\nEpsilon at the ledger's delta; numbers is what a run releases; a case without canaries is a pair. " +
+				"In sight is what more runs would tend to: who sees no more than the viewer of the case cannot show " +
+				"more of the claim.\n")
+			return w.err
+		}))
 }
 
-func printReached(out io.Writer, reached []audit.Reached) error {
-	w := &lines{w: out}
-	w.printf("%-12s %7s %9s %9s %8s %7s %6s %9s  %s\n",
-		"method", "runs", "canaries", "numbers", "claimed", "proved", "share", "in sight", "case")
+// reached prints a method's bounds beside its claims, each above its case, the first one's below what they are.
+func (w *lines) reached(first bool, reached []audit.Reached) {
+	if first {
+		w.printf("%-12s %7s %9s %9s %8s %7s %6s %9s\n",
+			"method", "runs", "canaries", "numbers", "claimed", "proved", "share", "in sight")
+	}
 	for _, r := range reached {
 		count := func(n int) string {
 			if n == 0 {
@@ -79,11 +86,8 @@ func printReached(out io.Writer, reached []audit.Reached) error {
 		if r.Violated {
 			mark = "  VIOLATED"
 		}
-		w.printf("%-12s %7d %9s %9s %8.3f %7.3f %6.2f %9s  %s%s\n", r.Method, r.Runs, count(r.Canaries), count(r.Numbers),
-			r.Epsilon, r.Lower, r.Lower/r.Epsilon, sight, r.Case, mark)
+		w.printf("%-12s %7d %9s %9s %8.3f %7.3f %6.2f %9s\n", r.Method, r.Runs, count(r.Canaries), count(r.Numbers),
+			r.Epsilon, r.Lower, r.Lower/r.Epsilon, sight)
+		w.printf("  %s%s\n", r.Case, mark)
 	}
-	w.printf("\nEpsilon at the ledger's delta; numbers is what a run releases; a case without canaries is a pair. " +
-		"In sight is what more runs would tend to: who sees no more than the viewer of the case cannot show " +
-		"more of the claim.\n")
-	return w.err
 }

@@ -67,7 +67,7 @@ func newBenchCommand() *cobra.Command {
 	fs.BoolVar(&b.Quick, "quick", false, "fewer runs and smaller sizes: at most 40 s a suite")
 	fs.BoolVar(&b.summary, "summary", false, "one line per suite: printed figures inside and outside our intervals")
 	fs.BoolVar(&b.stored, "stored", false, "show stored results of the full forms instead of measuring")
-	fs.StringVar(&b.format, "format", "text", "text, json (one line per row) or csv")
+	choose(fs, &b.format, "format", "text, json (one line per row) or csv", "text", "json", "csv")
 	fs.StringVar(&b.Out, "out", "", "folder for results.jsonl, results.csv and report.html")
 	fs.StringVar(&b.results, "results", "", "folder for RESULTS.md, a page of the results, and a picture of each figure")
 	fs.StringVar(&b.DataDir, "data-dir", bench.DefaultDataDir, "folder with the data sets and their manifest.json")
@@ -142,9 +142,6 @@ func (b *benchCommand) run(cmd *cobra.Command, args []string) error {
 
 // check refuses flags that do not fit each other.
 func (b *benchCommand) check(cmd *cobra.Command, args []string) error {
-	if err := checkFormat(b.format, "text", "json", "csv"); err != nil {
-		return err
-	}
 	switch {
 	case b.list:
 		return nil

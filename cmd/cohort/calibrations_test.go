@@ -56,22 +56,117 @@ var plainly = map[string]func(d, k float64) (l1, l2 float64){
 	"memberships under local privacy": func(_, _ float64) (float64, float64) { return 1, 1 },
 }
 
+// tableShape is that of the records and clusters of the runs whose ledgers are compared with the table.
+const tableColumns, tableClusters = 4, 3
+
+// onTable are the flags of those runs.
+var onTable = []string{"--data=builtin:blobs", "--n=300", "--d=" + fmt.Sprint(tableColumns),
+	"--k=" + fmt.Sprint(tableClusters), "--seed=7", "--quality=off"}
+
+// tableRun is a run with lines in the table of calibrations, or one that is refused.
+type tableRun struct {
+	method      string
+	calibration privacy.Calibration
+	neighbours  privacy.Neighbours
+	mechanism   string // "": the default
+	extra       string // a flag more
+	columns     int    // of the table
+	vertical    bool   // parties hold some of them each
+}
+
+// flags are the run's own.
+func (r tableRun) flags() []string {
+	all := []string{"--method=" + r.method, "--calibration=" + string(r.calibration),
+		"--neighbours=" + string(r.neighbours)}
+	if r.mechanism != "" {
+		all = append(all, "--mechanism="+r.mechanism)
+	}
+	if r.mechanism == "gaussian" {
+		all = append(all, "--delta=1e-4")
+	}
+	if r.method == "ckks" {
+		all = append(all, "--iterations=1")
+	}
+	if r.extra != "" {
+		all = append(all, r.extra)
+	}
+	return all
+}
+
+// tableRuns are runs of every private method under every calibration, relation and mechanism, and
+// with settings in which it releases something else.
+func tableRuns(t *testing.T) (runs []tableRun) {
+	weights := filepath.Join(t.TempDir(), "weights.csv")
+	if err := os.WriteFile(weights, []byte(strings.Repeat("1\n0.5\n3\n", 100)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	weighted := "--weights=" + weights
+	more := map[string][]string{
+		"sulloyd":      {"--release=centroid", weighted},
+		"relative":     {"--radius-schedule=later-code", weighted},
+		"csulloyd":     {"--radius=1"},
+		"fastlloyd":    {"--radius=1"},
+		"hybrid":       {"--frame=on", "--branch=projected", "--branch=high-d", "--branch=mean", "--clients=2", weighted},
+		"eugkm":        {"--iterations=1", weighted},
+		"evolve":       {weighted},
+		"lsf":          {weighted},
+		"sketch":       {"--local-start=lsf", "--return=noised"},
+		"sketch-basic": {"--local-start=lsf"},
+		"balcan":       {"--selection=exponential"},
+		"balcan-edler": {"--rounds=2"},
+	}
+	for _, m := range catalog.Methods() {
+		if !m.Private {
+			continue
+		}
+		for _, c := range []privacy.Calibration{privacy.Proven, privacy.Claimed, privacy.Published} {
+			for _, n := range []privacy.Neighbours{privacy.AddRemove, privacy.ReplaceOne} {
+				for _, mechanism := range []string{"", "laplace", "gaussian"} {
+					for _, extra := range append([]string{""}, more[m.Name]...) {
+						if m.Name == "ckks" && (mechanism != "" || extra != "") {
+							continue // seconds each
+						}
+						runs = append(runs, tableRun{m.Name, c, n, mechanism, extra, tableColumns, m.Holds == method.Columns})
+					}
+				}
+			}
+		}
+	}
+	return runs
+}
+
+// met are the rules under which something was released.
+type met map[string]bool
+
+func (m met) id(r privacy.Rule) string {
+	return fmt.Sprint(r.Method, " ", r.Calibration, " ", r.Release)
+}
+
+// add adds an entry's.
+func (m met) add(e privacy.Entry) {
+	for _, b := range []*privacy.Bound{e.Bound, e.Beside} {
+		if b != nil {
+			m[m.id(b.Rule)] = true
+		}
+	}
+}
+
 // checkEntry compares an entry with its line of the table.
-func checkEntry(t *testing.T, e privacy.Entry, method string, c privacy.Calibration, n privacy.Neighbours, d, k int,
-	vertical bool) {
+func checkEntry(t *testing.T, e privacy.Entry, run tableRun) {
+	c, n, d := run.calibration, run.neighbours, run.columns
 	t.Helper()
 	if e.Bound == nil {
 		t.Errorf("%q has no line of the table", e.What)
 		return
 	}
 	b := *e.Bound
-	rule, err := privacy.Lookup(method, c, b.Rule.Release, n)
+	rule, err := privacy.Lookup(run.method, c, b.Rule.Release, n)
 	if err != nil {
 		t.Errorf("%q: %v", e.What, err)
 		return
 	}
 	s := b.Shape
-	if s.D != d && !(vertical && s.D > 0 && s.D < d) || s.Neighbours != n &&
+	if s.D != d && !(run.vertical && s.D > 0 && s.D < d) || s.Neighbours != n &&
 		!(s.Neighbours == "" && n == privacy.AddRemove) {
 		t.Errorf("%q: evaluated for %d columns and %q, the run has %d and %q", e.What, s.D, s.Neighbours, d, n)
 	}
@@ -79,10 +174,10 @@ func checkEntry(t *testing.T, e privacy.Entry, method string, c privacy.Calibrat
 	if x := want.In(e.Norm); e.Sensitivity != x {
 		t.Errorf("%q: %s sensitivity %v, the table says %v", e.What, e.Norm, e.Sensitivity, x)
 	}
-	for _, key := range []string{method + " " + rule.Release + " " + string(c), method + " " + rule.Release,
-		rule.Release} {
+	of := run.method + " " + rule.Release
+	for _, key := range []string{of + " " + string(c), of, rule.Release} {
 		if f, ok := plainly[key]; ok && n == privacy.AddRemove {
-			l1, l2 := f(float64(s.D), float64(k))
+			l1, l2 := f(float64(s.D), tableClusters)
 			x := l1
 			if e.Norm == "L2" {
 				x = l2
@@ -114,6 +209,47 @@ func checkEntry(t *testing.T, e privacy.Entry, method string, c privacy.Calibrat
 	}
 }
 
+// checkLedger compares what a run releases with the table, and what it costs with its budget.
+func checkLedger(t *testing.T, ledger *privacy.Ledger, run tableRun, epsilon float64, seen met) {
+	noisy := 0
+	for _, e := range ledger.Entries {
+		if e.Kind == privacy.Release && e.Norm != "" {
+			noisy++
+			checkEntry(t, e, run)
+			seen.add(e)
+		}
+	}
+	if noisy == 0 {
+		t.Error("no noisy release in the ledger")
+	}
+	for _, total := range ledger.Totals() {
+		switch {
+		case total.Epsilon == nil && total.Viewers[0] == privacy.Server && drawnByServer(ledger):
+			// it subtracts its noise from what is public
+		case total.Epsilon == nil:
+			t.Errorf("%s has no bound", total.What)
+		case *total.Epsilon > epsilon*(1+1e-9):
+			t.Errorf("%s has epsilon %v, the budget is %v", total.What, *total.Epsilon, epsilon)
+		}
+	}
+}
+
+// checkShare compares what a share of epsilon 20 is spent on before a method runs.
+func checkShare(t *testing.T, eng *engine.Engine, run tableRun, flags ...string) privacy.Entry {
+	t.Helper()
+	ledger, err := ledgerOf(t, eng, append(append(flags, "--epsilon=20"), onTable...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := ledger.Entries[0]
+	checkEntry(t, e, run)
+	total := ledger.TotalFor(privacy.Outsider)
+	if !(*total.Epsilon <= 20*(1+1e-9)) || math.Abs(*e.Epsilon-10) > 1e-2 {
+		t.Errorf("%s for half of epsilon 20 cost %v, the run with them %v", run.method, *e.Epsilon, *total.Epsilon)
+	}
+	return e
+}
+
 // Every private method under every calibration, relation and mechanism: what runs enters in its ledger
 // what the table of calibrations says, what is refused has no line there, and every line is met.
 func TestLedgersOfAllMethodsAgreeWithTheTable(t *testing.T) {
@@ -122,123 +258,33 @@ func TestLedgersOfAllMethodsAgreeWithTheTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer eng.Close()
-	const d, k = 4, 3
-	weights := filepath.Join(t.TempDir(), "weights.csv")
-	if err := os.WriteFile(weights, []byte(strings.Repeat("1\n0.5\n3\n", 100)), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	more := map[string][]string{ // settings in which a method releases something else
-		"sulloyd":   {"--release=centroid", "--weights=" + weights},
-		"relative":  {"--radius-schedule=later-code", "--weights=" + weights},
-		"csulloyd":  {"--radius=1"},
-		"fastlloyd": {"--radius=1"},
-		"hybrid": {"--frame=on", "--branch=projected", "--branch=high-d", "--branch=mean", "--clients=2",
-			"--weights=" + weights},
-		"eugkm":  {"--iterations=1", "--weights=" + weights},
-		"evolve": {"--weights=" + weights}, "lsf": {"--weights=" + weights},
-		"sketch": {"--local-start=lsf", "--return=noised"}, "sketch-basic": {"--local-start=lsf"},
-		"balcan":       {"--selection=exponential"},
-		"balcan-edler": {"--rounds=2"},
-	}
-	met := map[string]bool{}
-	id := func(r privacy.Rule) string { return fmt.Sprint(r.Method, " ", r.Calibration, " ", r.Release) }
-	for _, m := range catalog.Methods() {
-		if !m.Private {
-			continue
-		}
-		for _, c := range []privacy.Calibration{privacy.Proven, privacy.Claimed, privacy.Published} {
-			for _, n := range []privacy.Neighbours{privacy.AddRemove, privacy.ReplaceOne} {
-				for _, mechanism := range []string{"", "laplace", "gaussian"} {
-					for _, extra := range append([]string{""}, more[m.Name]...) {
-						if m.Name == "ckks" && (mechanism != "" || extra != "") {
-							continue // seconds each
-						}
-						args := []string{"--data=builtin:blobs", "--n=300", "--d=" + fmt.Sprint(d), "--k=" + fmt.Sprint(k),
-							"--epsilon=2", "--seed=7", "--quality=off",
-							"--method=" + m.Name, "--calibration=" + string(c), "--neighbours=" + string(n)}
-						if mechanism != "" {
-							args = append(args, "--mechanism="+mechanism)
-						}
-						if mechanism == "gaussian" {
-							args = append(args, "--delta=1e-4")
-						}
-						if m.Name == "ckks" {
-							args = append(args, "--iterations=1")
-						}
-						if extra != "" {
-							args = append(args, extra)
-						}
-						name := strings.Join(args[7:], " ")
-						ledger, err := ledgerOf(t, eng, args...)
-						rules := privacy.Rules(m.Name, c)
-						if err != nil {
-							if reason := refusable(rules, c, n, mechanism, extra); reason == "" {
-								t.Errorf("%s is refused, and the table has lines for it: %v", name, err)
-							}
-							continue
-						}
-						if len(rules) == 0 || rules[0].None != "" {
-							t.Errorf("%s runs, and the table has no line for it", name)
-							continue
-						}
-						noisy := 0
-						for _, e := range ledger.Entries {
-							if e.Kind != privacy.Release || e.Norm == "" {
-								continue
-							}
-							noisy++
-							checkEntry(t, e, m.Name, c, n, d, k, m.Holds == method.Columns)
-							for _, b := range []*privacy.Bound{e.Bound, e.Beside} {
-								if b != nil {
-									met[id(b.Rule)] = true
-								}
-							}
-						}
-						for _, total := range ledger.Totals() {
-							switch {
-							case total.Epsilon == nil && total.Viewers[0] == privacy.Server && drawnByServer(ledger):
-								// it subtracts its noise from what is public
-							case total.Epsilon == nil:
-								t.Errorf("%s: %s has no bound", name, total.What)
-							case *total.Epsilon > 2*(1+1e-9):
-								t.Errorf("%s: %s has epsilon %v, the budget is 2", name, total.What, *total.Epsilon)
-							}
-						}
-						if noisy == 0 {
-							t.Errorf("%s: no noisy release in the ledger", name)
-						}
-						if t.Failed() {
-							t.Fatalf("at %s", name)
-						}
-					}
-				}
+	seen := met{}
+	for _, run := range tableRuns(t) {
+		flags := run.flags()
+		name := strings.Join(flags, " ")
+		ledger, err := ledgerOf(t, eng, slices.Concat(onTable, []string{"--epsilon=2"}, flags)...)
+		switch rules := privacy.Rules(run.method, run.calibration); {
+		case err != nil:
+			if reason := refusable(rules, run); reason == "" {
+				t.Errorf("%s is refused, and the table has lines for it: %v", name, err)
+			}
+		case len(rules) == 0 || rules[0].None != "":
+			t.Errorf("%s runs, and the table has no line for it", name)
+		default:
+			if checkLedger(t, ledger, run, 2, seen); t.Failed() {
+				t.Fatalf("at %s", name)
 			}
 		}
 	}
 	for _, n := range []privacy.Neighbours{privacy.AddRemove, privacy.ReplaceOne} {
-		ledger, err := ledgerOf(t, eng, "--data=builtin:blobs", "--n=300", "--d=4", "--k=3", "--epsilon=20", "--seed=7",
-			"--quality=off",
-			"--neighbours="+string(n), "--private-bounds=0.5")
-		if err != nil {
-			t.Fatal(err)
-		}
-		e := ledger.Entries[0]
-		checkEntry(t, e, "bounds", privacy.Proven, n, d, k, false)
-		met[id(e.Bound.Rule)] = true
-		if total := ledger.TotalFor(privacy.Outsider); !(*total.Epsilon <= 20*(1+1e-9)) || math.Abs(*e.Epsilon-10) > 1e-2 {
-			t.Errorf("bounds for half of epsilon 20 cost %v, the run with them %v", *e.Epsilon, *total.Epsilon)
-		}
+		seen.add(checkShare(t, eng, tableRun{method: "bounds", calibration: privacy.Proven, neighbours: n,
+			columns: tableColumns}, "--neighbours="+string(n), "--private-bounds=0.5"))
 	}
-	ledger, err := ledgerOf(t, eng, "--data=builtin:blobs", "--n=300", "--d=4", "--k=3", "--epsilon=20", "--seed=7",
-		"--quality=off", "--private-n=0.5")
-	if err != nil {
-		t.Fatal(err)
-	}
-	checkEntry(t, ledger.Entries[0], "count", privacy.Proven, privacy.AddRemove, 0, k, false) // whatever the columns
-	met[id(ledger.Entries[0].Bound.Rule)] = true
+	seen.add(checkShare(t, eng, tableRun{method: "count", calibration: privacy.Proven,
+		neighbours: privacy.AddRemove}, "--private-n=0.5")) // whatever the columns
 	for _, r := range privacy.AllRules() {
-		if r.None == "" && !met[id(r)] {
-			t.Errorf("no run has released %s", id(r))
+		if r.None == "" && !seen[seen.id(r)] {
+			t.Errorf("no run has released %s", seen.id(r))
 		}
 	}
 }
@@ -250,11 +296,12 @@ func drawnByServer(l *privacy.Ledger) bool {
 }
 
 // refusable says why a run may be refused, "" if it may not.
-func refusable(rules []privacy.Rule, c privacy.Calibration, n privacy.Neighbours, mechanism, extra string) string {
+func refusable(rules []privacy.Rule, run tableRun) string {
+	c, n, mechanism := run.calibration, run.neighbours, run.mechanism
 	switch {
 	case len(rules) == 0 || rules[0].None != "":
 		return "no such calibration"
-	case extra != "":
+	case run.extra != "":
 		return "a setting that not every calibration has"
 	case c == privacy.Proven && !slices.Contains(privacy.Provers(n), rules[0].Method):
 		return "no proof for the relation"

@@ -374,3 +374,17 @@ func TestVersion(t *testing.T) {
 		}
 	}
 }
+
+func TestWrongWordsAreToldWhatWasMeant(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"run my.csv --k 3", `"my.csv" stands alone: a file is given as --data my.csv`},
+		{"rnu", `"rnu" is not a command of cohort (did you mean run?): see cohort --help`},
+		{"ledger shwo", "did you mean show?"},
+		{"run --quality basic", "choose on, off, full"},
+	} {
+		status, _, errOut := cohort(t, strings.Fields(c.args)...)
+		if status != exitWrong || !strings.Contains(errOut, c.want) {
+			t.Errorf("cohort %s: status %d, %q; want %q", c.args, status, errOut, c.want)
+		}
+	}
+}

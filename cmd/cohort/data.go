@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"path/filepath"
 
@@ -9,7 +8,6 @@ import (
 
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/dataset/parquet"
-	"github.com/cohort-engine/cohort/internal/fault"
 )
 
 func newDataCommand() *cobra.Command {
@@ -45,7 +43,7 @@ func newDataWriteCommand() *cobra.Command {
 		Use:     "write NAME",
 		Short:   "Write a built-in data set as CSV",
 		Example: "  cohort data write blobs --n 1000 --d 4 --k 8 --separation 5 --out blobs.csv",
-		Args:    oneName("name one built-in set, see cohort data list"),
+		Args:    arguments(1, 1, "name one built-in set, see cohort data list"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t, err := dataset.Generate(cmd.Context(), args[0], g)
 			if err != nil {
@@ -84,14 +82,4 @@ func writeTable(w io.Writer, t *dataset.Table, path string) error {
 		columns[j] = parquet.Column{Name: columnName(t.Columns, j), Floats: func(i int) float64 { return t.Row(i)[j] }}
 	}
 	return parquet.Write(w, t.N, columns)
-}
-
-// oneName is the rule of commands that take a name; advice says which.
-func oneName(advice string) cobra.PositionalArgs {
-	return func(_ *cobra.Command, args []string) error {
-		if len(args) != 1 {
-			return fault.Request("arguments", fmt.Sprintf("%d names are given", len(args)), advice)
-		}
-		return nil
-	}
 }

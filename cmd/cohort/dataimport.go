@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -29,7 +30,7 @@ func newDataFetchHelpCommand() *cobra.Command {
 		Use:     "fetch-help NAME",
 		Short:   "Say where a benchmark's data set comes from and how to convert it",
 		Example: "  cohort data fetch-help har",
-		Args:    oneName("name a data set that cohort bench reads, such as har"),
+		Args:    arguments(1, 1, "name a data set that cohort bench reads, such as har"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o, err := bench.FindOrigin(args[0])
 			if err != nil {
@@ -79,13 +80,7 @@ files one after the other as CSV, their labels, and an entry in the manifest.jso
 the folder, which is made where there is none. cohort data fetch-help NAME says what
 a paper's set is made of.`,
 		Example: "  cohort data import har X_train.txt X_test.txt --labels y_train.txt,y_test.txt --pca 10 --k 6 --out data",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) < 2 {
-				return fault.Request("arguments", fmt.Sprintf("%d are given", len(args)),
-					"give the set's name and the files to convert")
-			}
-			return nil
-		},
+		Args:    arguments(2, math.MaxInt, "give the set's name and the files to convert"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.run(cmd.Context(), args[0], args[1:], cmd.OutOrStdout())
 		},

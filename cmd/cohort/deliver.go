@@ -108,11 +108,9 @@ func (d *delivery) deliver(ctx context.Context, eng *engine.Engine, r *engine.Re
 			d.said = append(d.said, strings.Join(d.folder.files(), ", ")+" are in "+d.o.out)
 		}
 	}
-	text := func(w io.Writer) error { return printResult(w, r, d) }
-	if d.o.format == "json" {
-		text = func(w io.Writer) error { return json.NewEncoder(w).Encode(r) }
-	}
-	return errors.Join(err, d.print(text, r))
+	return errors.Join(err, d.print(func(w io.Writer) error {
+		return show(w, d.o.format, r, func() error { return printResult(w, r, d) })
+	}, r))
 }
 
 // print writes to standard output; a result that no longer can be printed is saved in a file.

@@ -46,19 +46,12 @@ func newHelp(cmd *cobra.Command) help {
 }
 
 func (h help) paragraph(text string) {
-	for _, line := range table.Fold(text, h.width) {
-		fmt.Fprintln(h.out, line)
-	}
+	io.WriteString(h.out, table.Paragraph(text, 0, 0, h.width))
 }
 
 // hanging writes an item of a list, whose further lines stand further in.
 func (h help) hanging(indent int, text string) {
-	for i, line := range table.Fold(text, h.width-indent-2) {
-		if i == 1 {
-			indent += 2
-		}
-		fmt.Fprintf(h.out, "%*s%s\n", indent, "", line)
-	}
+	io.WriteString(h.out, table.Paragraph(text, indent, 2, h.width))
 }
 
 // text writes paragraphs, of which those that are indented have lines of their own.
@@ -247,28 +240,26 @@ func (o *options) complete(cmd *cobra.Command) {
 	})
 }
 
-// fixedValues are those that flags take of every command that has them, or of the one that is named.
+// fixedValues are those that flags take which a package below reads.
 var fixedValues = map[string][]string{
-	"format": {"text", "json"}, "format of cohort predict": {"csv", "json"},
-	"format of cohort bench": {"text", "json", "csv"},
-	"out-format":             {"csv", "parquet"}, "quality": {"on", "off", "full"}, "join": {"strict", "inner"},
 	"missing":            {dataset.RefuseMissing.String(), dataset.DropRow.String(), dataset.MeanOfBounds.String()},
 	"header":             {"auto", "yes", "no"},
 	"separator":          {",", ";", "|", "blank"},
 	"comment":            {"#", "none"},
 	"ledger-composition": {"basic", "zcdp", "gdp", "rdp"},
-	"mechanism of cohort account": {"gaussian", "laplace", "discrete-gaussian", "discrete-laplace", "randomized-response",
-		"fm"},
 }
 
 // completeFixed offers the values of flags that have few, to cmd and the commands below.
 func completeFixed(cmd *cobra.Command) {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		values, ok := fixedValues[f.Name+" of "+cmd.CommandPath()]
-		if !ok {
-			values, ok = fixedValues[f.Name]
+		values := fixedValues[f.Name]
+		switch v := f.Value.(type) {
+		case *choice:
+			values = notEmpty(v.allowed)
+		case *setting:
+			return
 		}
-		if _, of := f.Value.(*setting); of || !ok {
+		if values == nil {
 			return
 		}
 		if err := cmd.RegisterFlagCompletionFunc(f.Name,

@@ -236,7 +236,7 @@ func (o *options) publicBounds(ctx context.Context, d int) (*dataset.Bounds, err
 // shape sets what is known of the records of a source before they are prepared, in bounds of no meaning; n is their
 // number, or what is known of it.
 func (in *input) shape(o *options, m *method.Method, s dataset.Schema, n int) error {
-	b := dataset.Bounds{Lo: slices.Repeat([]float64{-1}, s.D), Hi: slices.Repeat([]float64{1}, s.D)}
+	b := dataset.SameBounds(s.D, -1, 1)
 	in.table = &dataset.Table{Name: s.Name, N: n, D: s.D, Columns: s.Columns}
 	if s.Files > 1 {
 		in.table.Files = make([]int, s.Files)

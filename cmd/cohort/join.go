@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -14,7 +13,6 @@ import (
 
 	library "github.com/cohort-engine/cohort"
 	"github.com/cohort-engine/cohort/engine"
-	"github.com/cohort-engine/cohort/engine/catalog"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
@@ -91,7 +89,7 @@ func (o *joinFlags) join(ctx context.Context, in io.Reader, out, errOut io.Write
 	case !role.Serves() && !o.given("data"):
 		return fault.Request("--data", "is not given", "name the file of this party's records")
 	}
-	if err := checkFormat(o.format, "text", "json"); err != nil {
+	if err := checkOut(o.out); err != nil {
 		return err
 	}
 	eng, err := newEngine(o.workers)
@@ -127,9 +125,15 @@ func (o *joinFlags) join(ctx context.Context, in io.Reader, out, errOut io.Write
 		Load: func(ctx context.Context, s *study.Study, party int) (dataset.Part, []string, error) {
 			loaded = s
 			return o.load(ctx, s, party)
-		}}
-	res, err := study.Take(ctx, j)
-	if err != nil {
+		},
+		Deliver: func(res *engine.Result) error { return o.deliver(loaded, role, res, out) }}
+	_, err = study.Take(ctx, j)
+	return err
+}
+
+// deliver prints what the party learns and writes it to its folder.
+func (o *joinFlags) deliver(s *study.Study, role protocol.Role, res *engine.Result, out io.Writer) error {
+	if err := o.ended(s, res.Ledger); err != nil {
 		return err
 	}
 	if res.Centroids == nil {
@@ -137,10 +141,10 @@ func (o *joinFlags) join(ctx context.Context, in io.Reader, out, errOut io.Write
 		if role.Serves() {
 			who = "Its parties have"
 		}
-		_, err = fmt.Fprintf(out, "The study has ended. %s the result.\n", who)
+		_, err := fmt.Fprintf(out, "The study has ended. %s the result.\n", who)
 		return err
 	}
-	return deliverStudy(loaded, res, o.format, o.out, out)
+	return deliverStudy(s, res, o.format, o.out, out)
 }
 
 // load reads the party's records.
@@ -199,60 +203,47 @@ func (o *joinFlags) charge(t *study.Terms, again bool) error {
 	if t.Study.Seed != nil {
 		return fault.Request("--ledger", "the study is a simulation, which no budget covers", "leave --ledger out")
 	}
-	m, err := catalog.Methods().Find(t.Study.Method)
+	file, err := o.ledgerFile()
 	if err != nil {
 		return err
+	}
+	with := study.Payment{File: file, Terms: privacy.Terms{Composition: privacy.Composition(o.ledgerComposition)},
+		Columns: o.records.Digests, Salt: o.salt}
+	if with.Terms.Budget, err = o.parseLedgerBudget(); err != nil {
+		return err
+	}
+	run, err := t.Pay(with, again)
+	if err != nil {
+		return err
+	}
+	said := fmt.Sprintf("charged to %s as its run %d", o.ledger, run)
+	if run == 0 {
+		said = fmt.Sprintf("charged to %s before an interruption", o.ledger)
+	}
+	o.watch.Pay(said)
+	fmt.Fprintln(o.errOut, said)
+	return nil
+}
+
+// ended enters into the ledger file that the study has ended, and what it has released.
+func (o *joinFlags) ended(s *study.Study, released *privacy.Ledger) error {
+	if o.ledger == "" || s.Epsilon == 0 {
+		return nil
 	}
 	file, err := o.ledgerFile()
 	if err != nil {
 		return err
 	}
-	outline, err := t.Study.Outline()
-	if err != nil {
-		return err
-	}
-	what := fmt.Sprintf("study %s, %s, k = %d", t.Study.ID, m.Name, t.Study.K)
 	state, err := file.State()
-	if err != nil {
+	if err != nil || state == nil {
 		return err
 	}
-	if again && state != nil {
-		for _, r := range state.Runs {
-			if r.What == what {
-				o.watch.Pay("charged to " + o.ledger + " before an interruption")
-				return nil
-			}
+	for i, r := range state.Runs {
+		if r.What == s.PaidAs() && !r.Ended {
+			return file.End(i+1, released)
 		}
 	}
-	terms := privacy.Terms{Composition: privacy.Composition(o.ledgerComposition)}
-	if terms.Budget, err = o.parseLedgerBudget(); err != nil {
-		return err
-	}
-	if state == nil {
-		if terms.Composition, err = privacy.ParseComposition(o.ledgerComposition); err != nil {
-			return err
-		}
-		if o.ledgerBudget == "" {
-			terms.Budget = privacy.Budget{Epsilon: *outline.Epsilon, Delta: *outline.Delta}
-		}
-		terms.Neighbours = privacy.AddRemove
-		if n := t.Study.Options["neighbours"]; n != "" {
-			terms.Neighbours = privacy.Neighbours(n)
-		}
-	}
-	run := privacy.PlannedRun{What: what, Columns: o.records.Digests, Salt: o.salt, Ledger: outline.Ledger}
-	for _, e := range outline.Ledger.Entries {
-		if e.Kind == privacy.Note {
-			run.NotCovered = append(run.NotCovered, e.What)
-		}
-	}
-	number, err := file.Start(terms, run)
-	if err == nil {
-		said := fmt.Sprintf("charged to %s as its run %d", o.ledger, number)
-		o.watch.Pay(said)
-		fmt.Fprintln(o.errOut, said)
-	}
-	return err
+	return nil
 }
 
 // deliverStudy prints a result and writes it to a folder.
@@ -278,8 +269,5 @@ func deliverStudy(s *study.Study, r *engine.Result, format, folder string, out i
 		}
 		d.said = append(d.said, strings.Join(d.folder.files(), ", ")+" are in "+folder)
 	}
-	if format == "json" {
-		return json.NewEncoder(out).Encode(r)
-	}
-	return printResult(out, r, d)
+	return show(out, format, r, func() error { return printResult(out, r, d) })
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"io"
 
 	"github.com/cohort-engine/cohort/bench/table"
@@ -40,11 +39,7 @@ func runLeakage(ctx context.Context, o *options, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if o.format == "json" {
-		err = json.NewEncoder(out).Encode(rows)
-	} else {
-		err = printLeakage(out, rows)
-	}
+	err = show(out, o.format, rows, func() error { return printLeakage(out, rows) })
 	if err != nil {
 		return err
 	}

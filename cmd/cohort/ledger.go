@@ -7,11 +7,12 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/spf13/pflag"
+
 	library "github.com/cohort-engine/cohort"
 	"github.com/cohort-engine/cohort/engine/method"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/internal/fault"
-	"github.com/spf13/pflag"
 )
 
 // parseLedgerBudget reads the value of --ledger-budget: EPSILON or EPSILON:DELTA, or nothing.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -40,13 +39,7 @@ func newLedgerShowCommand() *cobra.Command {
 		Long: `Print the terms of a ledger file, its runs, what each viewer was charged and has left, and
 an anchor to keep elsewhere: given back with --anchor it shows whether lines were cut
 off. With --epsilon and --delta: what a run of that budget would leave.`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return fault.Request("cohort ledger show", fmt.Sprintf("takes one file, %d were given", len(args)),
-					"name the ledger file")
-			}
-			return nil
-		},
+		Args: arguments(1, 1, "name the ledger file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.file.ledger = args[0]
 			return o.show(cmd.OutOrStdout(), cmd.Flags().Changed("epsilon"))
@@ -59,7 +52,7 @@ off. With --epsilon and --delta: what a run of that budget would leave.`,
 	fs.Float64Var(&o.epsilon, "epsilon", 0, "epsilon of a planned run")
 	fs.Float64Var(&o.delta, "delta", 0, "delta of a planned run")
 	fs.StringVar(&o.neighbours, "neighbours", "add-remove", "relation of a planned run: add-remove or replace-one")
-	fs.StringVar(&o.format, "format", "text", "text or json")
+	choose(fs, &o.format, "format", "text or json", "text", "json")
 	return cmd
 }
 
@@ -73,9 +66,6 @@ type viewerState struct {
 }
 
 func (o *showOptions) show(out io.Writer, planned bool) error {
-	if err := checkFormat(o.format, "text", "json"); err != nil {
-		return err
-	}
 	f, err := o.file.ledgerFile()
 	if err != nil {
 		return err
@@ -101,12 +91,9 @@ func (o *showOptions) show(out io.Writer, planned bool) error {
 		}
 		viewers = append(viewers, s)
 	}
-	if o.format == "json" {
-		return json.NewEncoder(out).Encode(map[string]any{"terms": state.Terms, "limit": state.Limit, "keyed": state.Keyed,
-			"runs":    state.Runs,
-			"viewers": viewers, "anchor": state.Anchor, "planned": price})
-	}
-	return printState(out, state, viewers, price)
+	answer := map[string]any{"terms": state.Terms, "limit": state.Limit, "keyed": state.Keyed, "runs": state.Runs,
+		"viewers": viewers, "anchor": state.Anchor, "planned": price}
+	return show(out, o.format, answer, func() error { return printState(out, state, viewers, price) })
 }
 
 // price is what a run at a budget would be charged.

@@ -84,6 +84,10 @@ and every released number stands in a ledger.
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		var own *fault.Error
+		if errors.As(err, &own) {
+			return own
+		}
 		return fault.Request("flags", err.Error(), "see "+cmd.CommandPath()+" --help")
 	})
 	root.SetHelpFunc(plainHelp)
@@ -94,14 +98,28 @@ and every released number stands in a ledger.
 	return root
 }
 
-// noArguments refuses words that are neither a command nor a flag.
+// noArguments refuses words that are neither a command nor a flag, with what was meant where that can be told.
 func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
+	if cmd.Flags().Lookup("data") != nil {
+		return fault.Request("arguments", fmt.Sprintf("%q stands alone", args[0]), "a file is given as --data "+args[0])
+	}
+	cmd.SuggestionsMinimumDistance = 2 // in letters; cobra takes beginnings alone if it is 0
 	why := fmt.Sprintf("%q is not a command of %s", args[0], cmd.CommandPath())
 	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 		why += fmt.Sprintf(" (did you mean %s?)", strings.Join(near, " or "))
 	}
 	return fault.Request("arguments", why, "see "+cmd.CommandPath()+" --help")
+}
+
+// arguments is the rule of commands that take from least to most arguments; advice says which.
+func arguments(least, most int, advice string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if least <= len(args) && len(args) <= most {
+			return nil
+		}
+		return fault.Request("arguments", fmt.Sprintf("%d are given", len(args)), advice)
+	}
 }

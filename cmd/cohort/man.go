@@ -1,14 +1,12 @@
 package main
 
 import (
-	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 
 	"github.com/cohort-engine/cohort/engine"
-	"github.com/cohort-engine/cohort/internal/fault"
 )
 
 func newManCommand() *cobra.Command {
@@ -16,12 +14,7 @@ func newManCommand() *cobra.Command {
 		Use:     "man DIR",
 		Short:   "Write the manual pages of all commands to a folder",
 		Example: "  cohort man /usr/local/share/man/man1",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return fault.Request("arguments", fmt.Sprintf("%d names are given", len(args)), "name one folder")
-			}
-			return nil
-		},
+		Args:    arguments(1, 1, "name one folder"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			err := os.MkdirAll(args[0], 0o755)
 			if err == nil {

@@ -30,9 +30,6 @@ five runs; --measure runs them again and shows their times, too. --format json h
 options with their values.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkFormat(format, "text", "json"); err != nil {
-				return err
-			}
 			var measured map[string]measurement
 			if measure {
 				var err error
@@ -46,7 +43,7 @@ options with their values.`,
 			return methodsText(cmd.OutOrStdout(), measured)
 		},
 	}
-	cmd.Flags().StringVar(&format, "format", "text", "text or json")
+	choose(cmd.Flags(), &format, "format", "text or json", "text", "json")
 	cmd.Flags().BoolVar(&measure, "measure", false, "run every method on the built-in set")
 	return cmd
 }

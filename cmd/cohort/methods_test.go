@@ -30,7 +30,8 @@ func TestExpectedLosses(t *testing.T) {
 		return
 	}
 	if b.String() != lossesFile {
-		t.Errorf("losses.txt has\n%s\nruns give\n%s\ngo test ./cmd/cohort -run ExpectedLosses -update writes them", lossesFile, &b)
+		t.Errorf("losses.txt has\n%s\nruns give\n%s\ngo test ./cmd/cohort -run ExpectedLosses -update writes them",
+			lossesFile, &b)
 	}
 }
 

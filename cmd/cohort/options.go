@@ -72,7 +72,8 @@ func (o *options) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&o.split, "split", "", `columns of each party, such as "1,3,6;2,4,5" (default contiguous)`)
 	fs.StringVar(&o.id, "id", "",
 		"id column of --data, which is then one file per party: --data a.csv,b.csv --id customer")
-	fs.StringVar(&o.join, "join", "strict", "strict refuses ids that are unmatched or duplicate, inner leaves them out")
+	choose(fs, &o.join, "join", "strict refuses ids that are unmatched or duplicate, inner leaves them out",
+		"strict", "inner")
 	fs.StringVar(&o.bounds, "bounds", "",
 		"public bounds lo:hi of every column (default: from the data, which epsilon does not cover)")
 	fs.StringVar(&o.boundsFile, "bounds-file", "", "file of public bounds, one lo,hi line per column")
@@ -86,9 +87,9 @@ func (o *options) bind(fs *pflag.FlagSet) {
 	fs.Uint64Var(&o.seed, "seed", 0, "simulation seed: the run is reproducible and not private")
 	fs.IntVar(&o.workers, "workers", 0, "worker threads (default all cores)")
 	fs.IntVar(&o.runs, "runs", 1, "repetitions, each of which spends a full epsilon")
-	fs.StringVar(&o.quality, "quality", "",
+	choose(fs, &o.quality, "quality",
 		"on, off, or full with silhouette, Dunn, Davies-Bouldin and BCSS: figures computed from the private "+
-			"data\n(default off in a private run, that is with a budget and no --seed)")
+			"data\n(default off in a private run, that is with a budget and no --seed)", "", "on", "off", "full")
 	fs.BoolVar(&o.timings, "timings", false, "show times in a private run too, although they depend on the records")
 	fs.StringVar(&o.start, "start", "",
 		"file of first centroids in the data's units: CSV, or model.json of an earlier run")
@@ -100,10 +101,10 @@ func (o *options) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&o.ledgerKey, "ledger-key", "", "file of at least 16 random bytes that key the ledger file's chain")
 	fs.StringVar(&o.ledgerAnchor, "ledger-anchor", "",
 		"LINE:HASH that a run or cohort ledger show printed earlier: a file that lost lines since is refused")
-	fs.StringVar(&o.format, "format", "text", "text or json")
+	choose(fs, &o.format, "format", "text or json", "text", "json")
 	fs.StringVar(&o.out, "out", "", "folder to write result.json, model.json, centroids.csv and ledger.txt to")
 	fs.StringVar(&o.report, "report", "", "file for one HTML page with the clusters, the budget and who saw what")
-	fs.StringVar(&o.outFormat, "out-format", "csv", "csv or parquet, for the centroids in --out")
+	choose(fs, &o.outFormat, "out-format", "csv or parquet, for the centroids in --out", "csv", "parquet")
 	fs.StringVar(&o.labelsOut, "labels-out", "",
 		"file for each record's cluster, .csv, .npy or .parquet; with a file per client, one for each")
 	fs.Uint64Var(&o.dataSeed, "data-seed", 1, "seed of a built-in generator")
@@ -393,8 +394,6 @@ func (o *options) resolve() (*method.Method, error) {
 	_, proportions := o.proportionList()
 	_, memory := o.memory()
 	for _, err := range []error{
-		checkFormat(o.format, "text", "json"), oneOf("out-format", o.outFormat, "csv", "parquet"),
-		oneOf("quality", o.quality, "", "on", "off", "full"), oneOf("join", o.join, "strict", "inner"),
 		o.checkScope(methods, m), o.checkNumbers(), proportions, memory, o.checkMissing(m), o.checkBoundsShare(m),
 		o.checkCountShare(m), checkOut(o.out), selectKernels(),
 	} {
@@ -476,16 +475,6 @@ func (o *options) checkNumbers() error {
 	}
 	return nil
 }
-
-// oneOf refuses a value that is not among the allowed ones.
-func oneOf(flag, value string, allowed ...string) error {
-	if slices.Contains(allowed, value) {
-		return nil
-	}
-	return fault.Request("--"+flag, fmt.Sprintf("%q is unknown", value), "choose "+strings.Join(allowed, ", "))
-}
-
-func checkFormat(value string, allowed ...string) error { return oneOf("format", value, allowed...) }
 
 // selectKernels chooses the instruction set, which fails if COHORT_ISA asks for
 // one that the CPU lacks.

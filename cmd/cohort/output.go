@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -30,9 +31,7 @@ func printResult(w io.Writer, r *engine.Result, d *delivery) error {
 	headline := fmt.Sprintf("%s on %s: %s, %s, %s", r.Method, in.table.Name, count(r.N, "point", "points"),
 		count(r.D, "dimension", "dimensions"), count(r.K, "cluster", "clusters"))
 	for _, text := range append([]string{headline, privacyLine(r)}, uncovered(r, d)...) {
-		for _, line := range table.Fold(text, width) {
-			fmt.Fprintln(&b, line)
-		}
+		b.WriteString(table.Paragraph(text, 0, 0, width))
 	}
 	b.WriteString("\n")
 	printCentroids(&b, r, in)
@@ -47,12 +46,18 @@ func printResult(w io.Writer, r *engine.Result, d *delivery) error {
 	printTimings(&b, r)
 	printComm(&b, r)
 	for _, n := range append(r.Notes, d.said...) {
-		for _, line := range table.Fold(n, width-2) {
-			fmt.Fprintf(&b, "  %s\n", line)
-		}
+		b.WriteString(table.Paragraph(n, 2, 0, width))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// show writes an answer as JSON, or by text for people.
+func show(out io.Writer, format string, answer any, text func() error) error {
+	if format == "json" {
+		return json.NewEncoder(out).Encode(answer)
+	}
+	return text()
 }
 
 func privacyLine(r *engine.Result) string {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -88,10 +87,7 @@ func planJob(ctx context.Context, o *options, out io.Writer) error {
 	if err := in.planCount(o, m, outline); err != nil {
 		return err
 	}
-	if o.format == "json" {
-		return json.NewEncoder(out).Encode(outline)
-	}
-	return printOutline(out, outline, in.norm.Bounds)
+	return show(out, o.format, outline, func() error { return printOutline(out, outline, in.norm.Bounds) })
 }
 
 // publicRecords is --public-n, 0 if it was not given. A method that has no such option
@@ -135,9 +131,7 @@ func printOutline(w io.Writer, p *engine.Outline, bounds dataset.Bounds) error {
 	var b strings.Builder
 	width := textWidth(w)
 	say := func(indent int, format string, args ...any) {
-		for _, line := range table.Fold(fmt.Sprintf(format, args...), width-indent) {
-			fmt.Fprintf(&b, "%*s%s\n", indent, "", line)
-		}
+		b.WriteString(table.Paragraph(fmt.Sprintf(format, args...), indent, 0, width))
 	}
 	say(0, "%s would cluster %s of %s into %s, with %s", p.Method, count(p.N, "point", "points"),
 		count(p.D, "dimension", "dimensions"), count(p.K, "cluster", "clusters"), count(p.Parties, "party", "parties"))

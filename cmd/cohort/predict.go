@@ -32,9 +32,6 @@ scaled to length 1 first for a model of --metric cosine.`,
   cohort predict --model result/model.json --data new.csv`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkFormat(format, "csv", "json"); err != nil {
-				return err
-			}
 			for _, given := range []struct{ flag, value string }{{"model", model}, {"data", data}} {
 				if given.value == "" {
 					return fault.Request("--"+given.flag, "is not given", "name the file")
@@ -59,7 +56,7 @@ scaled to length 1 first for a model of --metric cosine.`,
 		}
 	})
 	fs.StringVar(&out, "labels-out", "", "file to write, .csv, .npy or .parquet (default: standard output)")
-	fs.StringVar(&format, "format", "csv", "csv or json, of standard output")
+	choose(fs, &format, "format", "csv or json, of standard output", "csv", "json")
 	return cmd
 }
 

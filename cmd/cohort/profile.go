@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -168,10 +167,7 @@ func profileJob(ctx context.Context, o *options, p *profileOptions, out io.Write
 		total := network.Cost(res.Comm.Rounds, bench.Traffic(res.Comm))
 		cost = &networkCost{network.Name, network.About, int64(total) / int64(res.Iterations)}
 	}
-	if o.format == "json" {
-		return json.NewEncoder(out).Encode(profiled{res, s.summary, cost})
-	}
-	return s.print(out, res, cost)
+	return show(out, o.format, profiled{res, s.summary, cost}, func() error { return s.print(out, res, cost) })
 }
 
 // profileSession repeats a job under a profiler.
@@ -277,15 +273,12 @@ func (s *profileSession) measure(ctx context.Context, p *profileOptions) (err er
 // record starts a recorder that writes to a temporary file; the function that it
 // returns stops it and, when keep is true, gives the file its name.
 func record(flag, path string, start func(io.Writer) error, stop func()) (func(keep bool) error, error) {
-	fail := func(err error) error {
-		return fault.Failed(flag, fmt.Sprintf("%s cannot be written (%v)", path, err), "check the path and its rights", err)
-	}
 	f, err := os.CreateTemp(filepath.Dir(path), ".cohort-*")
 	if err != nil {
-		return nil, fail(err)
+		return nil, unwritable(flag, path, err)
 	}
 	if err := start(f); err != nil {
-		return nil, errors.Join(fail(err), f.Close(), os.Remove(f.Name()))
+		return nil, errors.Join(unwritable(flag, path, err), f.Close(), os.Remove(f.Name()))
 	}
 	return func(keep bool) error {
 		stop()
@@ -293,7 +286,7 @@ func record(flag, path string, start func(io.Writer) error, stop func()) (func(k
 			return errors.Join(err, os.Remove(f.Name()))
 		}
 		if err := os.Rename(f.Name(), path); err != nil {
-			return fail(err)
+			return unwritable(flag, path, err)
 		}
 		return nil
 	}, nil
@@ -304,13 +297,8 @@ func (s *profileSession) print(out io.Writer, res *engine.Result, cost *networkC
 	title := fmt.Sprintf("%s on %s: %d points, %d dimensions, %d clusters, %d parties", res.Method, s.in.table.Name,
 		res.N, res.D, res.K, res.Parties)
 	width := terminalWidth(out)
-	if width == 0 {
-		width = len(title)
-	}
-	for _, line := range table.Fold(title, width) {
-		b.WriteString(line + "\n")
-	}
-	if err := s.summary.WriteText(&b, terminalWidth(out)); err != nil {
+	b.WriteString(table.Paragraph(title, 0, 0, width))
+	if err := s.summary.WriteText(&b, width); err != nil {
 		return err
 	}
 	b.WriteString("\n")

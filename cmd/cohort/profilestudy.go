@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -35,9 +34,6 @@ type studyPrediction struct {
 
 // profileStudy tells how long the steps of a running study's sums take.
 func profileStudy(ctx context.Context, state, format string, out io.Writer) error {
-	if err := checkFormat(format, "text", "json"); err != nil {
-		return err
-	}
 	c, err := page.Find(state)
 	if err != nil {
 		return err
@@ -63,10 +59,7 @@ func profileStudy(ctx context.Context, state, format string, out io.Writer) erro
 		cost := n.Cost(len(s.Steps), p.Bytes)
 		p.Networks = append(p.Networks, studyPrediction{n.Name, n.About, float64(cost) / float64(time.Millisecond)})
 	}
-	if format == "json" {
-		return json.NewEncoder(out).Encode(p)
-	}
-	return p.text(out)
+	return show(out, format, p, func() error { return p.text(out) })
 }
 
 func (p *studyProfile) text(out io.Writer) error {

@@ -25,16 +25,7 @@ result.json of cohort run --out and, where it lies beside it, model.json, which 
 bounds and the names of the columns. cohort run --report writes the same page.`,
 		Example: `  cohort run --data my.csv --k 8 --epsilon 1 --bounds 0:100 --out result
   cohort report result/result.json`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return fault.Request(
-					"cohort report",
-					fmt.Sprintf("takes one file, %d were given", len(args)),
-					"name a result.json",
-				)
-			}
-			return nil
-		},
+		Args: arguments(1, 1, "name a result.json"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if out == "" {
 				out = filepath.Join(filepath.Dir(args[0]), reportFile)

@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 
 	"github.com/spf13/cobra"
-	"gonum.org/v1/gonum/stat"
-	"gonum.org/v1/gonum/stat/distuv"
 
 	library "github.com/cohort-engine/cohort"
+	"github.com/cohort-engine/cohort/bench"
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/method"
@@ -123,7 +121,7 @@ func repeat(ctx context.Context, eng *engine.Engine, m *method.Method, o *option
 		}
 	}
 	if len(nicv) > 1 {
-		mean, half := meanInterval(nicv)
+		mean, half := bench.MeanInterval(nicv)
 		first.NICV, first.NICVHalf, first.Runs = &mean, &half, nicv
 	}
 	return first, err
@@ -188,14 +186,6 @@ func (in *input) separate(ctx context.Context, eng *engine.Engine, res *engine.R
 	}
 	res.Separation = &separation
 	return nil
-}
-
-// meanInterval returns the mean of x and the half width of its 95% Student-t
-// interval.
-func meanInterval(x []float64) (mean, half float64) {
-	mean, sd := stat.MeanStdDev(x, nil)
-	n := float64(len(x))
-	return mean, distuv.StudentsT{Mu: 0, Sigma: 1, Nu: n - 1}.Quantile(0.975) * sd / math.Sqrt(n)
 }
 
 // newEngine is an engine of so many workers, all cores for 0, on the kernels that the environment asks for.

@@ -38,7 +38,7 @@ func newServeCommand() *cobra.Command {
 a study that shares sums: give each to its owner alone. Whoever is interrupted goes on by
 the same command.`,
 		Example: "  cohort serve study.json --listen 0.0.0.0:4222 --reach coordinator.example.org:4222",
-		Args:    cobra.ExactArgs(1),
+		Args:    arguments(1, 1, "name the study file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.serve(cmd.Context(), args[0], cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
@@ -54,12 +54,12 @@ the same command.`,
 	fs.StringVar(&o.natsCA, "nats-ca", "", "PEM file of the cluster's authority (default: the machine's authorities)")
 	fs.StringVar(&o.natsUsers, "nats-users", "nats-users.conf", "file to write the users that the cluster must let in to")
 	fs.StringVar(&o.state, "state", "coordinator",
-		"folder of the journal and the certificate, which must outlive this process")
+		"folder of the journal, which must outlive this process")
 	fs.StringVar(&o.tokens, "tokens", "", "folder for the invitations, one file for each party, instead of printing them")
 	fs.StringVar(&o.page, "page", "127.0.0.1:0", "address of the operator's page, on this machine alone; none for none")
 	fs.StringVar(&o.traces, "traces", "", tracesHelp)
 	fs.StringVar(&o.out, "out", "", "folder to write the result to, where the coordinator learns it")
-	fs.StringVar(&o.format, "format", "text", "text or json")
+	choose(fs, &o.format, "format", "text or json", "text", "json")
 	fs.IntVar(&o.workers, "workers", 0, "worker threads (default all cores)")
 	return cmd
 }
@@ -69,7 +69,7 @@ func (o *serveFlags) serve(ctx context.Context, file string, out, errOut io.Writ
 	if err != nil {
 		return err
 	}
-	if err := checkFormat(o.format, "text", "json"); err != nil {
+	if err := checkOut(o.out); err != nil {
 		return err
 	}
 	if (o.certificate == "") != (o.key == "") {

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -61,7 +63,7 @@ func newStudyNewCommand() *cobra.Command {
 each sees and what it costs. Everything follows from public values; no data is opened.`,
 		Example: `  cohort study new --names North,South,East --method fastlloyd --k 5 --epsilon 1 --delta 1e-6 \
     --public-n 30000 --columns age,weight,pressure --bounds 0:120,0:300,0:300`,
-		Args: cobra.MaximumNArgs(1),
+		Args: arguments(0, 1, "name one file to write, or none"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			file := "study.json"
 			if len(args) == 1 {
@@ -81,7 +83,7 @@ each sees and what it costs. Everything follows from public values; no data is o
 	fs.DurationVar(&o.wait, "message-deadline", time.Hour,
 		"how long other messages, and parties that are away at the end, are waited for")
 	fs.DurationVar(&o.padRounds, "pad-rounds", 0,
-		"least time between two sums of a party, so that its time of computing is not seen")
+		"length of a round: a party's sums begin at multiples of it alone, so that its time of computing is not seen")
 	fs.BoolVar(&o.plain, "plain-sums", false,
 		"leave out the masks between pairs of parties: then one party and the coordinator together could open every "+
 			"party's vectors")
@@ -243,9 +245,6 @@ func newStudyStatusCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "status", Short: "How far the study of a running coordinator is", Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkFormat(format, "text", "json"); err != nil {
-				return err
-			}
 			c, err := page.Find(state)
 			if err != nil {
 				return err
@@ -254,14 +253,11 @@ func newStudyStatusCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if format == "json" {
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(s)
-			}
-			return printStatus(cmd.OutOrStdout(), s)
+			return show(cmd.OutOrStdout(), format, s, func() error { return printStatus(cmd.OutOrStdout(), s) })
 		},
 	}
 	cmd.Flags().StringVar(&state, "state", "coordinator", "folder of the coordinator")
-	cmd.Flags().StringVar(&format, "format", "text", "text or json")
+	choose(cmd.Flags(), &format, "format", "text or json", "text", "json")
 	return cmd
 }
 
@@ -317,7 +313,8 @@ func newStudyAbortCommand() *cobra.Command {
 
 func newStudyVerifyCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "verify PATH...", Short: "Check study files and the journals of state folders", Args: cobra.MinimumNArgs(1),
+		Use: "verify PATH...", Short: "Check study files and the journals of state folders",
+		Args: arguments(1, math.MaxInt, "name study files or state folders"),
 		Long: `Check that study files are whole and that their plans are what their methods come to,
 and that the journals of state folders were not altered.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -337,7 +334,11 @@ func verify(w io.Writer, path string) error {
 	case err != nil:
 		return fault.Failed(path, err.Error(), "check the path", err)
 	case info.IsDir():
-		j, err := journal.Open(path + "/" + study.JournalName)
+		file := filepath.Join(path, study.JournalName)
+		if _, err := os.Stat(file); err != nil {
+			return fault.Failed(path, "holds no journal", "name the folder of --state", err)
+		}
+		j, err := journal.Open(file)
 		if err != nil {
 			return err
 		}

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -26,8 +27,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// guide has the commands of a page of docs, as words: those that stand on lines of their own.
+// guide has the commands of a page of docs, as words: those that stand on lines of their own, or
+// those within its sentences.
 func guide(t *testing.T, name string) (commands [][]string) {
+	return commandsOf(t, name, `(?m)^ {4}cohort (.*)$`)
+}
+func asides(t *testing.T, name string) [][]string { return commandsOf(t, name, "`cohort ([^`]*)`") }
+
+func commandsOf(t *testing.T, name, pattern string) (commands [][]string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", name))
 	if err != nil {
@@ -35,14 +42,12 @@ func guide(t *testing.T, name string) (commands [][]string) {
 	}
 	whole := strings.ReplaceAll(string(text), "\\\n", " ")
 	word := regexp.MustCompile(`"[^"]*"|\S+`)
-	for line := range strings.Lines(whole) {
-		if command, is := strings.CutPrefix(line, "    cohort "); is {
-			words := word.FindAllString(command, -1)
-			for i := range words {
-				words[i] = strings.Trim(words[i], `"`)
-			}
-			commands = append(commands, words)
+	for _, command := range regexp.MustCompile(pattern).FindAllStringSubmatch(whole, -1) {
+		words := word.FindAllString(command[1], -1)
+		for i := range words {
+			words[i] = strings.Trim(words[i], `"`)
 		}
+		commands = append(commands, words)
 	}
 	return commands
 }
@@ -106,9 +111,32 @@ func (m machine) patients(t *testing.T, seed uint64) {
 	}
 }
 
+// interrupted takes part until it has paid, when it is killed.
+func (m machine) interrupted(ctx context.Context, t *testing.T, words []string, replace ...string) {
+	t.Helper()
+	living, kill := context.WithCancel(ctx)
+	defer kill()
+	_, wait := m.start(living, t, strings.NewReader("yes\n"), words, replace...)
+	for {
+		if paid, err := os.ReadFile(filepath.Join(string(m), "patients.ledger")); err == nil && len(paid) > 0 {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatal("nothing was paid")
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	kill()
+	if _, err := wait(); err == nil {
+		t.Error("a party that was killed has ended")
+	}
+}
+
 // The page on studies can be followed as it is written, on three machines, here folders: but
 // for addresses, invitations and the cluster of somebody else, its commands are given word for
-// word, and the hospitals, which type yes, end with the same centroids.
+// word, and the hospitals, which type yes, end with the same centroids. North is killed when it has
+// paid, and goes on by the same command.
 func TestStudiesGuide(t *testing.T) {
 	commands := guide(t, "STUDIES.md")
 	if len(commands) != 4 || commands[0][0] != "study" || commands[1][0] != "serve" || commands[3][0] != "join" {
@@ -133,12 +161,18 @@ func TestStudiesGuide(t *testing.T) {
 	if said := coordinator.run(ctx, t, "study", "status"); !strings.Contains(said, "not here") {
 		t.Errorf("the study's state is %q", said)
 	}
-	var waits []func() (string, error)
-	for i, hospital := range []machine{north, south} {
-		hospital.patients(t, uint64(i))
-		_, wait := hospital.start(ctx, t, strings.NewReader("yes\n"), commands[3], "TOKEN", tokens[i])
-		waits = append(waits, wait)
+	north.patients(t, 0)
+	south.patients(t, 1)
+	think, agree := io.Pipe()
+	defer agree.Close()
+	_, southWait := south.start(ctx, t, think, commands[3], "TOKEN", tokens[1])
+	north.interrupted(ctx, t, commands[3], "TOKEN", tokens[0])
+	_, northWait := north.start(ctx, t, strings.NewReader("yes\n"), commands[3], "TOKEN", tokens[0])
+	if _, err := io.WriteString(agree, "yes\n"); err != nil {
+		t.Fatal(err)
 	}
+	agree.Close()
+	waits := []func() (string, error){northWait, southWait}
 	var ends [3]string
 	for i, wait := range append(waits, served) {
 		var err error
@@ -152,12 +186,23 @@ func TestStudiesGuide(t *testing.T) {
 	if !strings.Contains(ends[2], "Its parties have the result") {
 		t.Errorf("the coordinator ends with %q", ends[2])
 	}
-	coordinator.run(ctx, t, "study", "verify", "study.json", "coordinator")
+	verify := slices.DeleteFunc(asides(t, "STUDIES.md"), func(words []string) bool {
+		return len(words) < 2 || words[1] != "verify"
+	})
+	if len(verify) != 2 {
+		t.Fatalf("the page verifies by %q", verify)
+	}
+	coordinator.run(ctx, t, verify[1]...)
+	_, verified := coordinator.start(ctx, t, nil, []string{"study", "verify", "."})
+	if said, err := verified(); err == nil || !strings.Contains(err.Error(), "holds no journal") {
+		t.Errorf("a folder without a journal: %q, %v", said, err)
+	}
 	for _, hospital := range []machine{north, south} {
-		if said := hospital.run(ctx, t, "study", "verify", "state"); !strings.Contains(said, "a whole journal") {
+		if said := hospital.run(ctx, t, verify[0]...); !strings.Contains(said, "a whole journal") {
 			t.Errorf("the journal: %q", said)
 		}
-		if said := hospital.run(ctx, t, "ledger", "show", "patients.ledger"); !strings.Contains(said, "fastlloyd") {
+		if said := hospital.run(ctx, t, "ledger", "show", "patients.ledger"); !strings.Contains(said, "fastlloyd") ||
+			strings.Contains(said, "did not end") || strings.Count(said, "fastlloyd") != 1 {
 			t.Errorf("the ledger: %q", said)
 		}
 	}

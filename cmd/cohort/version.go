@@ -2,8 +2,8 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
+	"io"
 	"runtime"
 	"strings"
 
@@ -22,9 +22,6 @@ func newVersionCommand() *cobra.Command {
 		Short: "Version, Go, CPU, and the instruction sets in use",
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkFormat(format, "text", "json"); err != nil {
-				return err
-			}
 			if err := selectKernels(); err != nil {
 				return err
 			}
@@ -40,19 +37,19 @@ func newVersionCommand() *cobra.Command {
 				Kernels []kernels.KernelPath `json:"kernels"`
 			}{engine.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH, cmp.Or(cpuid.CPU.BrandName, "unnamed"),
 				runtime.NumCPU(), kernels.ISA(), append(kernels.Paths(), ntt.Paths()...)}
-			if format == "json" {
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(v)
-			}
-			var b strings.Builder
-			fmt.Fprintf(&b, "cohort   %s\ngo       %s %s/%s\ncpu      %s, %d logical cores\nkernels  %s\n",
-				v.Version, v.Go, v.OS, v.Arch, v.CPU, v.Cores, v.ISA)
-			for _, k := range v.Kernels {
-				fmt.Fprintf(&b, "  %-24s %s\n", k.Kernel, k.Path)
-			}
-			_, err := fmt.Fprint(cmd.OutOrStdout(), b.String())
-			return err
+			out := cmd.OutOrStdout()
+			return show(out, format, v, func() error {
+				var b strings.Builder
+				fmt.Fprintf(&b, "cohort   %s\ngo       %s %s/%s\ncpu      %s, %d logical cores\nkernels  %s\n",
+					v.Version, v.Go, v.OS, v.Arch, v.CPU, v.Cores, v.ISA)
+				for _, k := range v.Kernels {
+					fmt.Fprintf(&b, "  %-24s %s\n", k.Kernel, k.Path)
+				}
+				_, err := io.WriteString(out, b.String())
+				return err
+			})
 		},
 	}
-	cmd.Flags().StringVar(&format, "format", "text", "text or json")
+	choose(cmd.Flags(), &format, "format", "text or json", "text", "json")
 	return cmd
 }

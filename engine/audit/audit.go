@@ -35,9 +35,10 @@ type Case struct {
 	Unbounded      bool
 	// Profile has the ledger's epsilon at larger deltas too, where fewer trials show more.
 	Profile []Point
-	// Mu is the claim as a Gaussian mechanism (THEOREMS.md T8), 0 where the ledger makes none; Pure is the epsilon of
+	// Mu is the claim as a Gaussian mechanism (THEOREMS.md T8), 0 where the ledger makes none; Pure are the
 	// choices beside it.
-	Mu, Pure     float64
+	Mu           float64
+	Pure         []privacy.Responses
 	Distribution Distribution
 	// Ratio says that scores are log ratios of the probabilities of an outcome.
 	Ratio bool
@@ -69,11 +70,11 @@ func (c *Case) state(l *privacy.Ledger, viewer string) error {
 		return fault.Request("audit", "the ledger has no bound for "+viewer, "choose a private method")
 	}
 	c.Epsilon, c.Delta, c.TrueEpsilon, c.Unbounded = *t.Epsilon, *t.Delta, t.TrueEpsilon, t.Unbounded
-	if c.Delta == 0 {
+	if c.Delta == 0 || c.Epsilon == 0 {
 		return nil // pure: no smaller at any delta
 	}
 	m := claimed(l, viewer, c.Epsilon, c.Delta)
-	c.Mu, c.Pure = m.mu, m.epsilon
+	c.Mu, c.Pure = m.mu, m.pure
 	for _, delta := range profileDeltas {
 		at := privacy.Ledger{Delta: delta, Entries: l.Entries}
 		if t := at.TotalFor(viewer); delta > c.Delta && t.Epsilon != nil {
@@ -91,6 +92,8 @@ type Options struct {
 	Confidence float64
 	// Seed repeats an audit; nil draws from the system.
 	Seed *uint64
+	// tradeoff has all confidence spent on the trade-off, where the ledger claims one.
+	tradeoff bool
 }
 
 // DefaultTrials is the number of trials on each side of a case.
@@ -237,12 +240,19 @@ func examine(ctx context.Context, pool *engine.Pool, runtimes []*engine.Runtime,
 	}
 	f := &Finding{Case: c.Name, About: c.About, Watched: c.Watched, True: c.TrueEpsilon, Unbounded: c.Unbounded,
 		Trials: n, Counted: len(counted[0])}
-	f.bounds(c, train, counted, 1-o.Confidence)
+	f.bounds(c, train, counted, &o)
 	return f, nil
 }
 
-// bounds derives all bounds of a case from sorted scores, together wrong with probability at most alpha.
-func (f *Finding) bounds(c *Case, train, counted [2][]float64, alpha float64) {
+// bounds derives all bounds of a case from sorted scores, together wrong with the probability that the
+// confidence leaves.
+func (f *Finding) bounds(c *Case, train, counted [2][]float64, o *Options) {
+	alpha := 1 - o.Confidence
+	if o.tradeoff && c.Mu > 0 {
+		f.Gaussian = proveGaussian(c, train, counted, alpha)
+		f.Delta, f.Violated = c.Delta, f.Gaussian.Violated
+		return
+	}
 	if len(c.Profile) > 0 {
 		alpha /= 2
 	}

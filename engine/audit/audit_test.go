@@ -80,9 +80,13 @@ func TestEveryMethodQuickly(t *testing.T) {
 		if x.audit.Method == "sketch-basic" {
 			// its parties make and send the sketches of sketch: one audit speaks for both, and returns nothing
 			same, err := Cases("sketch", x.audit.Calibration, Settings{})
-			if err != nil || !slices.EqualFunc(cases, same[:min(len(cases), len(same))],
-				func(a, b Case) bool { return a.About == b.About && a.Watched == b.Watched }) {
-				t.Errorf("%v: not the cases of sketch: %v", x.audit, err)
+			if err != nil {
+				t.Errorf("%v: %v", x.audit, err)
+			}
+			for _, c := range cases {
+				if !slices.ContainsFunc(same, func(s Case) bool { return s.About == c.About && s.Watched == c.Watched }) {
+					t.Errorf("%v: %s is not a case of sketch", x.audit, c.Name)
+				}
 			}
 			continue
 		}

@@ -98,17 +98,17 @@ func TestCanariesOfWholeRuns(t *testing.T) {
 	pool := engine.NewPool(2)
 	defer pool.Close()
 	seed := uint64(3)
-	all, err := Canaries(context.Background(), pool, []string{"eugkm", "hybrid"}, Settings{}, 0, Options{Seed: &seed})
-	if err != nil || len(all) != 2 {
-		t.Fatal(all, err)
-	}
-	for _, r := range all {
-		if r.Violated || r.Lower < 0.45*r.Epsilon || r.Most < 0.7*r.Epsilon || r.Most > 1.1*r.Epsilon ||
+	for _, method := range []string{"eugkm", "hybrid"} {
+		all, err := Canaries(context.Background(), pool, method, Settings{}, 0, Options{Seed: &seed})
+		if err != nil || len(all) != 1 {
+			t.Fatal(all, err)
+		}
+		if r := all[0]; r.Violated || r.Lower < 0.45*r.Epsilon || r.Most < 0.7*r.Epsilon || r.Most > 1.1*r.Epsilon ||
 			r.Numbers < 10000 || r.Runs != 1 {
 			t.Errorf("%s: %+v", r.Method, r)
 		}
 	}
-	if _, err := Canaries(context.Background(), pool, []string{"balcan-edler"}, Settings{}, 1, Options{}); err == nil {
+	if _, err := Canaries(context.Background(), pool, "balcan-edler", Settings{}, 1, Options{}); err == nil {
 		t.Error("a method without a proven calibration has bounds")
 	}
 	f := small(t)

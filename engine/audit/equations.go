@@ -3,6 +3,7 @@ package audit
 import (
 	"context"
 	"math"
+	"slices"
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
@@ -75,6 +76,13 @@ func Equations(c privacy.Calibration, s Settings) ([]Case, error) {
 		return nil, err
 	}
 	cases := []Case{*plain, *totals, *encrypted, *holder}
+	for viewer := range protocol.Role(3) {
+		one, err := aidedRound(c, b, viewer)
+		if err != nil {
+			return nil, err
+		}
+		cases = append(cases, *one)
+	}
 	if c == privacy.Proven { // the paper has no noise of key holders
 		for _, viewer := range []protocol.Role{0, 1} {
 			one, err := openedTotals(b, viewer)
@@ -241,16 +249,9 @@ func closing(jobs *[2]ckks.Job, see func(v *ckks.AliceView, views *protocol.View
 	}
 }
 
-// encryptedRound is Alice's attack on the protocol itself.
-func encryptedRound(c privacy.Calibration, b privacy.Budget) (*Case, error) {
-	jobs, own, err := encryptedPair(c, b, held(1), []int{1, 2}, "")
-	if err != nil {
-		return nil, err
-	}
-	one := attacked(c, b)
-	one.Name, one.Weight = "linear equations, encrypted", 25
-	one.Watched = "what Alice solves from one round under encryption, from keys to the centroids that Bob decrypts"
-	one.Draw = closing(&jobs, func(got *ckks.AliceView, _ *protocol.Views, _ *protocol.Draws) ([]float64, error) {
+// solved is Alice's attack on the protocol itself.
+func solved(jobs *[2]ckks.Job, own float64) func(*ckks.AliceView, *protocol.Views, *protocol.Draws) ([]float64, error) {
+	return func(got *ckks.AliceView, _ *protocol.Views, _ *protocol.Draws) ([]float64, error) {
 		var v aliceView
 		for j := range attackedClusters {
 			at := got.Noise[j*(1+attackedColumns):]
@@ -260,12 +261,40 @@ func encryptedRound(c privacy.Calibration, b privacy.Budget) (*Case, error) {
 			}
 		}
 		return v.solve(float64(jobs[0].Clients[0].Points.N), own), nil
-	})
+	}
+}
+
+// encryptedRound is Alice's attack on two parties.
+func encryptedRound(c privacy.Calibration, b privacy.Budget) (*Case, error) {
+	jobs, own, err := encryptedPair(c, b, held(1), []int{1, 2}, "")
+	if err != nil {
+		return nil, err
+	}
+	one := attacked(c, b)
+	one.Name, one.Weight = "linear equations, encrypted", 25
+	one.Watched = "what Alice solves from one round under encryption, from keys to the centroids that Bob decrypts"
+	one.Draw = closing(&jobs, solved(&jobs, own))
 	return one, nil
 }
 
-// decryptedRound is what the key holder sees of the protocol itself: the totals that he decrypts, with Alice's noise
-// alone. The pair replaces her half of a record.
+// decryptedTotals are those that the key holder decrypts, with Alice's noise alone.
+func decryptedTotals(_ *ckks.AliceView, views *protocol.Views, _ *protocol.Draws) ([]float64, error) {
+	var out []float64
+	for _, x := range views.Seen {
+		if x.Viewer == 1 && x.Values != nil {
+			for _, v := range x.Values {
+				out = append(out, float64(v))
+			}
+		}
+	}
+	if len(out) != attackedClusters*(1+attackedColumns) {
+		return nil, fault.Failed("audit", "the key holder decrypted nothing", "", nil)
+	}
+	return out, nil
+}
+
+// decryptedRound is what the key holder of two parties sees of the protocol itself. The pair replaces Alice's half of a
+// record.
 func decryptedRound(c privacy.Calibration, b privacy.Budget) (*Case, error) {
 	jobs, _, err := encryptedPair(c, b, [][]int{{0, 1}, {2}}, []int{1}, "")
 	if err != nil {
@@ -276,20 +305,40 @@ func decryptedRound(c privacy.Calibration, b privacy.Budget) (*Case, error) {
 	one.About = "a feature of the computing party's turns from one corner to the other; the key holder looks at the " +
 		"totals that he decrypts"
 	one.Watched = "the decrypted counts and sums of one round, before the key holder's own noise"
-	one.Draw = closing(&jobs, func(_ *ckks.AliceView, views *protocol.Views, _ *protocol.Draws) ([]float64, error) {
-		var out []float64
-		for _, x := range views.Seen {
-			if x.Viewer == 1 && x.Values != nil {
-				for _, v := range x.Values {
-					out = append(out, float64(v))
-				}
+	one.Draw = closing(&jobs, decryptedTotals)
+	return one, nil
+}
+
+// aidedRound is a round of three parties, of whom the third encrypts under the second's key, as one of them sees it.
+// The pair replaces the part of a record that the third has, or, where that one looks, the second.
+func aidedRound(c privacy.Calibration, b privacy.Budget, viewer protocol.Role) (*Case, error) {
+	turned := 2
+	if viewer == 2 {
+		turned = 1
+	}
+	jobs, own, err := encryptedPair(c, b, held(2), []int{turned}, ckks.ServerAided)
+	if err != nil {
+		return nil, err
+	}
+	one := attacked(c, b)
+	one.Name, one.Weight = "three parties, one holds the key, seen by "+viewer.String(), 25
+	one.About = "a feature of " + protocol.Role(turned).String() + "'s turns from one corner to the other"
+	switch viewer {
+	case 0:
+		one.Watched = "what the computing party solves from one round under encryption"
+		one.Draw = closing(&jobs, solved(&jobs, own))
+	case 1:
+		one.Watched = "the counts and sums of one round that the key holder decrypts, before its own noise"
+		one.Draw = closing(&jobs, decryptedTotals)
+	default:
+		one.Watched = "the centroids of one round, which the third party is told"
+		one.Draw = closing(&jobs, func(got *ckks.AliceView, _ *protocol.Views, _ *protocol.Draws) ([]float64, error) {
+			if len(got.Told) == 0 {
+				return nil, fault.Failed("audit", "the third party was told nothing", "", nil)
 			}
-		}
-		if len(out) != attackedClusters*(1+attackedColumns) {
-			return nil, fault.Failed("audit", "the key holder decrypted nothing", "", nil)
-		}
-		return out, nil
-	})
+			return slices.Concat(got.Told...), nil
+		})
+	}
 	return one, nil
 }
 

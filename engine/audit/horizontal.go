@@ -9,6 +9,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/method/lloyd"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/step"
 	"github.com/cohort-engine/cohort/internal/fault"
 	"github.com/cohort-engine/cohort/kernels"
 )
@@ -217,7 +218,7 @@ func horizontal(method string, c privacy.Calibration, s Settings) ([]Case, error
 // horizontalRun is a run of a horizontal method from end to end, of several rounds by three clients who
 // share the noise, judged by the likelihood ratio of everything that it releases.
 func horizontalRun(m lloyd.Method, c privacy.Calibration, s Settings, p Pair) (*Case, error) {
-	by := setting{clients: 3, noise: lloyd.Split, viewer: privacy.Outsider}
+	by := setting{clients: 3, noise: protocol.InShares, viewer: privacy.Outsider}
 	one, plans, err := horizontalPlans(m, c, s, p, by, 3)
 	if err != nil {
 		return new(Case), err
@@ -237,7 +238,7 @@ func horizontalRun(m lloyd.Method, c privacy.Calibration, s Settings, p Pair) (*
 type setting struct {
 	name       string
 	clients    int
-	noise      lloyd.Noise
+	noise      protocol.NoiseBy
 	aggregator lloyd.Aggregator
 	viewer     string
 }
@@ -245,13 +246,14 @@ type setting struct {
 // settings are those of several clients.
 func settings() []setting {
 	return []setting{
-		{"three clients, the server's noise, seen by a client", 3, lloyd.ByTheServer, "", privacy.Clients},
-		{"three clients, split noise, seen by a client", 3, lloyd.Split, "", privacy.Clients},
-		{"three clients, split noise, seen by an outsider", 3, lloyd.Split, "", privacy.Outsider},
-		{"three clients, split noise, seen by the server", 3, lloyd.Split, "", privacy.Server},
-		{"three clients, local noise, seen by a client", 3, lloyd.Local, "", privacy.Clients},
-		{"three clients in a ring, split noise, seen by a client", 3, lloyd.Split, lloyd.ByRing, privacy.Clients},
-		{"three clients, shares among two servers, seen by a client", 3, lloyd.Servers, lloyd.ByShares, privacy.Clients},
+		{"three clients, the server's noise, seen by a client", 3, protocol.ByServer, "", privacy.Clients},
+		{"three clients, split noise, seen by a client", 3, protocol.InShares, "", privacy.Clients},
+		{"three clients, split noise, seen by an outsider", 3, protocol.InShares, "", privacy.Outsider},
+		{"three clients, split noise, seen by the server", 3, protocol.InShares, "", privacy.Server},
+		{"three clients, local noise, seen by a client", 3, protocol.ByEach, "", privacy.Clients},
+		{"three clients in a ring, split noise, seen by a client", 3, protocol.InShares, lloyd.ByRing, privacy.Clients},
+		{"three clients, shares among two servers, seen by a client", 3, protocol.AmongServers, lloyd.ByShares,
+			privacy.Clients},
 	}
 }
 
@@ -282,9 +284,9 @@ func horizontalCase(m lloyd.Method, c privacy.Calibration, s Settings, p Pair, b
 func horizontalPlans(m lloyd.Method, c privacy.Calibration, s Settings, p Pair, by setting, rounds int) (*Case,
 	[2]*lloyd.Plan, error) {
 	job := lloyd.Job{Method: m, Problem: protocol.Problem{K: p.K, Start: p.Start, Calibration: c,
-		Neighbours: s.Neighbours, Mechanism: lloyd.Mechanism(s.Mechanism),
+		Neighbours: s.Neighbours, Mechanism: protocol.Mechanism(s.Mechanism),
 		Budget: privacy.Budget{Epsilon: s.epsilon(), Delta: s.Delta}, Iterations: rounds, NoQuality: true,
-		Noise: by.noise}, EtaMinAlpha: p.Alpha, EtaMaxAlpha: 100, Post: lloyd.Keep, Aggregator: by.aggregator}
+		Noise: by.noise}, EtaMinAlpha: p.Alpha, EtaMaxAlpha: 100, Post: step.Keep, Aggregator: by.aggregator}
 	if laterCode(m, c) {
 		job.Schedule = lloyd.LaterCode
 	}
@@ -330,7 +332,7 @@ func (by *setting) seen(views *protocol.Views, draws *protocol.Draws) ([]float64
 			}
 		}
 	}
-	if by.viewer != privacy.Clients || by.noise == lloyd.ByTheServer || by.noise == lloyd.Servers {
+	if by.viewer != privacy.Clients || by.noise == protocol.ByServer || by.noise == protocol.AmongServers {
 		return out, nil // it drew none
 	}
 	return out, less(out, viewer, draws)

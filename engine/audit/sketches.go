@@ -48,8 +48,13 @@ func Sketches(method string, c privacy.Calibration, s Settings) ([]Case, error) 
 		}
 		cases = append(cases, returned...)
 	}
+	one, err := untold(method, c, Settings{Epsilon: b.Epsilon, Delta: b.Delta})
+	if err != nil {
+		return nil, err
+	}
+	cases = append(cases, *one)
 	// fail now rather than in the trials if the budget has no phantoms
-	_, err := sketch.NewWorstCase(sketch.WorstCase{Calibration: c, Budget: b, Parties: 2, Clusters: 2,
+	_, err = sketch.NewWorstCase(sketch.WorstCase{Calibration: c, Budget: b, Parties: 2, Clusters: 2,
 		Sketches: sketchKeys, Gamma: 1})
 	return cases, err
 }

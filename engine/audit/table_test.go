@@ -16,20 +16,20 @@ func TestLedgersAgreeWithTheTable(t *testing.T) {
 	for _, c := range []struct {
 		method      lloyd.Method
 		calibration privacy.Calibration
-		mechanism   lloyd.Mechanism
+		mechanism   protocol.Mechanism
 		neighbours  privacy.Neighbours
 	}{
-		{lloyd.SuLloyd, privacy.Proven, lloyd.Laplace, privacy.AddRemove},
-		{lloyd.SuLloyd, privacy.Proven, lloyd.Laplace, privacy.ReplaceOne},
-		{lloyd.SuLloyd, privacy.Proven, lloyd.Gaussian, privacy.AddRemove},
-		{lloyd.SuLloyd, privacy.Claimed, lloyd.Laplace, privacy.AddRemove},
-		{lloyd.CSuLloyd, privacy.Proven, lloyd.Laplace, privacy.AddRemove},
-		{lloyd.CSuLloyd, privacy.Proven, lloyd.Gaussian, privacy.ReplaceOne},
-		{lloyd.CSuLloyd, privacy.Claimed, lloyd.Laplace, privacy.AddRemove},
-		{lloyd.FastLloyd, privacy.Proven, lloyd.Laplace, privacy.AddRemove},
-		{lloyd.FastLloyd, privacy.Proven, lloyd.Gaussian, privacy.ReplaceOne},
-		{lloyd.FastLloyd, privacy.Claimed, lloyd.Laplace, privacy.AddRemove},
-		{lloyd.FastLloyd, privacy.Published, lloyd.Laplace, privacy.AddRemove},
+		{lloyd.SuLloyd, privacy.Proven, protocol.Laplace, privacy.AddRemove},
+		{lloyd.SuLloyd, privacy.Proven, protocol.Laplace, privacy.ReplaceOne},
+		{lloyd.SuLloyd, privacy.Proven, protocol.Gaussian, privacy.AddRemove},
+		{lloyd.SuLloyd, privacy.Claimed, protocol.Laplace, privacy.AddRemove},
+		{lloyd.CSuLloyd, privacy.Proven, protocol.Laplace, privacy.AddRemove},
+		{lloyd.CSuLloyd, privacy.Proven, protocol.Gaussian, privacy.ReplaceOne},
+		{lloyd.CSuLloyd, privacy.Claimed, protocol.Laplace, privacy.AddRemove},
+		{lloyd.FastLloyd, privacy.Proven, protocol.Laplace, privacy.AddRemove},
+		{lloyd.FastLloyd, privacy.Proven, protocol.Gaussian, privacy.ReplaceOne},
+		{lloyd.FastLloyd, privacy.Claimed, protocol.Laplace, privacy.AddRemove},
+		{lloyd.FastLloyd, privacy.Published, protocol.Laplace, privacy.AddRemove},
 	} {
 		job := lloyd.Job{Method: c.method, Problem: protocol.Problem{K: p.K, Start: p.Start,
 			Calibration: c.calibration, Neighbours: c.neighbours, Mechanism: c.mechanism,

@@ -62,37 +62,45 @@ func Timings(ctx context.Context, calls int, seed uint64) ([]Timing, error) {
 	return out, nil
 }
 
-// timeOperation measures one function. The longest tenth of the calls, as found by
-// a first thousand of both kinds together, does not count: interruptions say
-// nothing of secrets.
+// timeOperation measures one function, in blocks of calls. The longest tenth of a
+// block, of both kinds together, does not count: interruptions say nothing of
+// secrets, and a machine that changes its speed moves the limit with it. The first
+// block warms up.
 func timeOperation(ctx context.Context, op ckks.SecretOperation, secrets *[2][timingPool][]uint32, calls int,
 	rng *rand.Rand) (Timing, error) {
-	call := func(kind int) float64 {
-		op.Load(secrets[kind][rng.IntN(timingPool)])
-		start := time.Now()
-		op.Run()
-		return float64(time.Since(start).Nanoseconds())
+	const block = 1000
+	var times [block]float64
+	var kinds [block]int
+	run := func(n int) float64 {
+		for i := range n {
+			kinds[i] = rng.IntN(2)
+			op.Load(secrets[kinds[i]][rng.IntN(timingPool)])
+			start := time.Now()
+			op.Run()
+			times[i] = float64(time.Since(start).Nanoseconds())
+		}
+		sorted := slices.Clone(times[:n])
+		slices.Sort(sorted)
+		return sorted[(n-1)*9/10]
 	}
-	first := make([]float64, 1000)
-	for i := range first {
-		first[i] = call(i % 2)
-	}
-	slices.Sort(first)
-	limit := first[len(first)*9/10]
+	run(block)
 	var n, mean, m2 [2]float64
-	for i := range calls {
-		if i%4096 == 0 && ctx.Err() != nil {
+	for left := calls; left > 0; left -= block {
+		if ctx.Err() != nil {
 			return Timing{}, ctx.Err()
 		}
-		kind := rng.IntN(2)
-		x := call(kind)
-		if x > limit {
-			continue
+		size := min(left, block)
+		limit := run(size)
+		for i, x := range times[:size] {
+			if x > limit {
+				continue
+			}
+			kind := kinds[i]
+			n[kind]++
+			d := x - mean[kind]
+			mean[kind] += d / n[kind]
+			m2[kind] += d * (x - mean[kind])
 		}
-		n[kind]++
-		d := x - mean[kind]
-		mean[kind] += d / n[kind]
-		m2[kind] += d * (x - mean[kind])
 	}
 	t := Timing{Function: op.Name, Calls: calls, Counted: int(n[0] + n[1]), Fixed: mean[0], Random: mean[1]}
 	if v := m2[0]/(n[0]*(n[0]-1)) + m2[1]/(n[1]*(n[1]-1)); v > 0 {

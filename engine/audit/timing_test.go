@@ -39,7 +39,7 @@ func TestTimingsCoverEveryFunction(t *testing.T) {
 		t.Errorf("%d functions", len(timings))
 	}
 	for _, x := range timings {
-		if x.Counted < 100 || !(x.Fixed > 0) || !(x.Random > 0) {
+		if x.Counted < 900 || !(x.Fixed > 0) || !(x.Random > 0) {
 			t.Errorf("%+v", x)
 		}
 	}

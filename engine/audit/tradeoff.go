@@ -2,6 +2,7 @@ package audit
 
 import (
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/stat/distuv"
 
@@ -28,58 +29,48 @@ type GaussianBound struct {
 	Violated bool `json:"violated"`
 }
 
-// mixed is a Gaussian mechanism of parameter mu beside pure ones of epsilon in all, of which randomised response is the
-// worst (THEOREMS.md T7 v).
-type mixed struct{ mu, epsilon float64 }
+// mixed is a Gaussian mechanism of parameter mu beside pure ones, of which randomised responses are the worst
+// (THEOREMS.md T7 v).
+type mixed struct {
+	mu   float64
+	pure []privacy.Responses
+}
 
-// halves calls f with the two losses of randomised response, and their probabilities on the likelier side.
-func (m mixed) halves(f func(loss, p float64)) {
-	p := 1 / (1 + math.Exp(-m.epsilon))
-	f(m.epsilon, p)
-	f(-m.epsilon, 1-p)
+// profile is nil where the responses have too many outcomes.
+func (m mixed) profile() *privacy.Mixed { return privacy.NewMixed(m.mu, m.pure...) }
+
+// epsilon is that of all pure ones.
+func (m mixed) epsilon() (sum float64) {
+	for _, r := range m.pure {
+		sum += float64(r.Times) * r.Epsilon
+	}
+	return sum
 }
 
 // total is the epsilon at delta.
 func (m mixed) total(delta float64) float64 {
-	if m.epsilon == 0 {
+	if len(m.pure) == 0 {
 		return privacy.EpsilonOfMu(m.mu, delta, 0)
 	}
-	lo, hi := 0.0, privacy.EpsilonOfMu(m.mu, delta, 0)+m.epsilon
-	for range 60 {
-		mid, sum := (lo+hi)/2, 0.0
-		m.halves(func(loss, p float64) { sum += p * deltaAt(m.mu, mid-loss) })
-		if sum > delta {
-			lo = mid
-		} else {
-			hi = mid
-		}
-	}
-	return lo
-}
-
-// deltaAt is the profile of a Gaussian mechanism at any epsilon, negative ones too: there, by symmetry, what the other
-// side has beyond e^|epsilon| is added to what an event has of all.
-func deltaAt(mu, epsilon float64) float64 {
-	if epsilon >= 0 {
-		return privacy.DeltaOfMu(mu, epsilon)
-	}
-	return -math.Expm1(epsilon) + math.Exp(epsilon)*privacy.DeltaOfMu(mu, -epsilon)
+	return m.profile().Epsilon(delta, 0)
 }
 
 // power is the largest probability that an event has on one side if it has x on the other.
 func (m mixed) power(x float64) float64 {
 	normal := distuv.UnitNormal
-	if m.epsilon == 0 {
+	if len(m.pure) == 0 {
 		return normal.CDF(normal.Quantile(x) + m.mu)
 	}
+	responses := m.profile().Outcomes()
 	at := func(t float64) (here, there float64) { // of losses beyond t
-		m.halves(func(loss, p float64) {
-			here += p * normal.Survival((t-loss)/m.mu-m.mu/2)
-			there += p * math.Exp(-loss) * normal.Survival((t-loss)/m.mu+m.mu/2)
-		})
+		for _, o := range responses {
+			here += o.Chance * normal.Survival((t-o.Loss)/m.mu-m.mu/2)
+			there += o.Chance * math.Exp(-o.Loss) * normal.Survival((t-o.Loss)/m.mu+m.mu/2)
+		}
 		return here, there
 	}
-	lo, hi := -m.epsilon-40*m.mu-m.mu*m.mu, m.epsilon+40*m.mu+m.mu*m.mu
+	hi := m.epsilon() + 40*m.mu + m.mu*m.mu
+	lo := -hi
 	for range 80 {
 		t := (lo + hi) / 2
 		if _, there := at(t); there > x {
@@ -92,8 +83,14 @@ func (m mixed) power(x float64) float64 {
 	return here
 }
 
-// part is both parameters at a part of them.
-func (m mixed) part(f float64) mixed { return mixed{f * m.mu, f * m.epsilon} }
+// part is all parameters at a part of them.
+func (m mixed) part(f float64) mixed {
+	out := mixed{f * m.mu, slices.Clone(m.pure)}
+	for i := range out.pure {
+		out.pure[i].Epsilon *= f
+	}
+	return out
+}
 
 // claimed is the mechanism that spends epsilon at delta, if all that a viewer sees is Gaussian noise and choices of
 // pure epsilon; else its mu is 0. The ledger composes Gaussian releases as one (T8), so it claims their whole
@@ -108,13 +105,16 @@ func claimed(l *privacy.Ledger, viewer string, epsilon, delta float64) (m mixed)
 			return mixed{}
 		case e.Cost.Family == "gaussian" || e.Cost.Family == "discrete-gaussian":
 		case err == nil && (e.Cost.Family == "pure" || e.Cost.Family == "exponential"):
-			m.epsilon += float64(e.Cost.Times()) * of.Pure()
+			m.pure = append(m.pure, privacy.Responses{Epsilon: of.Pure(), Times: e.Cost.Times()})
 		default:
 			return mixed{}
 		}
 	}
+	if m.profile() == nil {
+		return mixed{}
+	}
 	lo, hi := 0.0, 1.0
-	for (mixed{hi, m.epsilon}).total(delta) < epsilon {
+	for (mixed{hi, m.pure}).total(delta) < epsilon {
 		hi *= 2
 	}
 	for range 60 {
@@ -136,7 +136,7 @@ func proveGaussian(c *Case, train, counted [2][]float64, alpha float64) *Gaussia
 		switch {
 		case right <= 0 || wrong >= 1 || right <= wrong:
 			return 0 // all or none: nothing is known
-		case c.Pure == 0:
+		case len(c.Pure) == 0:
 			return distuv.UnitNormal.Quantile(right) - distuv.UnitNormal.Quantile(wrong)
 		}
 		lo, hi := 0.0, 64.0
@@ -159,7 +159,7 @@ func proveGaussian(c *Case, train, counted [2][]float64, alpha float64) *Gaussia
 		}
 	}
 	e := event{threshold: threshold, above: true}
-	b := &GaussianBound{Mu: c.Mu, Pure: c.Pure, With: e.count(counted[1]), Without: e.count(counted[0])}
+	b := &GaussianBound{Mu: c.Mu, Pure: claim.epsilon(), With: e.count(counted[1]), Without: e.count(counted[0])}
 	b.Lower = lower(b.Without, b.With, len(counted[0]))
 	b.Epsilon = claim.part(b.Lower / c.Mu).total(c.Delta)
 	if c.Ratio || c.Distribution == Gaussian {

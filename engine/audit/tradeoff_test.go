@@ -3,6 +3,7 @@ package audit
 import (
 	"context"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/cohort-engine/cohort/engine"
@@ -50,7 +51,7 @@ func TestClaimedTradeoff(t *testing.T) {
 	const delta = 1e-5
 	want := math.Sqrt2 / 5
 	if got := claimed(&privacy.Ledger{Entries: two}, privacy.Outsider, privacy.EpsilonOfMu(want, delta, 0),
-		delta); math.Abs(got.mu-want) > 1e-9 || got.epsilon != 0 {
+		delta); math.Abs(got.mu-want) > 1e-9 || len(got.pure) != 0 {
 		t.Errorf("%+v, want mu %v", got, want)
 	}
 	for _, e := range []privacy.Entry{entry("laplace", privacy.Proven, 5), entry("gaussian", privacy.Claimed, 5)} {
@@ -60,15 +61,19 @@ func TestClaimedTradeoff(t *testing.T) {
 	}
 }
 
+func beside(mu, epsilon float64, times int) mixed {
+	return mixed{mu, []privacy.Responses{{Epsilon: epsilon, Times: times}}}
+}
+
 // The trade-off of noise beside pure choices is that of noise where there are none, its epsilon at delta is what its
 // most powerful tests come to, and it claims more than the noise.
 func TestTradeoffBesideChoices(t *testing.T) {
 	for _, x := range []float64{1e-6, 1e-3, 0.2, 0.7} {
-		if a, b := (mixed{0.4, 0}).power(x), (mixed{0.4, 1e-9}).power(x); math.Abs(a-b) > 1e-6 {
+		if a, b := (mixed{0.4, nil}).power(x), beside(0.4, 1e-9, 1).power(x); math.Abs(a-b) > 1e-6 {
 			t.Errorf("at %v: %v without choices, %v with none worth anything", x, a, b)
 		}
 	}
-	for _, m := range []mixed{{0.3, 0.2}, {0.25, 0.02}, {1, 1}} {
+	for _, m := range []mixed{beside(0.3, 0.2, 1), beside(0.25, 0.01, 2), beside(1, 0.2, 5)} {
 		for _, delta := range []float64{1e-5, 1e-2} {
 			epsilon, most := m.total(delta), 0.0
 			for x := 1e-9; x < 1; x *= 1.01 {
@@ -77,7 +82,7 @@ func TestTradeoffBesideChoices(t *testing.T) {
 			if math.Abs(most-delta) > 0.01*delta {
 				t.Errorf("%+v: epsilon %v at delta %v, and the best test has %v", m, epsilon, delta, most)
 			}
-			if noise := privacy.EpsilonOfMu(m.mu, delta, 0); !(epsilon > noise && epsilon < noise+m.epsilon) {
+			if noise := privacy.EpsilonOfMu(m.mu, delta, 0); !(epsilon > noise && epsilon < noise+m.epsilon()) {
 				t.Errorf("%+v at %v: epsilon %v, of the noise %v", m, delta, epsilon, noise)
 			}
 		}
@@ -86,9 +91,9 @@ func TestTradeoffBesideChoices(t *testing.T) {
 		Cost: privacy.Spec{Family: "exponential", Epsilon: 0.01, Rounds: 2}}
 	noise := privacy.Entry{Kind: privacy.Release, Viewers: []string{privacy.Outsider}, Calibration: privacy.Proven,
 		Cost: privacy.Spec{Family: "discrete-gaussian", Scale: 4}}
-	want := mixed{0.25, 0.02}
+	want := beside(0.25, 0.01, 2)
 	got := claimed(&privacy.Ledger{Entries: []privacy.Entry{choices, noise}}, privacy.Outsider, want.total(1e-5), 1e-5)
-	if math.Abs(got.mu-want.mu) > 1e-6 || got.epsilon != want.epsilon {
+	if math.Abs(got.mu-want.mu) > 1e-6 || !slices.Equal(got.pure, want.pure) {
 		t.Errorf("%+v is claimed, want %+v", got, want)
 	}
 }
@@ -98,20 +103,20 @@ func TestBoundBesideChoices(t *testing.T) {
 	pool := engine.NewPool(1)
 	defer pool.Close()
 	seed := uint64(6)
-	is := mixed{0.4, 0.3}
+	is := beside(0.4, 0.3, 1)
 	for _, c := range []struct {
 		claim    mixed
 		violated bool
 	}{{is, false}, {is.part(0.5), true}} {
 		one := Case{Name: "a number and a bit", Watched: "both", Distribution: Direct, Ratio: true, Weight: 1, Delta: 1e-5,
-			Epsilon: c.claim.total(1e-5), Mu: c.claim.mu, Pure: c.claim.epsilon,
+			Epsilon: c.claim.total(1e-5), Mu: c.claim.mu, Pure: c.claim.pure,
 			Draw: func(_ context.Context, _ *engine.Runtime, st *privacy.Stream, present bool) ([]float64, error) {
 				side := 2*float64(sideOf(present)) - 1
 				ratio := is.mu*st.Normal() + side*is.mu*is.mu/2
-				if st.Float64Open() < 1/(1+math.Exp(-is.epsilon)) {
-					return []float64{ratio + side*is.epsilon}, nil
+				if st.Float64Open() < 1/(1+math.Exp(-is.epsilon())) {
+					return []float64{ratio + side*is.epsilon()}, nil
 				}
-				return []float64{ratio - side*is.epsilon}, nil
+				return []float64{ratio - side*is.epsilon()}, nil
 			}}
 		r, err := Run(context.Background(), pool, "both", privacy.Proven, []Case{one},
 			Options{Trials: 40000, Confidence: sure, Seed: &seed})

@@ -14,6 +14,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/method/sketch"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/step"
 	"github.com/cohort-engine/cohort/internal/fault"
 	"github.com/cohort-engine/cohort/kernels"
 )
@@ -137,21 +138,22 @@ func waysOf(method string, c privacy.Calibration) ([]way, error) {
 // lloydWays are those of the horizontal methods.
 func lloydWays(m lloyd.Method, c privacy.Calibration) []way {
 	var ways []way
-	for _, mechanism := range []lloyd.Mechanism{lloyd.Laplace, lloyd.Gaussian} {
-		if m == lloyd.Relative && mechanism == lloyd.Laplace || m.Constrained() && mechanism == lloyd.Gaussian &&
+	for _, mechanism := range []protocol.Mechanism{protocol.Laplace, protocol.Gaussian} {
+		if m == lloyd.Relative && mechanism == protocol.Laplace || m.Constrained() && mechanism == protocol.Gaussian &&
 			c != privacy.Proven {
 			continue // no such form
 		}
 		for _, by := range []struct {
 			name       string
 			clients    int
-			noise      lloyd.Noise
+			noise      protocol.NoiseBy
 			aggregator lloyd.Aggregator
 		}{
-			{"one client", 1, "", ""}, {"three clients, the server's noise", 3, lloyd.ByTheServer, ""},
-			{"three clients, local noise", 3, lloyd.Local, ""},
-			{"three clients, split noise", 3, lloyd.Split, ""}, {"three clients in a ring", 3, lloyd.Split, lloyd.ByRing},
-			{"three clients, shares among two servers", 3, lloyd.Servers, lloyd.ByShares},
+			{"one client", 1, "", ""}, {"three clients, the server's noise", 3, protocol.ByServer, ""},
+			{"three clients, local noise", 3, protocol.ByEach, ""},
+			{"three clients, split noise", 3, protocol.InShares, ""},
+			{"three clients in a ring", 3, protocol.InShares, lloyd.ByRing},
+			{"three clients, shares among two servers", 3, protocol.AmongServers, lloyd.ByShares},
 		} {
 			w := way{name: by.name + ", " + string(mechanism), clients: by.clients, viewer: privacy.Outsider,
 				neighbours: privacy.AddRemove, watched: corner(3, -0.25)}
@@ -162,16 +164,16 @@ func lloydWays(m lloyd.Method, c privacy.Calibration) []way {
 			w.job = func(p *Pair, parts []dataset.Part, seed *uint64, replay *privacy.Replay) engine.Job {
 				j := &lloyd.Job{Method: m, Problem: protocol.Problem{K: p.K, Start: p.Start, Calibration: c,
 					Mechanism: mechanism, Budget: auditBudget, Clients: parts, NoQuality: true, Noise: by.noise,
-					Seed: seed, Iterations: 3}, EtaMinAlpha: p.Alpha, EtaMaxAlpha: 100, Post: lloyd.Fold,
+					Seed: seed, Iterations: 3}, EtaMinAlpha: p.Alpha, EtaMaxAlpha: 100, Post: step.Fold,
 					Aggregator: by.aggregator}
-				if mechanism == lloyd.Laplace {
+				if mechanism == protocol.Laplace {
 					j.Budget.Delta = 0
 				}
 				if laterCode(m, c) {
 					j.Schedule = lloyd.LaterCode
 				}
 				if replay != nil {
-					j.Records, j.Iterations, j.Post = replay.Records, 1, lloyd.Keep
+					j.Records, j.Iterations, j.Post = replay.Records, 1, step.Keep
 				}
 				return j
 			}
@@ -253,15 +255,19 @@ func centralWays(method string) []way {
 
 // localWays are those of ind-lap and ldp-agg.
 func localWays(method string, c privacy.Calibration) []way {
-	w := way{name: "two parties", viewer: privacy.Server, neighbours: privacy.AddRemove, watched: fewRecords(2, 2, 60)}
-	if method == string(sketch.LocalReports) {
-		w.neighbours = privacy.ReplaceOne
+	var ways []way
+	for i, name := range []string{"two parties", "three parties"} {
+		w := way{name: name, viewer: privacy.Server, neighbours: privacy.AddRemove, watched: fewRecords(2+i, 2, 60)}
+		if method == string(sketch.LocalReports) {
+			w.neighbours = privacy.ReplaceOne
+		}
+		w.pairs = []Pair{w.watched}
+		w.job = func(p *Pair, parts []dataset.Part, seed *uint64, replay *privacy.Replay) engine.Job {
+			return localJob(method, *p, 2+i, parts, auditBudget, c, Settings{}, seed, replay)
+		}
+		ways = append(ways, w)
 	}
-	w.pairs = []Pair{w.watched}
-	w.job = func(p *Pair, parts []dataset.Part, seed *uint64, replay *privacy.Replay) engine.Job {
-		return localJob(method, *p, parts, auditBudget, c, Settings{}, seed, replay)
-	}
-	return []way{w}
+	return ways
 }
 
 // sketchWays are those of the sketch protocols: with joint keys and with a key for each pair of parties.

@@ -246,13 +246,7 @@ func crowds(d, n int) Pair {
 	return p
 }
 
-func box(d int) dataset.Bounds {
-	b := dataset.Bounds{Lo: make([]float64, d), Hi: make([]float64, d)}
-	for i := range d {
-		b.Lo[i], b.Hi[i] = -1, 1
-	}
-	return b
-}
+func box(d int) dataset.Bounds { return dataset.SameBounds(d, -1, 1) }
 
 // central is the problem of a run on a pair's records.
 func central(p *Pair, parts []dataset.Part, b privacy.Budget, s Settings, seed *uint64,
@@ -282,17 +276,28 @@ func centralJob(method string, p Pair, branch string, parts []dataset.Part, b pr
 	return &hybrid.Job{Problem: problem, Branch: branch}
 }
 
-// localJob is a run of ind-lap or ldp-agg by two parties.
-func localJob(method string, p Pair, parts []dataset.Part, b privacy.Budget, c privacy.Calibration, s Settings,
-	seed *uint64, replay *privacy.Replay) engine.Job {
-	split := make(sketch.Split, 2)
+// localJob is a run by columns, by so many parties, whose result the server has.
+func localJob(method string, p Pair, holders int, parts []dataset.Part, b privacy.Budget, c privacy.Calibration,
+	s Settings, seed *uint64, replay *privacy.Replay) engine.Job {
+	split := make(sketch.Split, holders)
 	for h := range p.D {
-		split[h*2/p.D] = append(split[h*2/p.D], h)
+		split[h*holders/p.D] = append(split[h*holders/p.D], h)
 	}
-	return &sketch.Job{Method: sketch.Method(method),
+	j := &sketch.Job{Method: sketch.Method(method),
 		Problem: protocol.Problem{Clients: []dataset.Part{{Points: parts[0].Points, FractionBits: gridBits}},
 			Bounds: box(p.D), Columns: split, K: p.K, Budget: b, Calibration: c, Neighbours: s.Neighbours, Seed: seed,
 			NoQuality: true, Replay: replay}}
+	if j.Method == sketch.Sketch || j.Method == sketch.SketchBasic {
+		j.Sketches = sketchKeys
+	}
+	return j
+}
+
+// byColumns makes such runs on sides of a pair.
+func byColumns(method string, p Pair, holders int, c privacy.Calibration, s Settings) maker {
+	return func(parts []dataset.Part, b privacy.Budget, seed *uint64, replay *privacy.Replay) engine.Job {
+		return localJob(method, p, holders, parts, b, c, s, seed, replay)
+	}
 }
 
 // Central are the cases of hybrid, lsf, eugkm, evolve, balcan and balcan-edler.
@@ -370,12 +375,8 @@ func Central(method string, c privacy.Calibration, s Settings) ([]Case, error) {
 	return cases, nil
 }
 
-// local are the cases of ind-lap and ldp-agg.
+// local are the cases of ind-lap and ldp-agg: of two parties and of three, as the server sees them and a party does.
 func local(method string, c privacy.Calibration, s Settings) ([]Case, error) {
-	p := fewRecords(2, 2, 40)
-	if s.Pair != nil {
-		p = *s.Pair
-	}
 	if method == string(sketch.LocalReports) {
 		if s.Pair != nil && s.Neighbours != privacy.ReplaceOne {
 			return nil, fault.Request("--pair", "adds a record, and the number of ldp-agg's reports is public",
@@ -383,12 +384,68 @@ func local(method string, c privacy.Calibration, s Settings) ([]Case, error) {
 		}
 		s.Neighbours = privacy.ReplaceOne
 	}
-	one, err := releases(p, s, "server", 2,
-		func(parts []dataset.Part, b privacy.Budget, seed *uint64, replay *privacy.Replay) engine.Job {
-			return localJob(method, p, parts, b, c, s, seed, replay)
-		})
+	if s.Pair != nil {
+		one, err := releases(*s.Pair, s, privacy.Server, 2, byColumns(method, *s.Pair, 2, c, s))
+		if err != nil {
+			return nil, err
+		}
+		return []Case{*one}, nil
+	}
+	var cases []Case
+	for i, name := range []string{"two parties", "three parties"} {
+		holders := 2 + i
+		p := fewRecords(holders, 2, 40)
+		p.Name += ", " + name + ", seen by the server"
+		one, err := releases(p, s, privacy.Server, 2, byColumns(method, p, holders, c, s))
+		if err != nil {
+			return nil, err
+		}
+		cases = append(cases, *one)
+	}
+	one, err := untold(method, c, s)
 	if err != nil {
 		return nil, err
 	}
-	return []Case{*one}, nil
+	return append(cases, *one), nil
+}
+
+// untold is what reaches the last of three parties in a run of columns whose result stays with the server: the ledger
+// lists nothing, so the least that tells a record is a violation.
+func untold(method string, c privacy.Calibration, s Settings) (*Case, error) {
+	p := fewRecords(3, 2, 40)
+	p.Name += ", three parties, seen by a party"
+	job := byColumns(method, p, 3, c, s)
+	one, _, err := wholeRun(p, s, privacy.Clients, job)
+	if err != nil {
+		return nil, err
+	}
+	one.Watched, one.Weight = "the messages that reach the last party: how many, how long, and what is in them", 40
+	sides := [2][]dataset.Part{p.parts(false, s.Neighbours), p.parts(true, s.Neighbours)}
+	budget := privacy.Budget{Epsilon: s.epsilon(), Delta: cmp.Or(s.Delta, 1e-5)}
+	one.Draw = func(ctx context.Context, rt *engine.Runtime, st *privacy.Stream, present bool) ([]float64, error) {
+		seed := st.Uint64()
+		plan, err := job(sides[sideOf(present)], budget, &seed, nil).Plan()
+		if err != nil {
+			return nil, err
+		}
+		var views protocol.Views
+		if _, err := plan.(protocol.Runner).Connect(ctx, rt, protocol.Options{Views: &views}); err != nil {
+			return nil, err
+		}
+		messages, bytes, sum := 0, 0, 0
+		for _, x := range views.Seen {
+			if x.Viewer != 2 || x.Of == 2 { // what a party has made itself tells it nothing
+				continue
+			}
+			messages, bytes = messages+1, bytes+len(x.Message)
+			for _, b := range x.Message {
+				sum += int(b)
+			}
+			for _, v := range x.Values {
+				sum += int(v)
+			}
+		}
+		return []float64{float64(messages), float64(bytes), float64(sum)}, nil
+	}
+	return one, nil
 }

@@ -102,21 +102,25 @@ func (j *Job) plan() (*plan, error) {
 	pl.Plan = &protocol.Plan{Method: "bounds", Calibration: privacy.Proven, Private: true,
 		Budget: privacy.Budget{Epsilon: j.Epsilon}, K: 1, D: d, Parties: m, Rounds: 1,
 		Coordinated: m > 1 && j.Split == nil, Seed: j.Seed, PublicSeed: protocol.NewPublicSeed(j.Seed),
-		Capacity: secagg.Capacity{
-			Ring:      secagg.Ring64,
-			Records:   math.MaxInt32,
-			PerRecord: 1,
-			Noise:     math.Ldexp(1, 61),
-		}}
-	if j.Split == nil {
-		return pl, pl.addShared(d)
-	}
+		Capacity: secagg.Capacity{Ring: secagg.Ring64, Records: math.MaxInt32, PerRecord: 1, Noise: math.Ldexp(1, 61)}}
 	for l, columns := range j.Split {
-		if err := pl.addOwn(l, columns); err != nil {
+		what := protocol.Role(l).String() + ": magnitudes of its columns"
+		if err := pl.add(what, ", for their bounds", columns, nil); err != nil {
 			return nil, err
 		}
 	}
-	return pl, nil
+	if j.Split != nil {
+		return pl, nil
+	}
+	var by *protocol.Drawers
+	if pl.Coordinated {
+		drawers, err := protocol.NewDrawers(j.Noise, m, m, j.Colluders)
+		if err != nil {
+			return nil, err
+		}
+		by = &drawers
+	}
+	return pl, pl.add("magnitudes of each column", ", for its bounds", all(d), by)
 }
 
 // bound is the line of the table of calibrations for so many columns.
@@ -124,33 +128,19 @@ func (pl *plan) bound(d int) (privacy.Bound, error) {
 	return privacy.At("bounds", privacy.Proven, "magnitudes", privacy.Shape{D: d, Neighbours: pl.job.Neighbours})
 }
 
-// entry is the ledger's line for the magnitudes of d columns.
-func (pl *plan) entry(what string, d int) (privacy.Entry, error) {
-	bound, err := pl.bound(d)
-	if err != nil {
-		return privacy.Entry{}, err
-	}
-	e := bound.Entry(what, "discrete-laplace", "L1")
-	e.Viewers, e.Scale, e.Unit = []string{privacy.Outsider}, pl.scale, "records"
-	e.Cost = privacy.Spec{Family: "discrete-laplace", Scale: pl.scale / bound.L1()}
-	e.Conditions = slices.Clone(bound.Rule.Conditions)
-	return e, nil
-}
-
-// addShared plans the one release of all parties' rows.
-func (pl *plan) addShared(d int) error {
-	j, m := pl.job, pl.Parties
-	const what = "magnitudes of each column"
-	e, err := pl.entry(what+", for its bounds", d)
+// add plans the release of the magnitudes of some columns: by one party that holds them or, with
+// drawers of the noise, by all parties' rows.
+func (pl *plan) add(what, purpose string, columns []int, by *protocol.Drawers) error {
+	bound, err := pl.bound(len(columns))
 	if err != nil {
 		return err
 	}
+	e := bound.Entry(what+purpose, "discrete-laplace", "L1")
+	e.Viewers, e.Scale, e.Unit = []string{privacy.Outsider}, pl.scale, "records"
+	e.Cost = privacy.Spec{Family: "discrete-laplace", Scale: pl.scale / bound.L1()}
+	e.Conditions = slices.Clone(bound.Rule.Conditions)
 	makers, shares := protocol.Holder, 0
-	if pl.Coordinated {
-		by, err := protocol.NewDrawers(j.Noise, m, m, j.Colluders)
-		if err != nil {
-			return err
-		}
+	if by != nil {
 		makers, shares, pl.excess = by.By.Makers(), by.Shares(), by.Excess()
 		by.Enter(&e)
 	}
@@ -159,30 +149,12 @@ func (pl *plan) addShared(d int) error {
 	if err != nil {
 		return err
 	}
-	layout := []protocol.Group{{Stream: "bounds", Values: cells * d, Noise: noise}}
+	layout := []protocol.Group{{Stream: "bounds", Values: cells * len(columns), Noise: noise}}
 	if makers == protocol.ServerAlone {
 		pl.ServerNoise = func(int) []protocol.Group { return layout }
 	}
-	pl.ways = []way{{columns: all(d), layout: layout, Release: pl.Add(&protocol.Release{Name: what, Makers: makers,
-		Entries: []privacy.Entry{e}, Words: cells * d})}}
-	return nil
-}
-
-// addOwn plans the release of the columns of party l.
-func (pl *plan) addOwn(l int, columns []int) error {
-	what := protocol.Role(l).String() + ": magnitudes of its columns"
-	e, err := pl.entry(what+", for their bounds", len(columns))
-	if err != nil {
-		return err
-	}
-	noise, err := protocol.NewDistribution(protocol.Noise{Mechanism: protocol.Laplace, Scale: pl.scale}, nil)
-	if err != nil {
-		return err
-	}
-	pl.ways = append(pl.ways, way{columns: columns,
-		layout: []protocol.Group{{Stream: "bounds", Values: cells * len(columns), Noise: noise}},
-		Release: pl.Add(&protocol.Release{Name: what, Makers: protocol.Holder, Entries: []privacy.Entry{e},
-			Words: cells * len(columns)})})
+	pl.ways = append(pl.ways, way{columns: columns, layout: layout, Release: pl.Add(&protocol.Release{Name: what,
+		Makers: makers, Entries: []privacy.Entry{e}, Words: cells * len(columns)})})
 	return nil
 }
 
@@ -376,16 +348,10 @@ func (pl *plan) choose(noisy []int64, columns []int) (dataset.Bounds, error) {
 			}
 		}
 		if first < 0 {
-			return b, fault.Failed(
-				"--private-bounds",
-				fmt.Sprintf(
-					"no magnitude of column %s has more than %d records, what noise could be",
-					columnName(pl.schema, columns[h]),
-					above,
-				),
-				"spend a larger share on them, or state --bounds",
-				nil,
-			)
+			return b, fault.Failed("--private-bounds",
+				fmt.Sprintf("no magnitude of column %s has more than %d records, what noise could be",
+					columnName(pl.schema, columns[h]), above),
+				"spend a larger share on them, or state --bounds", nil)
 		}
 		b.Lo[h], _ = limits(first)
 		_, b.Hi[h] = limits(last)

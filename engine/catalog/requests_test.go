@@ -4,9 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"reflect"
-	"strings"
+	"slices"
 	"testing"
 
 	"github.com/cohort-engine/cohort/engine"
@@ -43,6 +44,95 @@ func spoilt(p *kernels.Panels, at int, x float64) *kernels.Panels {
 	return c
 }
 
+// weigh gives the first client's records weights.
+func weigh(d *protocol.Problem, weights []float64) { d.NoQuality, d.Clients[0].Weights = true, weights }
+
+// badJobs spoil a job of any method.
+var badJobs = map[string]func(*protocol.Problem){
+	"a coordinate that is no number": func(d *protocol.Problem) {
+		with(d, spoilt(d.Clients[0].Points, 17, math.NaN()), d.Clients[0].FractionBits)
+	},
+	"an infinite coordinate": func(d *protocol.Problem) {
+		with(d, spoilt(d.Clients[0].Points, 399, math.Inf(1)), d.Clients[0].FractionBits)
+	},
+	"one that is infinitely low": func(d *protocol.Problem) {
+		with(d, spoilt(d.Clients[0].Points, 0, math.Inf(-1)), d.Clients[0].FractionBits)
+	},
+	"a coordinate beyond the box": func(d *protocol.Problem) {
+		with(d, spoilt(d.Clients[0].Points, 200, 1.001),
+			d.Clients[0].FractionBits)
+	},
+	"no records": func(d *protocol.Problem) { with(d, nil, d.Clients[0].FractionBits) },
+	"a shape without records": func(d *protocol.Problem) {
+		with(d, &kernels.Panels{N: 400, D: 4}, d.Clients[0].FractionBits)
+	},
+	"fewer coordinates than records": func(d *protocol.Problem) {
+		p := *d.Clients[0].Points
+		p.Data = p.Data[:len(p.Data)/2]
+		with(d, &p, d.Clients[0].FractionBits)
+	},
+	"zero records": func(d *protocol.Problem) { with(d, &kernels.Panels{D: 4}, d.Clients[0].FractionBits) },
+	"zero columns": func(d *protocol.Problem) { with(d, &kernels.Panels{N: 400}, d.Clients[0].FractionBits) },
+	"no grid":      func(d *protocol.Problem) { with(d, d.Clients[0].Points, 0) },
+	"too fine a grid": func(d *protocol.Problem) {
+		with(d, d.Clients[0].Points, dataset.MaxFractionBits+1)
+	},
+	"nobody":            func(d *protocol.Problem) { d.Clients, d.Columns = nil, nil },
+	"no clusters":       func(d *protocol.Problem) { d.K = 0 },
+	"negative clusters": func(d *protocol.Problem) { d.K = -1 },
+	"more than records": func(d *protocol.Problem) { d.K = 401 },
+	"most clusters":     func(d *protocol.Problem) { d.K = math.MaxInt },
+	"too few labels":    func(d *protocol.Problem) { d.Labels = d.Labels[:10] },
+	"no bounds":         func(d *protocol.Problem) { d.Bounds.Lo = d.Bounds.Lo[:1] },
+	"bounds that are NaN": func(d *protocol.Problem) {
+		d.Bounds.Hi = []float64{1, math.NaN(), 1, 1}
+	},
+	"bounds in the wrong order": func(d *protocol.Problem) {
+		d.Bounds.Lo, d.Bounds.Hi = d.Bounds.Hi, d.Bounds.Lo
+	},
+	"fewer than no records":  func(d *protocol.Problem) { with(d, &kernels.Panels{N: -1, D: 4}, 16) },
+	"more than memory":       func(d *protocol.Problem) { with(d, &kernels.Panels{N: 1 << 60, D: 16}, 16) },
+	"few weights":            func(d *protocol.Problem) { weigh(d, make([]float64, 3)) },
+	"no weights":             func(d *protocol.Problem) { weigh(d, []float64{}) },
+	"weights that are NaN":   func(d *protocol.Problem) { weigh(d, slices.Repeat([]float64{math.NaN()}, 400)) },
+	"negative weights":       func(d *protocol.Problem) { weigh(d, slices.Repeat([]float64{-1}, 400)) },
+	"a weight cap of NaN":    func(d *protocol.Problem) { d.WeightCap = math.NaN() },
+	"few rows":               func(d *protocol.Problem) { d.Clients[0].Rows = make([]int, 3) },
+	"rows beyond the labels": func(d *protocol.Problem) { d.Clients[0].Rows = slices.Repeat([]int{400}, 400) },
+	"few ids":                func(d *protocol.Problem) { d.IDs = []string{"a"} },
+	"a short start":          func(d *protocol.Problem) { d.Start = make([]float64, 3) },
+	"an empty start":         func(d *protocol.Problem) { d.Start = []float64{} },
+	"a start that is NaN":    func(d *protocol.Problem) { d.Start = slices.Repeat([]float64{math.NaN()}, 12) },
+	"clients that differ": func(d *protocol.Problem) {
+		d.Clients = append(d.Clients, dataset.Part{Points: kernels.NewPanels(5, 3), FractionBits: 16})
+	},
+	"a client without records": func(d *protocol.Problem) {
+		d.Clients = append(d.Clients, dataset.Part{FractionBits: 16})
+	},
+	"no columns":              func(d *protocol.Problem) { d.Columns = [][]int{} },
+	"a party without columns": func(d *protocol.Problem) { d.Columns = [][]int{{0, 1, 2, 3}, {}} },
+	"a column too many":       func(d *protocol.Problem) { d.Columns = [][]int{{0, 1}, {2, 4}} },
+	"a negative column":       func(d *protocol.Problem) { d.Columns = [][]int{{0, -1}, {2, 3}} },
+	"a column twice":          func(d *protocol.Problem) { d.Columns = [][]int{{0, 1}, {1, 3}} },
+	"a negative public n":     func(d *protocol.Problem) { d.Records = -1 },
+	"endless iterations":      func(d *protocol.Problem) { d.Iterations = math.MaxInt },
+	"negative colluders":      func(d *protocol.Problem) { d.Colluders = -1 },
+	"more survivors":          func(d *protocol.Problem) { d.Survivors = 5 },
+	"a strange mechanism":     func(d *protocol.Problem) { d.Mechanism = "strange" },
+	"strange noise":           func(d *protocol.Problem) { d.Noise = "strange" },
+	"a strange calibration":   func(d *protocol.Problem) { d.Calibration = "strange" },
+	"a strange relation":      func(d *protocol.Problem) { d.Neighbours = "strange" },
+}
+
+// badBudgets spoil a job of a private method.
+var badBudgets = map[string]func(*protocol.Problem){
+	"epsilon no number": func(d *protocol.Problem) { d.Budget.Epsilon = math.NaN() },
+	"negative epsilon":  func(d *protocol.Problem) { d.Budget.Epsilon = -1 },
+	"infinite epsilon":  func(d *protocol.Problem) { d.Budget.Epsilon = math.Inf(1) },
+	"delta no number":   func(d *protocol.Problem) { d.Budget.Delta = math.NaN() },
+	"delta of one":      func(d *protocol.Problem) { d.Budget.Delta = 1 },
+}
+
 // Every method refuses a job that makes no sense, in the usual form: it does not panic,
 // and it drops no record silently.
 func TestBadJobsAreRefused(t *testing.T) {
@@ -51,58 +141,14 @@ func TestBadJobsAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer eng.Close()
-	cases := map[string]func(*protocol.Problem){
-		"a coordinate that is no number": func(d *protocol.Problem) {
-			with(d, spoilt(d.Clients[0].Points, 17, math.NaN()), d.Clients[0].FractionBits)
-		},
-		"an infinite coordinate": func(d *protocol.Problem) {
-			with(d, spoilt(d.Clients[0].Points, 399, math.Inf(1)), d.Clients[0].FractionBits)
-		},
-		"one that is infinitely low": func(d *protocol.Problem) {
-			with(d, spoilt(d.Clients[0].Points, 0, math.Inf(-1)), d.Clients[0].FractionBits)
-		},
-		"a coordinate beyond the box": func(d *protocol.Problem) {
-			with(d, spoilt(d.Clients[0].Points, 200, 1.001),
-				d.Clients[0].FractionBits)
-		},
-		"no records": func(d *protocol.Problem) { with(d, nil, d.Clients[0].FractionBits) },
-		"a shape without records": func(d *protocol.Problem) {
-			with(d, &kernels.Panels{N: 400, D: 4}, d.Clients[0].FractionBits)
-		},
-		"fewer coordinates than records": func(d *protocol.Problem) {
-			p := *d.Clients[0].Points
-			p.Data = p.Data[:len(p.Data)/2]
-			with(d, &p, d.Clients[0].FractionBits)
-		},
-		"zero records": func(d *protocol.Problem) { with(d, &kernels.Panels{D: 4}, d.Clients[0].FractionBits) },
-		"zero columns": func(d *protocol.Problem) { with(d, &kernels.Panels{N: 400}, d.Clients[0].FractionBits) },
-		"no grid":      func(d *protocol.Problem) { with(d, d.Clients[0].Points, 0) },
-		"too fine a grid": func(d *protocol.Problem) {
-			with(d, d.Clients[0].Points, dataset.MaxFractionBits+1)
-		},
-		"nobody":            func(d *protocol.Problem) { d.Clients, d.Columns = nil, nil },
-		"no clusters":       func(d *protocol.Problem) { d.K = 0 },
-		"negative clusters": func(d *protocol.Problem) { d.K = -1 },
-		"more than records": func(d *protocol.Problem) { d.K = 401 },
-		"most clusters":     func(d *protocol.Problem) { d.K = math.MaxInt },
-		"too few labels":    func(d *protocol.Problem) { d.Labels = d.Labels[:10] },
-		"epsilon no number": func(d *protocol.Problem) { d.Budget.Epsilon = math.NaN() },
-		"negative epsilon":  func(d *protocol.Problem) { d.Budget.Epsilon = -1 },
-		"infinite epsilon":  func(d *protocol.Problem) { d.Budget.Epsilon = math.Inf(1) },
-		"delta no number":   func(d *protocol.Problem) { d.Budget.Delta = math.NaN() },
-		"delta of one":      func(d *protocol.Problem) { d.Budget.Delta = 1 },
-		"no bounds":         func(d *protocol.Problem) { d.Bounds.Lo = d.Bounds.Lo[:1] },
-		"bounds that are NaN": func(d *protocol.Problem) {
-			d.Bounds.Hi = []float64{1, math.NaN(), 1, 1}
-		},
-	}
 	for i := range Methods() {
 		m := &Methods()[i]
+		cases := maps.Clone(badJobs)
+		if m.Private {
+			maps.Copy(cases, badBudgets)
+		}
 		for what, spoil := range cases {
 			d := small(t, m)
-			if !m.Private && (strings.Contains(what, "epsilon") || strings.Contains(what, "delta")) {
-				continue
-			}
 			spoil(&d)
 			job, _ := m.Make(d)
 			if err := attempt(context.Background(), eng, job); !fault.IsRequest(err) {

@@ -188,5 +188,9 @@ func (l List) Foreign(m *Method, option string, takes func(*Method) bool) error 
 	if strings.TrimLeft(option, "-") == "weights" {
 		why = m.Name + " does not take them, as " + m.Unweighed
 	}
-	return fault.Request(option, why, "leave it out, or choose "+strings.Join(l.Takers(takes), ", "))
+	takers := l.Takers(takes)
+	if len(takers) == 0 {
+		return fault.Request(option, "no method has such an option", "leave it out, or look for its name in cohort methods")
+	}
+	return fault.Request(option, why, "leave it out, or choose "+strings.Join(takers, ", "))
 }

@@ -181,7 +181,7 @@ func Items(add func(string) error) Value {
 
 // iterations is the number of rounds, 0 standing for the method's rule.
 func iterations(field *int) Option {
-	number := Int(field, 1, 1_000_000)
+	number := Int(field, 1, protocol.MostIterations)
 	return Option{"iterations", "auto", "rounds: auto (the method's rule) or a number", Text(func(text string) error {
 		if text == "auto" {
 			*field = 0

@@ -3,6 +3,7 @@ package metrics
 import (
 	"math"
 
+	"github.com/cohort-engine/cohort/internal/elementary"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
@@ -69,15 +70,13 @@ func (c *Clustering) BCSS() float64 {
 		}
 	}
 	n := float64(c.assigned())
+	for h := range mean {
+		mean[h] /= n
+	}
 	sum := 0.0
 	for j, size := range c.Sizes() {
 		if size > 0 {
-			dist := 0.0
-			for h := range d {
-				t := c.Centroids[j*d+h] - mean[h]/n
-				dist += float64(t * t)
-			}
-			sum += float64(float64(size) * dist)
+			sum += float64(float64(size) * elementary.SquaredDistance(c.Centroids[j*d:(j+1)*d], mean))
 		}
 	}
 	return sum
@@ -108,11 +107,7 @@ func (c *Clustering) DaviesBouldin() float64 {
 			if b == a || sizes[b] == 0 {
 				continue
 			}
-			dist := 0.0
-			for h := range d {
-				t := c.Centroids[a*d+h] - c.Centroids[b*d+h]
-				dist += float64(t * t)
-			}
+			dist := elementary.SquaredDistance(c.Centroids[a*d:(a+1)*d], c.Centroids[b*d:])
 			if dist == 0 {
 				return math.Inf(1)
 			}

@@ -8,9 +8,30 @@ import (
 // errPrivate is what every encoder of a Private returns.
 var errPrivate = errors.New("protocol: a private vector leaves a party through a release only")
 
+// sealed is what cannot be printed, whatever the verb, nor encoded.
+type sealed struct{}
+
+// Format prints "private".
+func (sealed) Format(f fmt.State, _ rune) { fmt.Fprint(f, "private") }
+
+// String returns "private".
+func (sealed) String() string { return "private" }
+
+// MarshalJSON refuses.
+func (sealed) MarshalJSON() ([]byte, error) { return nil, errPrivate }
+
+// MarshalText refuses.
+func (sealed) MarshalText() ([]byte, error) { return nil, errPrivate }
+
+// MarshalBinary refuses, and so does encoding/gob.
+func (sealed) MarshalBinary() ([]byte, error) { return nil, errPrivate }
+
 // Private is a vector of integers computed from one party's records. Steps write
 // into it; only a release of the plan reads it.
-type Private struct{ words []int64 }
+type Private struct {
+	sealed
+	words []int64
+}
 
 // NewPrivate returns a vector of n zeros.
 func NewPrivate(n int) *Private { return &Private{words: make([]int64, n)} }
@@ -28,43 +49,16 @@ func (v *Private) Fill(write func(words []int64) error) error {
 // Set copies values to the elements from at on.
 func (v *Private) Set(at int, values []int64) { copy(v.words[at:at+len(values)], values) }
 
-// Format prints "private" whatever the verb.
-func (v *Private) Format(f fmt.State, _ rune) { fmt.Fprint(f, "private") }
-
-// String returns "private".
-func (v *Private) String() string { return "private" }
-
-// MarshalJSON refuses.
-func (v *Private) MarshalJSON() ([]byte, error) { return nil, errPrivate }
-
-// MarshalText refuses.
-func (v *Private) MarshalText() ([]byte, error) { return nil, errPrivate }
-
-// MarshalBinary refuses, and so does encoding/gob.
-func (v *Private) MarshalBinary() ([]byte, error) { return nil, errPrivate }
-
 // PrivateReals are real numbers computed from one party's records, for releases
 // whose noise is drawn in floating point: those of papers that claim no more, and
 // scores of private choices.
-type PrivateReals struct{ values []float64 }
+type PrivateReals struct {
+	sealed
+	values []float64
+}
 
 // NewPrivateReals takes values over.
 func NewPrivateReals(values []float64) *PrivateReals { return &PrivateReals{values: values} }
 
 // Len is the number of elements.
 func (v *PrivateReals) Len() int { return len(v.values) }
-
-// Format prints "private" whatever the verb.
-func (v *PrivateReals) Format(f fmt.State, _ rune) { fmt.Fprint(f, "private") }
-
-// String returns "private".
-func (v *PrivateReals) String() string { return "private" }
-
-// MarshalJSON refuses.
-func (v *PrivateReals) MarshalJSON() ([]byte, error) { return nil, errPrivate }
-
-// MarshalText refuses.
-func (v *PrivateReals) MarshalText() ([]byte, error) { return nil, errPrivate }
-
-// MarshalBinary refuses, and so does encoding/gob.
-func (v *PrivateReals) MarshalBinary() ([]byte, error) { return nil, errPrivate }

@@ -96,6 +96,8 @@ type Takes struct {
 	Counted bool
 	// Quiet private methods also run without noise and budget, under privacy.None.
 	Quiet bool
+	// Follows says that the method without noise also follows released code, under privacy.Published.
+	Follows bool
 	// Weights of records count.
 	Weights bool
 	// Replay is for methods that are audited by replay.
@@ -148,6 +150,7 @@ func (p *Problem) checkTaken(method string, takes Takes) error {
 		{"survivors", p.Survivors != 0, takes.Several && takes.Private},
 		{"epsilon", p.Budget.Epsilon != 0, takes.Private},
 		{"neighbours", p.Neighbours != "", takes.Private},
+		{"calibration", p.Calibration != "" && p.Calibration != privacy.None, takes.Private || takes.Quiet || takes.Follows},
 		{"public-n", p.Records != 0, takes.Private && !takes.Counted},
 		{"replay", p.Replay != nil, takes.Replay},
 		{"weights", p.Weighted(), takes.Weights},
@@ -156,6 +159,9 @@ func (p *Problem) checkTaken(method string, takes Takes) error {
 		if f.given && !f.taken {
 			return fault.Request(f.name, method+" does not take it", "leave it out")
 		}
+	}
+	if !slices.Contains([]NoiseBy{"", ByServer, ByEach, InShares, AmongServers}, p.Noise) {
+		return fault.Range("noise", p.Noise, "server, local, split or servers")
 	}
 	if p.Noise == AmongServers && !takes.Servers {
 		return fault.Request("noise", "is servers, and "+method+" has one server", "leave it out")
@@ -167,6 +173,9 @@ func (p *Problem) checkTaken(method string, takes Takes) error {
 	return nil
 }
 
+// MostIterations bounds the rounds of a run.
+const MostIterations = 1_000_000
+
 // checkNumbers refuses numbers that no method takes.
 func (p *Problem) checkNumbers() error {
 	n, d := p.PublicRecords(), p.D()
@@ -177,6 +186,10 @@ func (p *Problem) checkNumbers() error {
 		return fault.Range("k", p.K, fmt.Sprintf("1 to %d", math.MaxUint16-1))
 	case p.K > n:
 		return fault.Request("k", fmt.Sprintf("is %d for %d records", p.K, n), "ask for at most one cluster per record")
+	case p.Iterations > MostIterations:
+		return fault.Range("iterations", p.Iterations, fmt.Sprintf("at most %d", MostIterations))
+	case p.IDs != nil && len(p.IDs) != p.Own():
+		return fault.Request("ids", fmt.Sprintf("are %d for %d records", len(p.IDs), p.Own()), "give one for each record")
 	case p.Start != nil && len(p.Start) != p.K*d:
 		return fault.Request("start", fmt.Sprintf("has %d numbers", len(p.Start)),
 			fmt.Sprintf("give %d rows of %d", p.K, d))

@@ -64,7 +64,7 @@ func (p *Party) around(ctx context.Context, round, number int, words, sum []int6
 	}
 	p.passed[1] = encodeWords(p.passed[1][:0], p.Plan.Capacity.Ring, sum)
 	for q := next; q != first; q = p.Plan.neighbour(q, round) {
-		if err := p.sendRing(ctx, round, q, p.passed[1]); err != nil {
+		if err := p.pass(ctx, round, q, MaskedLocal, p.passed[1]); err != nil {
 			return err
 		}
 	}
@@ -83,12 +83,7 @@ func (p *Party) before(round int) Role {
 // passOn sends the partial sum to the next party.
 func (p *Party) passOn(ctx context.Context, round int, next Role) error {
 	p.passed[0] = p.masked.AppendWire(p.passed[0][:0])
-	return p.sendRing(ctx, round, next, p.passed[0])
-}
-
-func (p *Party) sendRing(ctx context.Context, round int, to Role, message []byte) error {
-	p.views.message(to, round, MaskedLocal, p.Role, message)
-	return p.transport.Send(ctx, to, message)
+	return p.pass(ctx, round, next, MaskedLocal, p.passed[0])
 }
 
 // encodeWords appends a sum that is meant for everybody.

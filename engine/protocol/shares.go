@@ -65,7 +65,7 @@ func (p *Party) amongServers(ctx context.Context, round, number int, words, sum 
 	return nil
 }
 
-// pass sends a share.
+// pass sends a part of a sum that parties make without [Transport.Sum].
 func (p *Party) pass(ctx context.Context, round int, to Role, what string, message []byte) error {
 	p.views.message(to, round, what, p.Role, message)
 	return p.transport.Send(ctx, to, message)

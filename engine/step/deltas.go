@@ -3,6 +3,7 @@ package step
 import (
 	"math"
 
+	"github.com/cohort-engine/cohort/internal/elementary"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
@@ -186,11 +187,7 @@ func (h *Deltas) move() {
 	d := h.centres.D
 	most, second := 0.0, 0.0
 	for j := range h.centres.K {
-		sum := 0.0
-		for i := j * d; i < (j+1)*d; i++ {
-			x := float64(h.grid[i]) - float64(h.last[i])
-			sum += float64(x * x)
-		}
+		sum := elementary.SquaredDistance(h.grid[j*d:(j+1)*d], h.last[j*d:])
 		most, second = max(most, sum), max(second, min(most, sum))
 	}
 	h.travel += (math.Sqrt(most) + math.Sqrt(second)) * (1 + 0x1p-40)

@@ -10,6 +10,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/metrics"
 	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/internal/elementary"
 	"github.com/cohort-engine/cohort/internal/fault"
 	"github.com/cohort-engine/cohort/kernels"
 )
@@ -112,7 +113,7 @@ func (q *Quality) local(ctx context.Context, p *protocol.Party, own Records, cen
 	}
 	prepared := kernels.NewCentroids(len(centroids)/q.d, q.d)
 	prepared.Set(grid)
-	shards := engine.Shards([]int{own.Part.Points.N}, q.d)
+	shards := engine.Shards(own.Part.Points.N, q.d)
 	parts := make([]shardQuality, len(shards))
 	measure := func(_, index int) {
 		parts[index] = q.shard(own, shards[index].Lo, shards[index].Hi, prepared, centroids)
@@ -153,7 +154,7 @@ func (q *Quality) shard(own Records, lo, hi int, prepared *kernels.Centroids, ce
 	kernels.Assign(view, prepared, labels, nil)
 	for i, j := range labels {
 		s.counts[j]++
-		units := math.RoundToEven(squaredDistance(view.Point(i, row), centroids[int(j)*q.d:]) / q.unit)
+		units := math.RoundToEven(elementary.SquaredDistance(view.Point(i, row), centroids[int(j)*q.d:]) / q.unit)
 		s.loss.add(loss{lo: uint64(min(units, 1<<lossBits))})
 		if q.classes != nil {
 			class, _ := slices.BinarySearch(q.classes, own.Labels[own.Part.Row(lo+i)])
@@ -161,18 +162,6 @@ func (q *Quality) shard(own Records, lo, hi int, prepared *kernels.Centroids, ce
 		}
 	}
 	return s
-}
-
-// squaredDistance is the squared Euclidean distance of a point to a centroid. The
-// explicit conversion keeps the product from being fused with the sum, so that the
-// result is the same on every architecture.
-func squaredDistance(x []float32, c []float64) float64 {
-	sum := 0.0
-	for h, v := range x {
-		t := float64(v) - c[h]
-		sum += float64(t * t)
-	}
-	return sum
 }
 
 // read turns the sum over all parties into figures of k centroids.

@@ -73,7 +73,7 @@ func TestQualityIsThatOfAllRecords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	whole, err := engine.Measure(context.Background(), pool, engine.Evaluation{Parts: one, Labels: table.Labels},
+	whole, err := engine.Measure(context.Background(), pool, engine.Evaluation{Part: one[0], Labels: table.Labels},
 		centroids, 6)
 	if err != nil {
 		t.Fatal(err)

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/method"
@@ -90,7 +91,8 @@ func (c *cluster) start(t *testing.T, users string) {
 		t.Fatal(err)
 	}
 	file := filepath.Join(c.dir, "nats.conf")
-	text := fmt.Sprintf("listen: %q\ntls { cert_file: %q, key_file: %q }\ninclude users.conf\n", c.address,
+	text := fmt.Sprintf("listen: %q\ntls { cert_file: %q, key_file: %q }\n"+
+		"authorization { users = [ { user: a, password: b } ] }\naccounts { cohort { include users.conf } }\n", c.address,
 		filepath.Join(c.dir, "server.pem"), filepath.Join(c.dir, "server.key"))
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -109,6 +111,17 @@ func (c *cluster) start(t *testing.T, users string) {
 	}
 }
 
+// knows fails unless the cluster lets its own user in.
+func (c *cluster) knows(t *testing.T, user, password string) {
+	t.Helper()
+	nc, err := nats.Connect("tls://"+c.address, nats.UserInfo(user, password),
+		nats.RootCAs(filepath.Join(c.dir, "chain.pem")))
+	if err != nil {
+		t.Fatalf("the cluster's own user: %v", err)
+	}
+	nc.Close()
+}
+
 func (c *cluster) stop() {
 	if c.server != nil {
 		c.server.Shutdown()
@@ -121,7 +134,7 @@ func (c *cluster) stop() {
 // with another authority, one with another's invitation, and a foreign subject.
 func TestCluster(t *testing.T) {
 	c := newCluster(t)
-	c.start(t, "authorization { users = [ { user: a, password: b } ] }\n")
+	c.start(t, "")
 	defer func() { c.stop() }()
 	n := newNetwork(t, newFixture(t, "sulloyd", 3, 240, method.Settings{"noise": "split", "mechanism": "gaussian",
 		"iterations": "6"}))
@@ -135,6 +148,7 @@ func TestCluster(t *testing.T) {
 		t.Fatalf("a cluster without the users: %v", err)
 	}
 	c.start(t, users)
+	c.knows(t, "a", "b")
 	o, err := NewCoordinator(serve)
 	if err != nil {
 		t.Fatal(err)

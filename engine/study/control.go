@@ -6,7 +6,7 @@ import (
 	"github.com/cohort-engine/cohort/internal/fault"
 )
 
-// Requests of parties to the coordinator, before they have links: JSON, one answer
+// Requests of parties to the coordinator, before and after their links: JSON, one answer
 // each, and the same answer if they are asked again.
 const (
 	askStudy  = "study"  // the study file
@@ -15,6 +15,7 @@ const (
 	askAgree  = "agree"  // takes the party's signature of the roster
 	askAgreed = "agreed" // all signatures, once all have agreed
 	askDone   = "done"   // says that the party has all that it needs
+	askEnded  = "ended"  // the roles whose programs have ended
 )
 
 // request is a party's request.

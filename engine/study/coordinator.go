@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -32,8 +31,9 @@ const (
 	recordEntry    byte = 'e' // a party's entry
 	recordConsent  byte = 'y' // a role's signature of the roster: its place among the others u16, signature
 	recordCharge   byte = 'c' // "charging", then the run's number in the ledger file
-	recordDone     byte = 'z' // the role has ended
 	recordUsers    byte = 'u' // seeds of the roles' keys for a cluster
+	// recordCertificate has a certificate of the study's own and its key.
+	recordCertificate byte = 't'
 )
 
 // JournalName is the journal's file within a state folder.
@@ -42,7 +42,7 @@ const JournalName = "journal"
 // Serve is what a coordinator runs with.
 type Serve struct {
 	Study *Study
-	// State is the folder of its journal and certificate, Listen where parties
+	// State is the folder of its journal, Listen where parties
 	// connect, and Reach the HOST:PORT that invitations have, empty for the same.
 	State, Listen, Reach string
 	// Certificate and Key, if not empty, are PEM files of the server's certificate, with
@@ -59,7 +59,7 @@ type Serve struct {
 	Engine    *engine.Engine
 	// Watch, if not nil, hears what happens.
 	Watch *Watch
-	// Crash is for tests: see journal.File.
+	// Crash is for tests: see journal.OpenToCrash.
 	Crash func(point string)
 }
 
@@ -72,6 +72,7 @@ type Coordinator struct {
 	own     Entry
 	secrets [][16]byte
 	users   [][]byte    // seeds for a cluster, the coordinator's first
+	pair    *pair       // nil with a certificate that was given
 	server  *bus.Server // nil with a cluster
 	conn    *bus.Conn
 	pin     [32]byte
@@ -81,6 +82,7 @@ type Coordinator struct {
 	enrolled int
 	consents [][]byte
 	done     map[protocol.Role]bool // that need nothing more
+	ended    []protocol.Role        // whose programs have
 	agreed   int
 	changed  chan struct{}
 	end      *link.End
@@ -98,10 +100,9 @@ func NewCoordinator(c Serve) (*Coordinator, error) {
 	others := len(c.Study.roles())
 	o := &Coordinator{Serve: c, done: make(map[protocol.Role]bool), hash: hash, entries: make([]Entry, others),
 		consents: make([][]byte, others), changed: make(chan struct{}, 1)}
-	if o.journal, err = journal.Open(filepath.Join(c.State, JournalName)); err != nil {
+	if o.journal, err = journal.OpenToCrash(filepath.Join(c.State, JournalName), c.Crash); err != nil {
 		return nil, err
 	}
-	o.journal.Crash = c.Crash
 	if err := o.recall(); err != nil {
 		o.journal.Close()
 		return nil, err
@@ -177,7 +178,7 @@ func (o *Coordinator) enlist() error {
 	}
 	d := bus.Dialer{Self: protocol.Server, Study: o.Study.ID, URL: o.NATS, Key: o.keys.signing, Frames: o.frames,
 		Cluster: &bus.Cluster{User: o.users[0], Authority: o.Authority},
-		Away:    func(err error) { o.Log.Warn("the cluster is away", "why", fmt.Sprint(err)) },
+		Away:    func(err error) { o.Log.Warn("the cluster is away", "why", err.Error()) },
 		Back: func(error) {
 			o.Log.Info("the cluster is back")
 			o.mu.Lock()
@@ -207,6 +208,9 @@ func (o *Coordinator) recall() error {
 			had = b
 		case recordSecrets:
 			err = json.Unmarshal(b, &o.secrets)
+		case recordCertificate:
+			o.pair = new(pair)
+			err = json.Unmarshal(b, o.pair)
 		case recordUsers:
 			err = json.Unmarshal(b, &o.users)
 		case recordEntry:
@@ -277,32 +281,36 @@ func (o *Coordinator) take(id *identity) (err error) {
 	return err
 }
 
-// certificate reads the certificate that was given, or that of the state folder, or makes one.
+// certificate is the one that was given, or that of the journal, which is made once.
 func (o *Coordinator) certificate() (tls.Certificate, error) {
-	certFile, keyFile := filepath.Join(o.State, "certificate.pem"), filepath.Join(o.State, "certificate.key")
 	if o.Certificate != "" {
-		certFile, keyFile = o.Certificate, o.Key
-	} else if _, err := os.Stat(certFile); errors.Is(err, os.ErrNotExist) {
-		chain, key, err := bus.NewCertificate(time.Now())
-		if err == nil {
-			err = os.WriteFile(keyFile, key, 0o600)
-		}
-		if err == nil { // last: it is what says that both are there
-			err = os.WriteFile(certFile+".new", chain, 0o600)
-		}
-		if err == nil {
-			err = os.Rename(certFile+".new", certFile)
-		}
+		c, err := tls.LoadX509KeyPair(o.Certificate, o.Key)
 		if err != nil {
-			return tls.Certificate{}, fault.Failed(certFile, err.Error(), "make the folder writable", err)
+			return c, fault.Failed(o.Certificate, err.Error(), "name PEM files of a certificate and of its key", err)
+		}
+		return c, nil
+	}
+	if o.pair == nil {
+		chain, key, err := bus.NewCertificate(time.Now())
+		if err != nil {
+			return tls.Certificate{}, err
+		}
+		o.pair = &pair{Chain: chain, Key: key}
+		if err := o.note(recordCertificate, encode(o.pair)); err != nil {
+			return tls.Certificate{}, err
 		}
 	}
-	c, err := tls.LoadX509KeyPair(certFile, keyFile)
-	if err != nil {
-		return c, fault.Failed(certFile, err.Error(), "restore it from a copy", err)
-	}
-	return c, nil
+	return tls.X509KeyPair(o.pair.Chain, o.pair.Key)
 }
+
+// pair is a certificate of the study's own, in PEM, and its key.
+type pair struct{ Chain, Key []byte }
+
+// String hides the key.
+func (pair) String() string { return "study.pair(redacted)" }
+
+// GoString hides the key.
+func (p pair) GoString() string { return p.String() }
 
 // Invitations are those of all parties, in their order, then of other servers.
 func (o *Coordinator) Invitations() []Invitation {
@@ -401,6 +409,8 @@ func (o *Coordinator) handle(from protocol.Role, r *request) (answer, error) {
 	case askDone:
 		o.done[from] = true
 		return answer{}, nil
+	case askEnded:
+		return cut(encode(o.ended), r.Part), nil
 	}
 	return answer{}, errors.New("an unknown request")
 }
@@ -540,6 +550,11 @@ func (o *Coordinator) Run(ctx context.Context) (*engine.Result, error) {
 	end.Start()
 	defer end.Close()
 	box := newPostbox(end, protocol.Server, o.Study.Deadlines.message())
+	box.parted = func(r protocol.Role) {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.ended = append(o.ended, r)
+	}
 	res, err := o.play(ctx, runner, roster, box)
 	if err != nil {
 		o.dismiss(ctx, box, err)
@@ -582,7 +597,7 @@ func (o *Coordinator) play(ctx context.Context, runner protocol.Runner, roster *
 	core := runner.Core()
 	config := sum.Config{Study: roster.Hash(), Parties: core.Parties, Threshold: o.Study.Threshold,
 		Ring: core.Capacity.Ring, Plain: o.Study.PlainSums}
-	h := newHub(o.Study.overMail(box, protocol.Server, core, o.Watch, o.Log), box, config,
+	h := newHub(o.Study.overMail(box, protocol.Server, core, nil, o.Watch, o.Log), box, config,
 		o.Study.Deadlines.step(), o.Log, o.Watch)
 	options := protocol.Options{Seat: &protocol.Seat{Role: protocol.Server},
 		Connect: func(protocol.Role) protocol.Transport { return h },

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,6 +25,8 @@ import (
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/method"
+	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/study/bus"
 	"github.com/cohort-engine/cohort/engine/study/journal"
 	"github.com/cohort-engine/cohort/internal/fault"
@@ -53,7 +56,7 @@ func crashing() func(string) {
 	point, count, is := strings.Cut(os.Getenv(crashVar), ":")
 	left, err := strconv.Atoi(count)
 	if !is || err != nil {
-		return nil
+		return func(string) {}
 	}
 	return func(at string) {
 		if at != point {
@@ -66,32 +69,38 @@ func crashing() func(string) {
 	}
 }
 
-// chargeOnce pays from a ledger that has a line for each charge.
-func chargeOnce(ledger string) func(*Terms, bool) error {
-	return func(_ *Terms, again bool) error {
-		if b, err := os.ReadFile(ledger); again && err == nil && len(b) > 0 {
-			return nil
-		}
-		f, err := os.OpenFile(ledger, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		_, err = fmt.Fprintln(f, "charged")
-		return err
+// payer is a party that pays from a ledger file of its own.
+type payer struct {
+	Payment
+	crash func(point string)
+}
+
+// load reads the party's records and knows them again.
+func (p *payer) load(ctx context.Context, s *Study, party int, path string) (dataset.Part, []string, error) {
+	var err error
+	if p.Salt, err = p.File.Salt(); err != nil {
+		return dataset.Part{}, nil, err
 	}
+	key := p.File.DigestKey(p.Salt)
+	r, err := s.Load(ctx, party, path, dataset.ReadOptions{}, &key)
+	if err != nil {
+		return dataset.Part{}, nil, err
+	}
+	p.Columns = r.Digests
+	return r.Part, r.IDs, nil
+}
+
+// charge pays; a process that is killed has written to the ledger file before or after.
+func (p *payer) charge(t *Terms, again bool) error {
+	p.crash("before sync")
+	_, err := t.Pay(p.Payment, again)
+	p.crash("between write and sync")
+	p.crash("after sync")
+	return err
 }
 
 // playRole is a process's life.
 func playRole(role, place string) error {
-	b, err := os.ReadFile(filepath.Join(place, "study.json"))
-	if err != nil {
-		return err
-	}
-	s, err := Parse(b)
-	if err != nil {
-		return err
-	}
 	eng, err := engine.New(engine.WithWorkers(1))
 	if err != nil {
 		return err
@@ -100,51 +109,62 @@ func playRole(role, place string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	var res *engine.Result
 	if role == "serve" {
-		c, err := NewCoordinator(Serve{Study: s, State: filepath.Join(place, "serve"),
-			Listen: os.Getenv("COHORT_TEST_ADDRESS"), Log: log, Engine: eng, Crash: crashing()})
-		if err != nil {
-			return err
-		}
-		defer c.Close()
-		for _, v := range c.Invitations() {
-			if err := os.WriteFile(filepath.Join(place, fmt.Sprint("token", v.Party)), []byte(v.Token()), 0o600); err != nil {
-				return err
-			}
-		}
-		res, err = c.Run(ctx)
-		if err != nil {
-			return err
-		}
-	} else {
-		token, err := os.ReadFile(filepath.Join(place, "token"+role))
-		if err != nil {
-			return err
-		}
-		v, err := ParseToken(string(token))
-		if err != nil {
-			return err
-		}
-		res, err = Take(ctx, Join{Invitation: v, State: filepath.Join(place, role), Log: log, Engine: eng, Crash: crashing(),
-			Agree:  func(context.Context, *Terms) error { return nil },
-			Charge: chargeOnce(filepath.Join(place, "ledger"+role)),
-			Load: func(ctx context.Context, s *Study, party int) (dataset.Part, []string, error) {
-				r, err := s.Load(ctx, party, filepath.Join(place, "data"+role+".csv"), dataset.ReadOptions{}, nil)
-				if err != nil {
-					return dataset.Part{}, nil, err
-				}
-				return r.Part, r.IDs, nil
-			}})
-		if err != nil {
-			return err
-		}
+		return playCoordinator(ctx, place, eng, log)
 	}
-	b, err = json.Marshal(res.Centroids)
+	token, err := os.ReadFile(filepath.Join(place, "token"+role))
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(place, "result"+role), b, 0o600)
+	v, err := ParseToken(string(token))
+	if err != nil {
+		return err
+	}
+	with := &payer{crash: crashing()}
+	with.File.Path = filepath.Join(place, "ledger"+role)
+	_, err = Take(ctx, Join{Invitation: v, State: filepath.Join(place, role), Log: log, Engine: eng, Crash: with.crash,
+		Agree:  func(context.Context, *Terms) error { return nil },
+		Charge: with.charge,
+		Load: func(ctx context.Context, s *Study, party int) (dataset.Part, []string, error) {
+			return with.load(ctx, s, party, filepath.Join(place, "data"+role+".csv"))
+		},
+		Deliver: func(res *engine.Result) error {
+			b, err := json.Marshal(res.Centroids)
+			if err != nil {
+				return err
+			}
+			return os.WriteFile(filepath.Join(place, "result"+role), b, 0o600)
+		}})
+	return err
+}
+
+// playCoordinator is a life of the coordinator's, which leaves its invitations in place.
+func playCoordinator(ctx context.Context, place string, eng *engine.Engine, log *slog.Logger) error {
+	b, err := os.ReadFile(filepath.Join(place, "study.json"))
+	if err != nil {
+		return err
+	}
+	s, err := Parse(b)
+	if err != nil {
+		return err
+	}
+	c, err := NewCoordinator(Serve{Study: s, State: filepath.Join(place, "serve"),
+		Listen: os.Getenv("COHORT_TEST_ADDRESS"), Log: log, Engine: eng, Crash: crashing()})
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	for _, v := range c.Invitations() {
+		file := filepath.Join(place, fmt.Sprint("token", v.Party))
+		if err := os.WriteFile(file+".new", []byte(v.Token()), 0o600); err != nil {
+			return err
+		}
+		if err := os.Rename(file+".new", file); err != nil {
+			return err
+		}
+	}
+	_, err = c.Run(ctx)
+	return err
 }
 
 // stage is a study whose roles are processes.
@@ -152,7 +172,9 @@ type stage struct {
 	*fixture
 	place   string
 	address string
+	want    []byte                     // the centroids of one process
 	wrap    func(role string) []string // what a role's process is started by; may be nil
+	killed  atomic.Int32               // lives
 }
 
 // newStage writes what the processes need.
@@ -192,18 +214,40 @@ func newStage(t *testing.T, f *fixture) *stage {
 		}
 		f.parts[p] = r.Part // as the text has them
 	}
+	if s.want, err = json.Marshal(s.alone(t).Centroids); err != nil {
+		t.Fatal(err)
+	}
 	return s
+}
+
+// again is the stage of the same study in another place.
+func (s *stage) again(place, address string) (*stage, error) {
+	files, err := filepath.Glob(filepath.Join(s.place, "*.*"))
+	for _, f := range files {
+		if err == nil {
+			err = os.Link(f, filepath.Join(place, filepath.Base(f)))
+		}
+	}
+	return &stage{fixture: s.fixture, place: place, address: address, want: s.want}, err
 }
 
 func freePort(t *testing.T) string {
 	t.Helper()
-	l, err := newListener()
+	port, err := anyPort()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	_, port, _ := strings.Cut(l.Addr().String(), ":")
 	return port
+}
+
+// anyPort is a port of this machine at which nobody listens.
+func anyPort() (string, error) {
+	l, err := newListener()
+	if err != nil {
+		return "", err
+	}
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	return port, errors.Join(err, l.Close())
 }
 
 // live runs a role until it ends well; a life that was killed is followed by another,
@@ -227,6 +271,7 @@ func (s *stage) live(ctx context.Context, role string, next func(life int) strin
 		case ctx.Err() != nil:
 			return fmt.Errorf("%s: %w: %s", role, ctx.Err(), log.String())
 		case errors.As(err, &exit) && exit.Sys().(syscall.WaitStatus).Signaled():
+			s.killed.Add(1)
 			continue
 		case strings.Contains(log.String(), "no such file"): // the coordinator is not up yet
 			time.Sleep(50 * time.Millisecond)
@@ -240,37 +285,53 @@ func (s *stage) live(ctx context.Context, role string, next func(life int) strin
 	return errors.New("no end of lives")
 }
 
-// run runs all roles. crash names the crash of a role's life.
-func (s *stage) run(t *testing.T, crash func(role string, life int) string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
-	defer cancel()
-	var roles sync.WaitGroup
+// roles are the names of all roles, the coordinator's first.
+func (s *stage) roles() []string {
 	all := []string{"serve"}
 	for _, r := range s.study.roles() {
 		all = append(all, strconv.Itoa(int(r)))
 	}
+	return all
+}
+
+// run is play in a test's own goroutine.
+func (s *stage) run(t *testing.T, crash func(role string, life int) string) {
+	t.Helper()
+	if err := s.play(crash); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// play runs all roles and looks at how they end: every party has the bits of one process,
+// and has paid once. crash names the crash of a role's life.
+func (s *stage) play(crash func(role string, life int) string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	var roles sync.WaitGroup
+	all := s.roles()
 	errs := make([]error, len(all))
 	for i, role := range all {
-		roles.Go(func() { errs[i] = s.live(ctx, role, func(life int) string { return crash(role, life) }) })
+		roles.Go(func() {
+			if errs[i] = s.live(ctx, role, func(life int) string { return crash(role, life) }); errs[i] != nil {
+				cancel()
+			}
+		})
 	}
 	roles.Wait()
 	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
-	want, err := json.Marshal(s.alone(t).Centroids)
-	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	for _, role := range all[1 : 1+len(s.parts)] {
 		got, err := os.ReadFile(filepath.Join(s.place, "result"+role))
-		if err != nil || !bytes.Equal(got, want) {
-			t.Errorf("party %s has %s, one process %s: %v", role, got, want, err)
+		if err != nil || !bytes.Equal(got, s.want) {
+			return fmt.Errorf("party %s has %s, one process %s: %w", role, got, s.want, err)
 		}
-		if b, err := os.ReadFile(filepath.Join(s.place, "ledger"+role)); err != nil || string(b) != "charged\n" {
-			t.Errorf("the ledger of party %s has %q, %v", role, b, err)
+		paid, err := privacy.LedgerFile{Path: filepath.Join(s.place, "ledger"+role)}.State()
+		if err != nil || paid == nil || len(paid.Runs) != 1 {
+			return fmt.Errorf("the ledger of party %s has %+v, %w", role, paid, err)
 		}
 	}
+	return nil
 }
 
 // rounded makes a fixture's records ones that a text file keeps.
@@ -281,22 +342,6 @@ func rounded(t *testing.T, f *fixture) *fixture {
 		t.Fatal(err)
 	}
 	return f
-}
-
-// A role that is killed at any sync of its journal, before, within or after it, goes
-// on: the result has the bits of one process, and every ledger is charged once.
-func TestKilledAtEverySync(t *testing.T) {
-	if os.Getenv("COHORT_NETWORK") == "" {
-		t.Skip("run make test-network: it kills processes for a minute")
-	}
-	t.Parallel()
-	for _, set := range []method.Settings{
-		{"noise": "split", "iterations": "2"}, {"aggregator": "shares", "iterations": "2"}} {
-		for _, point := range []string{"before sync", "between write and sync", "after sync"} {
-			s := newStage(t, rounded(t, newFixture(t, "fastlloyd", 3, 120, set)))
-			s.run(t, func(_ string, life int) string { return fmt.Sprintf("%s:%d", point, 1+life*(life+1)/2) })
-		}
-	}
 }
 
 // Two hundred kills at random in one study of a hundred rounds.
@@ -490,6 +535,43 @@ func TestTooFew(t *testing.T) {
 	}
 }
 
+// enrolled has a party take part until it has a place, and returns what ends it.
+func enrolled(ctx context.Context, t *testing.T, c *Coordinator, j Join) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = Take(ctx, j)
+	}()
+	for {
+		if status, _ := c.Watch.Status(); status.Parties[j.Invitation.Party].Enrolled {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+// identityIn is what a party is known by, from its journal.
+func identityIn(t *testing.T, state string) *identity {
+	t.Helper()
+	j, err := journal.Open(filepath.Join(state, JournalName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	id := new(identity)
+	b, err := j.Read(j.Records()[0])
+	if err != nil || json.Unmarshal(b, id) != nil {
+		t.Fatal("the journal has no identity")
+	}
+	return id
+}
+
 // Strangers are refused: another certificate, another key, an invitation that was used, an
 // old study, another's place; and what is refused is logged without secrets.
 func TestStrangers(t *testing.T) {
@@ -504,8 +586,7 @@ func TestStrangers(t *testing.T) {
 	v := c.Invitations()[0]
 	refusedBy := func(what, want string, change func(*Join)) {
 		t.Helper()
-		w := v
-		j := n.join(t, w)
+		j := n.join(t, v)
 		j.State = folder(t)
 		change(&j)
 		if _, err := Take(ctx, j); err == nil || !strings.Contains(err.Error(), want) {
@@ -518,32 +599,11 @@ func TestStrangers(t *testing.T) {
 	refusedBy("another study", "refused this key or invitation", func(j *Join) { j.Invitation.Study[0] ^= 1 })
 
 	first := n.join(t, v)
-	enrolled := make(chan struct{})
-	stopped, stop := context.WithCancel(ctx)
-	go func() {
-		defer close(enrolled)
-		_, _ = Take(stopped, first)
-	}()
-	for {
-		if status, _ := c.Watch.Status(); status.Parties[0].Enrolled {
-			break
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	stop := enrolled(ctx, t, c, first)
 	refusedBy("a used invitation", "refused this key or invitation", func(*Join) {})
 	stop()
-	<-enrolled
 
-	j, err := journal.Open(filepath.Join(first.State, JournalName))
-	if err != nil {
-		t.Fatal(err)
-	}
-	id := new(identity)
-	b, err := j.Read(j.Records()[0])
-	j.Close()
-	if err != nil || json.Unmarshal(b, id) != nil {
-		t.Fatal("the journal has no identity")
-	}
+	id := identityIn(t, first.State)
 	keys, err := id.keys()
 	if err != nil {
 		t.Fatal(err)
@@ -566,11 +626,28 @@ func TestStrangers(t *testing.T) {
 			t.Errorf("a secret is in the log")
 		}
 	}
-	for _, bad := range []*identity{id} {
-		for _, text := range []string{fmt.Sprint(bad), fmt.Sprintf("%+v %#v", *bad, *bad),
-			fmt.Sprintf("%v %+v %#v", v, v, v)} {
-			if !strings.Contains(text, "redacted") || strings.Contains(text, string(id.Signing)) {
-				t.Errorf("a secret prints as %s", text)
+}
+
+// Identities and invitations print as that, in whatever form.
+func TestSecretsAreNotPrinted(t *testing.T) {
+	c := newNetwork(t, newFixture(t, "sulloyd", 2, 60, nil)).coordinator(t)
+	defer c.Close()
+	v := c.Invitations()[0]
+	id, err := newIdentity(v.Study, protocol.Role(v.Party))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, verb := range []string{"%v", "%+v", "%#v"} {
+		for _, x := range []any{id, *id, &v, v, c.pair, *c.pair} {
+			text := fmt.Sprintf(verb, x)
+			if !strings.Contains(text, "redacted") {
+				t.Errorf("%T prints as %s", x, text)
+			}
+			for _, secret := range [][]byte{id.Signing, v.Secret[:], c.pair.Key} {
+				if strings.Contains(text, string(secret)) || strings.Contains(text, fmt.Sprintf("%x", secret)) ||
+					strings.Contains(text, strings.Trim(fmt.Sprint(secret), "[]")) {
+					t.Errorf("a secret of %T prints as %s", x, text)
+				}
 			}
 		}
 	}
@@ -629,6 +706,41 @@ func FuzzControl(f *testing.F) {
 			}
 		}
 	})
+}
+
+// An entry of the roster is its owner's: with another's key, place or study it is refused.
+func TestEntries(t *testing.T) {
+	var owner, other Entry
+	for party, e := range map[protocol.Role]*Entry{1: &owner, 2: &other} {
+		id, err := newIdentity([32]byte{}, party)
+		if err != nil {
+			t.Fatal(err)
+		}
+		k, err := id.keys()
+		if err == nil {
+			*e, err = k.entry([32]byte{})
+		}
+		if err == nil {
+			err = e.check([32]byte{})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for what, change := range map[string]func(*Entry){
+		"sealing key": func(e *Entry) { e.Sealing = other.Sealing },
+		"signing key": func(e *Entry) { e.Signing = other.Signing },
+		"place":       func(e *Entry) { e.Party = other.Party },
+		"signature":   func(e *Entry) { e.Signature = other.Signature },
+	} {
+		e := owner
+		if change(&e); e.check([32]byte{}) == nil {
+			t.Errorf("an entry with another's %s was taken", what)
+		}
+	}
+	if owner.check([32]byte{1}) == nil {
+		t.Error("an entry of another study was taken")
+	}
 }
 
 // A study that says something else than what it does is refused.

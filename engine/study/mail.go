@@ -29,9 +29,11 @@ type postbox struct {
 	end   *link.End
 	self  protocol.Role
 	boxes map[box][][]byte
-	left  map[protocol.Role]bool
-	wait  time.Duration  // for a message
-	marks map[box]string // of messages that do not come in time
+	left  map[protocol.Role]bool // whose programs have ended
+	// parted, if not nil, hears of each role that has left.
+	parted func(protocol.Role)
+	wait   time.Duration  // for a message
+	marks  map[box]string // of messages that do not come in time
 	// sums, if not nil, takes messages of sums as they come, and their deadlines.
 	sums func(from protocol.Role, body []byte) error
 }
@@ -82,7 +84,7 @@ func (b *postbox) next(ctx context.Context, deadline time.Time, mark string) (st
 	case kind == mailEnd && ev.From == protocol.Server:
 		return "", &ended{string(body[:min(len(body), 300)])}
 	case kind == mailLeave:
-		b.left[ev.From] = true
+		b.leave(ev.From)
 		b.end.Acknowledge() // its sender waits for nothing else
 		if b.sums != nil {
 			return "", b.sums(ev.From, nil)
@@ -94,6 +96,14 @@ func (b *postbox) next(ctx context.Context, deadline time.Time, mark string) (st
 		b.boxes[at] = append(b.boxes[at], body)
 	}
 	return "", nil
+}
+
+// leave notes that a role's program has ended.
+func (b *postbox) leave(r protocol.Role) {
+	b.left[r] = true
+	if b.parted != nil {
+		b.parted(r)
+	}
 }
 
 // receive waits for the next message of a kind from a role.

@@ -59,6 +59,10 @@ var sumsStudy = sha256.Sum256([]byte("measurement"))
 
 const sumsID = "0011223344556677"
 
+// sumsPatience is how long a role of a measurement waits for another, on a machine that does
+// something else, too.
+const sumsPatience = 10 * time.Minute
+
 // Measure plays the parties of all rounds. coordinate hands an order to a coordinator, which
 // gives it to CoordinateSums, and returns what that had ready.
 func (m *Sums) Measure(ctx context.Context, coordinate func(order []byte) (place []byte, err error)) error {
@@ -156,7 +160,7 @@ func CoordinateSums(ctx context.Context, order []byte, ready func(place []byte) 
 	if err := ready(encode(sumsPlace{URL: "tls://" + server.Address(), Pin: pin})); err != nil {
 		return err
 	}
-	h := newHub(nil, e.box, m.config(roster), time.Minute, slog.New(slog.DiscardHandler), nil)
+	h := newHub(nil, e.box, m.config(roster), sumsPatience, slog.New(slog.DiscardHandler), nil)
 	for t := range m.Rounds {
 		begun := time.Now()
 		total, err := h.Collect(ctx, t)
@@ -223,7 +227,7 @@ func (m *Sums) open(ctx context.Context, d bus.Dialer, k *keys, roster *Roster) 
 	}
 	close(ready)
 	e.end.Start()
-	e.box = newPostbox(e.end, k.party, time.Minute)
+	e.box = newPostbox(e.end, k.party, sumsPatience)
 	return e, nil
 }
 

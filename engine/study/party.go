@@ -50,11 +50,14 @@ type Join struct {
 	// first message of the run: again is true if an earlier life may have paid. Nil pays nothing,
 	// nor does a server.
 	Charge func(t *Terms, again bool) error
+	// Deliver, if not nil, is given what Take returns before anybody is told that this party has
+	// it: until then it can be interrupted, and go on. A later life may deliver the same again.
+	Deliver func(*engine.Result) error
 	// Watch, if not nil, is NewPartyWatch's and hears what happens.
 	Watch *Watch
 	// Step, if not nil, hears of the run's progress.
 	Step func(round int, step string)
-	// Crash is for tests: see journal.File.
+	// Crash is for tests: see journal.OpenToCrash. It is also called at "delivered".
 	Crash func(point string)
 }
 
@@ -80,10 +83,9 @@ type Party struct {
 func Take(ctx context.Context, j Join) (*engine.Result, error) {
 	p := &Party{Join: j, self: protocol.Role(j.Invitation.Party)}
 	var err error
-	if p.journal, err = journal.Open(filepath.Join(j.State, JournalName)); err != nil {
+	if p.journal, err = journal.OpenToCrash(filepath.Join(j.State, JournalName), j.Crash); err != nil {
 		return nil, err
 	}
-	p.journal.Crash = j.Crash
 	defer p.journal.Close()
 	if err := p.recall(); err != nil {
 		return nil, err
@@ -179,7 +181,7 @@ func (p *Party) connect(ctx context.Context) error {
 	d := bus.Dialer{Self: p.self, Study: v.ID, URL: v.URL, Pin: v.Pin, Key: p.keys.signing,
 		Proof:  proof(v.Secret, v.Study, public),
 		Frames: p.frames, Cluster: v.cluster(),
-		Away: func(err error) { p.Log.Warn("the coordinator is away", "why", fmt.Sprint(err)) },
+		Away: func(err error) { p.Log.Warn("the coordinator is away", "why", err.Error()) },
 		Back: func(error) {
 			p.Log.Info("the coordinator is back")
 			p.mu.Lock()
@@ -381,15 +383,19 @@ func (p *Party) run(ctx context.Context, part dataset.Part, ids []string) (*engi
 	defer end.Close()
 	box := newPostbox(end, p.self, p.study.Deadlines.message())
 	res, err := p.play(ctx, box, part, ids)
+	if err == nil && p.Deliver != nil {
+		err = p.Deliver(res)
+	}
+	if p.Crash != nil {
+		p.Crash("delivered")
+	}
 	if err == nil {
 		err = p.part(ctx, box)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if !box.settle(ctx, p.alone(box), p.study.Deadlines.message()) && ctx.Err() == nil {
-		p.Log.Warn("not everybody has acknowledged everything")
-	}
+	p.settle(ctx, box)
 	soon, cancel := context.WithTimeout(ctx, doneTime)
 	defer cancel()
 	if _, err := p.ask(soon, request{Ask: askDone}); err != nil && ctx.Err() == nil {
@@ -407,6 +413,45 @@ func (p *Party) part(ctx context.Context, box *postbox) error {
 		}
 	}
 	return err
+}
+
+// settle waits until everybody who needs what this party has sent has it.
+func (p *Party) settle(ctx context.Context, box *postbox) {
+	told := make(chan []protocol.Role)
+	asking, stop := context.WithCancel(ctx)
+	defer stop()
+	go p.askEnded(asking, told)
+	alone := p.alone(box)
+	if !box.settle(ctx, func() bool {
+		select {
+		case all := <-told:
+			for _, r := range all {
+				if r != p.self && p.study.index(r) >= 0 {
+					box.leave(r)
+				}
+			}
+		default:
+		}
+		return alone()
+	}, p.study.Deadlines.message()) && ctx.Err() == nil {
+		p.Log.Warn("not everybody has acknowledged everything")
+	}
+}
+
+// askEnded asks again and again whose programs have ended, and tells it, until ctx is done: a role that
+// has everything goes, and its last word to this one may have been lost.
+func (p *Party) askEnded(ctx context.Context, told chan<- []protocol.Role) {
+	for pause(ctx, time.Second) == nil {
+		body, err := p.ask(ctx, request{Ask: askEnded})
+		var all []protocol.Role
+		if err != nil || strict(body, &all) != nil {
+			continue
+		}
+		select {
+		case told <- all:
+		case <-ctx.Done():
+		}
+	}
 }
 
 // mostMail is the most parties that send messages to each other.
@@ -467,11 +512,17 @@ func (p *Party) play(ctx context.Context, box *postbox, part dataset.Part, ids [
 	if member.Root, err = derived(p.keys.root[:], p.roster.Hash(), "sums"); err != nil {
 		return nil, err
 	}
-	t := &partyTransport{Transport: s.overMail(box, p.self, core, p.Watch, p.Log), box: box,
-		parties: core.Parties, member: member, pace: s.pace(), step: p.Step, watch: p.Watch}
-	return p.Engine.Run(ctx, &seated{runner, protocol.Options{Seat: &protocol.Seat{Role: p.self, Part: part},
+	own := s.newPace(p.Log)
+	t := &partyTransport{Transport: s.overMail(box, p.self, core, own, p.Watch, p.Log), box: box,
+		parties: core.Parties, member: member, pace: own, step: p.Step, watch: p.Watch}
+	res, err := p.Engine.Run(ctx, &seated{runner, protocol.Options{Seat: &protocol.Seat{Role: p.self, Part: part},
 		Connect: func(protocol.Role) protocol.Transport { return t },
 		Secrets: func(r protocol.Role) protocol.Secrets { return s.secrets(r, p.keys, group) }}})
+	if err != nil {
+		return nil, err
+	}
+	res.Notes = append(res.Notes, own.notes()...)
+	return res, nil
 }
 
 // serve is the part of a server besides the coordinator: it adds up its shares.
@@ -481,7 +532,7 @@ func (p *Party) serve(ctx context.Context, box *postbox) (*engine.Result, error)
 		return nil, err
 	}
 	core := runner.Core()
-	t := p.study.overMail(box, p.self, core, p.Watch, p.Log)
+	t := p.study.overMail(box, p.self, core, nil, p.Watch, p.Log)
 	return p.Engine.Run(ctx, &seated{runner, protocol.Options{Seat: &protocol.Seat{Role: p.self},
 		Connect: func(protocol.Role) protocol.Transport { return t },
 		Secrets: func(r protocol.Role) protocol.Secrets { return p.study.secrets(r, p.keys, secret.Root{}) }}})

@@ -171,11 +171,6 @@ func TestRosterChanged(t *testing.T) {
 
 	was := n.dirs[2]
 	n.dirs[2] = folder(t)
-	for _, name := range []string{"certificate.pem", "certificate.key"} {
-		if err := copyFile(filepath.Join(n.dirs[2], name), filepath.Join(was, name)); err != nil {
-			t.Fatal(err)
-		}
-	}
 	changeEntry(t, filepath.Join(n.dirs[2], JournalName), filepath.Join(was, JournalName), all[1])
 	c = n.coordinator(t)
 	defer c.Close()
@@ -199,14 +194,6 @@ func TestRosterChanged(t *testing.T) {
 	}
 	stop()
 	<-ended
-}
-
-func copyFile(to, from string) error {
-	b, err := os.ReadFile(from)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(to, b, 0o600)
 }
 
 // changeEntry copies the head of a coordinator's journal, with fresh keys for the party of an
@@ -242,7 +229,7 @@ func changeEntry(t *testing.T, to, from string, v Invitation) {
 			t.Fatal(err)
 		}
 		switch r.Kind {
-		case recordStudy, recordSecrets, recordIdentity:
+		case recordStudy, recordSecrets, recordIdentity, recordCertificate:
 		case recordEntry:
 			if strings.Contains(string(b), `"party":1`) {
 				b = encode(other)

@@ -2,6 +2,7 @@ package study
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -22,7 +23,7 @@ type shared struct {
 	own     protocol.Role
 	servers int           // with the coordinator
 	step    time.Duration // after which a role is late
-	pace    pace          // of a party
+	pace    *pace         // of a party
 	watch   *Watch
 	log     *slog.Logger
 
@@ -33,13 +34,13 @@ type shared struct {
 
 // overMail is a role's transport of messages, which follows its sums where they are shared
 // among servers.
-func (s *Study) overMail(box *postbox, r protocol.Role, core *protocol.Plan, w *Watch,
+func (s *Study) overMail(box *postbox, r protocol.Role, core *protocol.Plan, own *pace, w *Watch,
 	log *slog.Logger) protocol.Transport {
 	t := protocol.OverMail(mail{box}, r, core.Parties, core.Capacity.Ring)
 	if core.Servers == 0 {
 		return t
 	}
-	return &shared{Transport: t, own: r, servers: core.Servers, step: s.Deadlines.step(), pace: s.pace(), watch: w,
+	return &shared{Transport: t, own: r, servers: core.Servers, step: s.Deadlines.step(), pace: own, watch: w,
 		log: log}
 }
 
@@ -107,29 +108,46 @@ func (t *shared) Receive(ctx context.Context, from protocol.Role) ([]byte, error
 	return b, nil
 }
 
-// pace is that of a party's sums.
-func (s *Study) pace() pace { return pace{apart: time.Duration(s.PadRounds) * time.Millisecond} }
-
-// pace keeps the sums of a party at least so far apart that how long it computed is not
-// seen in when it sends.
+// pace lets the sums of a party begin at multiples of a public time alone, so that how long it computed is not seen in
+// when it sends. nil lets them begin at once. A sum that is not ready in its time begins at a later multiple.
 type pace struct {
-	apart time.Duration
-	last  time.Time
+	apart  time.Duration
+	begun  time.Time
+	sums   int // that have begun
+	slot   int // of the last one
+	missed int // sums that were not ready in the slot after the last one's
+	log    *slog.Logger
+}
+
+// newPace begins the time of a party's sums.
+func (s *Study) newPace(log *slog.Logger) *pace {
+	if s.PadRounds == 0 {
+		return nil
+	}
+	return &pace{apart: time.Duration(s.PadRounds) * time.Millisecond, begun: time.Now(), log: log}
 }
 
 // wait waits until the next sum may begin.
 func (p *pace) wait(ctx context.Context) error {
-	if p.apart == 0 {
+	if p == nil {
 		return nil
 	}
-	now := time.Now()
-	if p.last.IsZero() {
-		p.last = now
+	p.sums++
+	p.slot++
+	if took := time.Since(p.begun); took > time.Duration(p.slot)*p.apart {
+		p.slot = int((took + p.apart - 1) / p.apart)
+		p.missed++
+		p.log.Warn("a sum was not ready in its time: that this party was late is seen", "sum", p.sums,
+			"pad rounds", p.apart)
 	}
-	p.last = p.last.Add(p.apart)
-	if wait := p.last.Sub(now); wait > 0 {
-		return pause(ctx, wait)
+	return pause(ctx, time.Until(p.begun.Add(time.Duration(p.slot)*p.apart)))
+}
+
+// notes say in a result how many sums were late.
+func (p *pace) notes() []string {
+	if p == nil || p.missed == 0 {
+		return nil
 	}
-	p.last = now
-	return nil
+	return []string{fmt.Sprintf("%d of %d sums were not ready within --pad-rounds %v and began rounds later: that they "+
+		"took longer was seen; a longer time hides it", p.missed, p.sums, p.apart)}
 }

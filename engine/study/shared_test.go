@@ -3,6 +3,7 @@ package study
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -75,13 +76,15 @@ func TestSharedSumsAreShown(t *testing.T) {
 			w.side(f.study, own)
 			others, slow = []protocol.Role{protocol.Server, protocol.ServerAt(1)}, protocol.ServerAt(1)
 		}
-		m := &slowMail{slow: slow, takes: 30 * time.Millisecond}
-		s, is := f.study.overMail(nil, own, runner.Core(), w, slog.New(slog.DiscardHandler)).(*shared)
+		m := &slowMail{slow: slow, takes: 300 * time.Millisecond}
+		log := slog.New(slog.DiscardHandler)
+		begun := time.Now()
+		s, is := f.study.overMail(nil, own, runner.Core(), f.study.newPace(log), w, log).(*shared)
 		if !is {
 			t.Fatal("a sum among servers is not followed")
 		}
-		s.Transport, s.step = m, 10*time.Millisecond
-		turn := func() { // each sends to all and hears all, the server the other way round
+		s.Transport, s.step = m, 150*time.Millisecond // a busy machine takes less
+		turn := func() {                              // each sends to all and hears all, the server the other way round
 			hear := func() {
 				for _, r := range others {
 					if _, err := s.Receive(t.Context(), r); err != nil {
@@ -101,7 +104,6 @@ func TestSharedSumsAreShown(t *testing.T) {
 				hear()
 			}
 		}
-		begun := time.Now()
 		turn()
 		turn()
 		status, _ := w.Status()
@@ -110,7 +112,7 @@ func TestSharedSumsAreShown(t *testing.T) {
 			status.Steps[0].Step != s.waits() {
 			t.Errorf("%v shows %+v", own, status)
 		}
-		if late.Late || late.LateSteps != 2 || late.Steps[s.waits()] < 30 {
+		if late.Late || late.LateSteps != 2 || late.Steps[s.waits()] < 300 {
 			t.Errorf("%v shows of who was late %+v", own, late)
 		}
 		if first := status.Parties[w.index(others[0])]; first.LateSteps != 0 || len(first.Steps) != 1 {
@@ -119,5 +121,36 @@ func TestSharedSumsAreShown(t *testing.T) {
 		if second := m.sends[2].Sub(begun); !own.Serves() && second < 120*time.Millisecond {
 			t.Errorf("a party begins its second sum after %v", second)
 		}
+	}
+}
+
+// Sums begin at multiples of the public time, the first one too, and one that is not ready in its time waits for a
+// later one and is reported.
+func TestSumsBeginInTheirTime(t *testing.T) {
+	f := newFixture(t, "sulloyd", 2, 60, nil)
+	f.study.PadRounds = 40
+	const apart = 40 * time.Millisecond
+	var said strings.Builder
+	p := f.study.newPace(slog.New(slog.NewTextHandler(&said, nil)))
+	began := func() time.Duration {
+		if err := p.wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return time.Since(p.begun)
+	}
+	if at := began(); at < apart {
+		t.Errorf("the first sum begins after %v", at)
+	}
+	missed := p.missed // of a machine that is busy
+	time.Sleep(time.Duration(p.slot+1)*apart - time.Since(p.begun) + apart/4)
+	if at := began(); at < 3*apart || p.missed != missed+1 {
+		t.Errorf("a sum that was late begins after %v, %d were late", at, p.missed-missed)
+	}
+	if notes := p.notes(); len(notes) != 1 || !strings.Contains(notes[0], "of 2 sums") ||
+		!strings.Contains(said.String(), "not ready in its time") {
+		t.Errorf("the late sum is not reported: %q, %q", notes, said.String())
+	}
+	if err := (*pace)(nil).wait(t.Context()); err != nil || f.study.newPace(nil) == nil {
+		t.Error(err)
 	}
 }

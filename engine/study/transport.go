@@ -21,7 +21,7 @@ type partyTransport struct {
 	parties            int
 	member             *sum.Member
 	sent, received     int64
-	pace               pace
+	pace               *pace
 	rounds             int
 	wire               []byte                       // the vector of the last sum
 	step               func(round int, step string) // may be nil

@@ -37,7 +37,7 @@ func HyperplanePaths(ctx context.Context, r Runner, p *kernels.Panels, planes *H
 	if levels < 1 || levels > 64 || planes.D != p.D {
 		panic(fmt.Sprintf("synopsis: HyperplanePaths: %d levels in %d dimensions for points in %d", levels, planes.D, p.D))
 	}
-	paths := &Paths{Bits: 1, Levels: levels, codes: make([]uint64, p.N)}
+	paths := newPaths(1, levels, p.N)
 	err := eachShard(ctx, r, p.N, p.D*levels, func(lo, hi int) {
 		dots := make([][kernels.Lanes]float32, levels)
 		for b := lo / kernels.Lanes; b*kernels.Lanes < hi; b++ {
@@ -61,7 +61,7 @@ func HyperplanePaths(ctx context.Context, r Runner, p *kernels.Panels, planes *H
 					}
 				}
 			}
-			copy(paths.codes[b*kernels.Lanes:hi], codes[:])
+			paths.set(b*kernels.Lanes, codes[:min(kernels.Lanes, hi-b*kernels.Lanes)]...)
 		}
 	})
 	return paths, err

@@ -89,7 +89,7 @@ func (s *sample) silhouettes(labels [][]uint16, out []Clustering) {
 	for i := range n {
 		clear(sums)
 		for q := range n {
-			dist[q] = math.Sqrt(squaredDistance(s.points[i*s.d:(i+1)*s.d], s.points[q*s.d:(q+1)*s.d]))
+			dist[q] = math.Sqrt(elementary.SquaredDistance(s.points[i*s.d:(i+1)*s.d], s.points[q*s.d:(q+1)*s.d]))
 		}
 		same := 0.0 // of the sample is this very point
 		for _, q := range s.index {

@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/cohort-engine/cohort/internal/elementary"
 )
 
 // TestNumbers: far groups of points have the greatest silhouette at their own number, which is
@@ -58,7 +60,7 @@ func TestSilhouettes(t *testing.T) {
 		sums, counts := make([]float64, 5), make([]float64, 5)
 		for q, j := range labels {
 			if q != i {
-				sums[j] += math.Sqrt(squaredDistance(w.Points[i*3:i*3+3], w.Points[q*3:q*3+3]))
+				sums[j] += math.Sqrt(elementary.SquaredDistance(w.Points[i*3:i*3+3], w.Points[q*3:q*3+3]))
 				counts[j]++
 			}
 		}

@@ -14,12 +14,43 @@ import (
 // data alone.
 type Paths struct {
 	Bits, Levels int
-	codes        []uint64 // level 0's digit in the highest bits
-	outside      []bool   // records that are in no cell, nil for none
+	// low and high are the halves of the codes, which have level 0's digit in their highest bits; high is nil where
+	// 32 bits are enough.
+	low, high []uint32
+	outside   []bool // records that are in no cell, nil for none
+}
+
+func newPaths(bits, levels, n int) *Paths {
+	p := &Paths{Bits: bits, Levels: levels, low: make([]uint32, n)}
+	if bits*levels > 32 {
+		p.high = make([]uint32, n)
+	}
+	return p
 }
 
 // Len returns the number of records.
-func (p *Paths) Len() int { return len(p.codes) }
+func (p *Paths) Len() int { return len(p.low) }
+
+// code is that of record i.
+func (p *Paths) code(i int) uint64 {
+	if p.high == nil {
+		return uint64(p.low[i])
+	}
+	return uint64(p.high[i])<<32 | uint64(p.low[i])
+}
+
+// set sets the codes of the records from first on.
+func (p *Paths) set(first int, codes ...uint64) {
+	for i, c := range codes {
+		p.low[first+i] = uint32(c)
+	}
+	for i, c := range codes {
+		if p.high == nil {
+			break
+		}
+		p.high[first+i] = uint32(c >> 32)
+	}
+}
 
 // MidpointPaths cuts the box [-1,1]^d of points on the grid 2^-fractionBits by
 // midpoints, along axes 0, 1, ..., d-1, 0, 1, ... in turn; a level is `bits`
@@ -30,13 +61,13 @@ func MidpointPaths(ctx context.Context, r Runner, p *kernels.Panels, fractionBit
 }
 
 // PathsAlong is MidpointPaths with the axes to cut, in their order: whole levels of `bits`. Where
-// image is not nil, it is the image of coordinate h of a record, on the same grid, that is cut.
+// image is not nil, it is the images of coordinates h of records, on the same grid, that are cut.
 func PathsAlong(ctx context.Context, r Runner, p *kernels.Panels, fractionBits, bits int, order []int,
-	image func(h int, x float32) float32) (*Paths, error) {
+	image func(h int, dst, src []float32)) (*Paths, error) {
 	cuts := len(order)
-	shifts, times := make([]int, cuts), make([]int, p.D)
+	shifts, times := make([]uint, cuts), make([]int, p.D)
 	for t, h := range order {
-		shifts[t] = fractionBits - times[h]
+		shifts[t] = uint(fractionBits - times[h])
 		times[h]++
 	}
 	if bits < 1 || cuts > 64 || cuts%bits != 0 || slices.Max(times) > fractionBits+1 {
@@ -44,11 +75,12 @@ func PathsAlong(ctx context.Context, r Runner, p *kernels.Panels, fractionBits, 
 			fractionBits))
 	}
 	levels := cuts / bits
-	paths := &Paths{Bits: bits, Levels: levels, codes: make([]uint64, p.N)}
+	paths := newPaths(bits, levels, p.N)
 	scale := float32(int64(1) << fractionBits)
 	top := uint32(1)<<(fractionBits+1) - 1
 	err := eachShard(ctx, r, p.N, p.D, func(lo, hi int) {
 		axes := make([][kernels.Lanes]uint32, p.D)
+		images := make([]float32, kernels.Lanes)
 		for b := lo / kernels.Lanes; b*kernels.Lanes < hi; b++ {
 			panel := p.Data[b*p.D*kernels.Lanes:]
 			for h := range axes {
@@ -56,21 +88,23 @@ func PathsAlong(ctx context.Context, r Runner, p *kernels.Panels, fractionBits, 
 					continue
 				}
 				row := panel[h*kernels.Lanes : (h+1)*kernels.Lanes]
+				if image != nil {
+					image(h, images, row)
+					row = images
+				}
+				axis := &axes[h]
 				for i, x := range row {
-					if image != nil {
-						x = image(h, x)
-					}
-					axes[h][i] = min(uint32(int32(x*scale)+1<<fractionBits), top)
+					axis[i%kernels.Lanes] = min(uint32(int32(x*scale)+1<<fractionBits), top)
 				}
 			}
 			var codes [kernels.Lanes]uint64
-			for t := range cuts {
-				axis, shift := &axes[order[t]], shifts[t]
-				for i := range codes {
-					codes[i] = codes[i]<<1 | uint64(axis[i]>>shift&1)
+			for t, h := range order {
+				shift := shifts[t] % 32 // as it is: the compiler sees that no shift is larger
+				for i, x := range &axes[h] {
+					codes[i] = codes[i]<<1 | uint64(x>>shift&1)
 				}
 			}
-			copy(paths.codes[b*kernels.Lanes:hi], codes[:])
+			paths.set(b*kernels.Lanes, codes[:min(kernels.Lanes, hi-b*kernels.Lanes)]...)
 		}
 	})
 	return paths, err
@@ -84,7 +118,8 @@ func CubePaths(ctx context.Context, r Runner, p *kernels.Panels, lo []float64, s
 	if levels < 1 || p.D*levels > 64 || len(lo) != p.D {
 		panic(fmt.Sprintf("synopsis: CubePaths: %d levels in %d dimensions", levels, p.D))
 	}
-	paths := &Paths{Bits: p.D, Levels: levels, codes: make([]uint64, p.N), outside: make([]bool, p.N)}
+	paths := newPaths(p.D, levels, p.N)
+	paths.outside = make([]bool, p.N)
 	cells := float64(uint64(1) << levels)
 	err := eachShard(ctx, r, p.N, p.D*levels, func(from, to int) {
 		at := make([]uint64, p.D)
@@ -106,7 +141,7 @@ func CubePaths(ctx context.Context, r Runner, p *kernels.Panels, lo []float64, s
 					code = code<<1 | x>>l&1
 				}
 			}
-			paths.codes[i] = code
+			paths.set(i, code)
 		}
 	})
 	return paths, err
@@ -177,7 +212,6 @@ func (w *Walker) Count(ctx context.Context, r Runner, counts []int64) error {
 	err := r.Run(ctx, (len(w.cell)+step-1)/step, func(worker, s int) {
 		part := w.part[worker]
 		lo, hi := s*step, min((s+1)*step, len(w.cell))
-		codes := w.paths.codes[lo:hi]
 		for i, c := range w.cell[lo:hi] {
 			if c < 0 {
 				continue
@@ -188,7 +222,7 @@ func (w *Walker) Count(ctx context.Context, r Runner, counts []int64) error {
 					continue
 				}
 			}
-			c = c<<bits | int32(codes[i]>>shift&mask)
+			c = c<<bits | int32(w.paths.code(lo+i)>>shift&mask)
 			w.cell[lo+i] = c
 			if w.units == nil {
 				part[c]++

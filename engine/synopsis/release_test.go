@@ -231,7 +231,7 @@ func TestEstimateIsLeastSquares(t *testing.T) {
 
 // digit returns the digit of record i at level l.
 func (p *Paths) digit(i, l int) int {
-	return int(p.codes[i]>>(p.Bits*(p.Levels-1-l))) & (1<<p.Bits - 1)
+	return int(p.code(i)>>(p.Bits*(p.Levels-1-l))) & (1<<p.Bits - 1)
 }
 
 // TestLeafSumsOfWeights: a leaf's sum has each record times its units, each coordinate truncated toward zero, so

@@ -9,6 +9,7 @@ import (
 	"sort"
 	"sync/atomic"
 
+	"github.com/cohort-engine/cohort/internal/elementary"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
@@ -161,7 +162,7 @@ func fewPoints(w *Weighted, k int) *Solution {
 	for i := range s.Labels {
 		best := math.Inf(1)
 		for j := range k {
-			if d := squaredDistance(w.Points[i*w.D:(i+1)*w.D], s.Centers[j*w.D:(j+1)*w.D]); d < best {
+			if d := elementary.SquaredDistance(w.Points[i*w.D:(i+1)*w.D], s.Centers[j*w.D:(j+1)*w.D]); d < best {
 				best, s.Labels[i] = d, uint16(j)
 			}
 		}
@@ -170,15 +171,6 @@ func fewPoints(w *Weighted, k int) *Solution {
 		}
 	}
 	return s
-}
-
-func squaredDistance(a, b []float64) float64 {
-	sum := 0.0
-	for h := range a {
-		t := a[h] - b[h]
-		sum += float64(t * t)
-	}
-	return sum
 }
 
 // Independent returns k well-spread points of the inner half of [-1,1]^d that

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/internal/elementary"
 )
 
 func randomWeighted(rng *rand.Rand, n, d int) *Weighted {
@@ -51,7 +52,7 @@ func optimum(w *Weighted, k int) float64 {
 			}
 			for i, l := range labels {
 				if l == j {
-					loss += w.Weights[i] * squaredDistance(w.Points[i*w.D:(i+1)*w.D], mean)
+					loss += w.Weights[i] * elementary.SquaredDistance(w.Points[i*w.D:(i+1)*w.D], mean)
 				}
 			}
 		}
@@ -94,10 +95,10 @@ func TestSearchIsLocalOptimum(t *testing.T) {
 			x := w.Points[i*d : (i+1)*d]
 			nearest := math.Inf(1)
 			for j := range k {
-				nearest = min(nearest, squaredDistance(x, s.Centers[j*d:(j+1)*d]))
+				nearest = min(nearest, elementary.SquaredDistance(x, s.Centers[j*d:(j+1)*d]))
 			}
 			j := int(s.Labels[i])
-			if own := squaredDistance(x, s.Centers[j*d:(j+1)*d]); own > nearest+1e-5 {
+			if own := elementary.SquaredDistance(x, s.Centers[j*d:(j+1)*d]); own > nearest+1e-5 {
 				t.Fatalf("d=%d: point %d is at %v from its centre, at %v from the nearest", d, i, own, nearest)
 			}
 			weight := max(w.Weights[i], 0)
@@ -312,7 +313,7 @@ func (p *problem) distance(i int, centers []float32, j uint16) float64 {
 	for h := range row {
 		row[h] = float64(centers[int(j)*p.d+h])
 	}
-	return squaredDistance(p.points[i*p.d:(i+1)*p.d], row)
+	return elementary.SquaredDistance(p.points[i*p.d:(i+1)*p.d], row)
 }
 
 // A swap that is kept leaves the state that it promised.

@@ -32,11 +32,11 @@ type swaps struct {
 	loss    float64
 	looked  []int32
 
-	found, all []int32                // points to look at, and all of them
-	touched    []bool                 // clusters whose members are looked at
-	prepare    [17]*kernels.Centroids // for up to 2^i centres
-	rows       []float32              // of the centres to compare with
-	gaps       []float32              // by centre, the squared distance to the nearest of them
+	found, all []int32                    // points to look at, and all of them
+	touched    []bool                     // clusters whose members are looked at
+	prepare    map[int]*kernels.Centroids // by number of centres
+	rows       []float32                  // of the centres to compare with
+	gaps       []float32                  // by centre, the squared distance to the nearest of them
 	which      []uint16
 	points     *kernels.Panels // room for the points looked at,
 	near       []uint16        // the nearest of the centres in rows,
@@ -45,7 +45,7 @@ type swaps struct {
 	weights    []float64       // and their weights
 	lost       []int32         // points whose nearest centre is any
 	row        []int32         // by centre: its place in moved, or -1
-	sums       []float64       // by centre that moved: coordinates and weight
+	sums       []float64       // of centres that moved, as rows of kernels.AddMembers
 	cost       *kernels.Exchanges
 }
 
@@ -58,6 +58,7 @@ func newSwaps(s *descent) *swaps {
 		points: kernels.NewPanels(n, d), near: make([]uint16, n), far: make([]float32, n),
 		own: [2][]float32{make([]float32, n), make([]float32, n)}, weights: make([]float64, n),
 		row: make([]int32, k), touched: make([]bool, k), looked: make([]int32, 0, n), all: make([]int32, n),
+		prepare: map[int]*kernels.Centroids{}, sums: make([]float64, k*s.weighted.Width()),
 		cost: kernels.NewExchanges(k)}
 	for i := range w.all {
 		w.all[i] = int32(i)
@@ -131,20 +132,22 @@ func (w *swaps) keep() {
 	w.settle()
 }
 
-// prepared are the centres in rows as the kernels read them; the first fills up to a
-// power of two.
+// prepared are the centres in rows as the kernels read them; the first fills up to one of a few
+// numbers, an eighth more at most.
 func (w *swaps) prepared() *kernels.Centroids {
-	d := w.s.d
-	i := bits.Len(uint(len(w.rows)/d - 1))
-	count := min(1<<i, math.MaxUint16)
-	if w.prepare[i] == nil {
-		w.prepare[i] = kernels.NewCentroids(count, d)
+	d, count := w.s.d, len(w.rows)/w.s.d
+	step := max(1<<bits.Len(uint(count-1))/16, 1)
+	count = min((count+step-1)/step*step, math.MaxUint16)
+	c := w.prepare[count]
+	if c == nil {
+		c = kernels.NewCentroids(count, d)
+		w.prepare[count] = c
 	}
 	for len(w.rows) < d*count {
 		w.rows = append(w.rows, w.rows[:d]...)
 	}
-	w.prepare[i].Set(w.rows)
-	return w.prepare[i]
+	c.Set(w.rows)
+	return c
 }
 
 // look finds the nearest of the centres in rows for the members of all clusters that
@@ -180,11 +183,15 @@ func (w *swaps) cheapest(row []float32) int {
 		return own <= next || float64((own-next)*(own+next)) <= slack
 	})
 	n := len(w.found)
-	for at, i := range w.found {
-		w.near[at], w.own[0][at], w.own[1][at], w.weights[at] = s.labels[i], s.dist[i], s.second[i], s.weights[i]
+	near, own, second, weights := s.labels, s.dist, s.second, s.weights
+	if n < s.n {
+		near, own, second, weights = w.near[:n], w.own[0][:n], w.own[1][:n], w.weights[:n]
+		for at, i := range w.found {
+			near[at], own[at], second[at], weights[at] = s.labels[i], s.dist[i], s.second[i], s.weights[i]
+		}
 	}
 	w.cost.Reset()
-	kernels.Exchange(w.far[:n], w.own[0][:n], w.own[1][:n], w.near[:n], w.weights[:n], w.cost)
+	kernels.Exchange(w.far[:n], own, second, near, weights, w.cost)
 	out, least := 0, math.Inf(1)
 	for j, gain := range w.removal {
 		if w.touched[j] {
@@ -200,8 +207,13 @@ func (w *swaps) cheapest(row []float32) int {
 // assign finds the nearest centres, and the loss, after some have moved.
 func (w *swaps) assign() {
 	s, d, slack := w.s, w.s.d, w.s.slack()
-	for _, i := range w.looked {
-		w.labels[i], w.dist[i] = s.labels[i], s.dist[i]
+	if len(w.looked) == s.n {
+		copy(w.labels, s.labels)
+		copy(w.dist, s.dist)
+	} else {
+		for _, i := range w.looked {
+			w.labels[i], w.dist[i] = s.labels[i], s.dist[i]
+		}
 	}
 	w.rows = w.rows[:0]
 	for j := range w.row {
@@ -217,32 +229,40 @@ func (w *swaps) assign() {
 		return w.row[j] >= 0 || float64(gap*(gap-2*w.radius[j])) <= slack
 	})
 	w.looked, w.found = w.found, w.looked
+	w.loss = w.take()
+}
+
+// take sets the labels, distances and loss of the points looked at, and returns the loss of all.
+func (w *swaps) take() float64 {
+	s := w.s
 	w.lost = w.lost[:0]
-	w.loss = s.loss
+	loss, labels, dist, weights := s.loss, s.labels, s.dist, s.weights
+	far, near := w.far[:len(w.looked)], w.near[:len(w.looked)]
 	for at, i := range w.looked {
-		j, far := s.labels[i], w.far[at]
+		j, x := labels[i], far[at]
 		switch {
 		case w.row[j] < 0:
-			if far >= s.dist[i] {
+			if x >= dist[i] {
 				continue
 			}
-		case far > s.second[i]:
+		case x > s.second[i]:
 			w.lost = append(w.lost, i)
 			continue
 		}
-		w.labels[i], w.dist[i] = uint16(w.moved[w.near[at]]), far
-		w.loss += float64(s.weights[i] * (float64(far) - float64(s.dist[i])))
+		w.labels[i], w.dist[i] = uint16(w.moved[near[at]]), x
+		loss += float64(weights[i] * (float64(x) - float64(dist[i])))
 	}
 	if len(w.lost) == 0 {
-		return
+		return loss
 	}
 	n := len(w.lost)
 	s.prepared.Set(w.centers)
 	kernels.Assign(kernels.Gather(w.points, s.panels, w.lost), s.prepared, w.near[:n], w.far[:n])
 	for at, i := range w.lost {
 		w.labels[i], w.dist[i] = w.near[at], w.far[at]
-		w.loss += float64(s.weights[i] * (float64(w.far[at]) - float64(s.dist[i])))
+		loss += float64(weights[i] * (float64(w.far[at]) - float64(dist[i])))
 	}
+	return loss
 }
 
 // update moves the centres whose points have changed to the weighted means of their
@@ -261,18 +281,15 @@ func (w *swaps) update() {
 			add(w.labels[i])
 		}
 	}
-	w.sums = append(w.sums[:0], make([]float64, len(w.moved)*(d+1))...)
+	width := s.weighted.Width()
+	w.found = w.found[:0]
 	for _, j := range w.moved { // whose members no other centre has gained
-		for _, i := range w.of(int(j)) {
-			weight, sum := s.weights[i], w.sums[int(w.row[w.labels[i]])*(d+1):][:d+1]
-			for h, x := range s.points[int(i)*d : int(i+1)*d] {
-				sum[h] += float64(weight * x)
-			}
-			sum[d] += weight
-		}
+		w.found = append(w.found, w.of(int(j))...)
+		clear(w.sums[int(j)*width:][:width])
 	}
-	for at, j := range w.moved {
-		if sum := w.sums[at*(d+1):][:d+1]; sum[d] > 0 {
+	kernels.AddMembers(s.weighted, w.found, w.labels, w.sums)
+	for _, j := range w.moved {
+		if sum := w.sums[int(j)*width:][:d+1]; sum[d] > 0 {
 			for h := range d {
 				w.centers[int(j)*d+h] = toGrid(sum[h] / sum[d])
 			}

@@ -46,7 +46,7 @@ var takes = protocol.Takes{Private: true, Iterations: true, Replay: true,
 const (
 	meanShare     = 0.03
 	distanceShare = 0.01
-	swapShare     = 0.04
+	swapShare     = 0.04 // where there are any
 	// swapLossCap bounds a record's part in a swap's score, in squared half sides of the cube; see lossKind.cap.
 	swapLossCap    = 1
 	swapCandidates = 4       // candidates for each cluster, at least 64 in all
@@ -85,12 +85,17 @@ func (j *Job) plan() (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, cubeShare := f.Share, staged.TreeShare(f.D)
 	b := &plan{Plan: f, projection: j.Projection, dimensions: staged.LowDimension(f.N, f.D), exponential: j.Exponential,
 		swaps: max(cmp.Or(j.Swaps, 2), 0)}
 	if b.projection == "" {
 		b.projection = staged.Dense
 	}
+	swapping := 0.0
+	if b.swaps > 0 {
+		swapping = swapShare
+		f.Share = f.Share.Beside(swapping, b.swaps)
+	}
+	l, cubeShare := f.Share, staged.TreeShare(f.D)
 	b.mean, b.reach = f.AddMean(l.Part(meanShare)), f.AddDistances(l.Part(distanceShare))
 	cubes, q := l.Part(cubeShare), b.dimensions
 	levels := max(int(math.Ceil(elementary.Log2(float64(f.N)*cubes.Mu())/float64(q))), 1) + 2
@@ -100,7 +105,7 @@ func (j *Job) plan() (*plan, error) {
 			cubes.Part(1/float64(levels)), q, level))
 	}
 	if b.swaps > 0 {
-		b.swap = b.addSwaps(l.Part(swapShare), b.swaps, j.Exponential)
+		b.swap = b.addSwaps(l.Part(swapping), b.swaps, j.Exponential)
 	}
 	b.recover = f.AddRound("recover", l.Part(cubeShare/2), f.K)
 	b.within = f.AddDistances(l.Part(distanceShare))
@@ -108,7 +113,7 @@ func (j *Job) plan() (*plan, error) {
 	if rounds == 0 {
 		rounds = f.ManyRounds()
 	}
-	left := 1 - meanShare - 2*distanceShare - swapShare - 1.5*cubeShare
+	left := 1 - meanShare - 2*distanceShare - swapping - 1.5*cubeShare
 	b.rounds = f.AddEqualRounds(l.Part(left), rounds, f.K)
 	f.Rounds = len(b.rounds)
 	f.Does(1, b.run)

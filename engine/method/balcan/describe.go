@@ -81,20 +81,26 @@ func (j *Edler) own() method.Options {
 				return nil
 			}, "columns", "none")},
 		method.Option{Name: "swaps", Default: "min(k, 20)", About: "number of local swaps",
-			Value: method.Int(&j.Swaps, 1, math.MaxInt)},
+			Value: method.Int(&j.Swaps, 1, 1_000_000)},
 		method.Option{Name: "gamma-factor", Default: "1", About: "factor of the threshold gamma (20, 2 or 1)",
 			Value: method.Real(&j.GammaFactor, method.Positive, math.MaxFloat64)},
 		method.Option{Name: "failure-probability", Default: "0.1",
 			About: "the thesis's delta, which is no privacy parameter", Value: method.Real(&j.Failure, method.Positive, 1)},
 		method.Option{Name: "rounds", Default: "1", About: "T of its Algorithm 8",
-			Value: method.Int(&j.Rounds, 1, math.MaxInt)},
+			Value: method.Int(&j.Rounds, 1, 1000)},
 		method.Option{Name: "partitions", Default: "3", About: "T of its Algorithm 9",
-			Value: method.Int(&j.Partitions, 1, math.MaxInt)},
+			Value: method.Int(&j.Partitions, 1, 1000)},
 		method.Option{Name: "candidate-reduction", Default: "on", About: "keep the deepest cubes only: on or off",
 			Value: method.Text(func(text string) error {
 				j.AllCubes = text == "off"
 				return nil
 			}, "on", "off")},
+		method.Option{Name: "first-centres", Default: "distinct",
+			About: "how local swap draws its first centres among the candidates: distinct or repeated (with replacement)",
+			Value: method.Text(func(text string) error {
+				j.Repeats = text == "repeated"
+				return nil
+			}, "distinct", "repeated")},
 		method.Option{Name: "budget-split", Default: "0.7,0.01,0.04,0.2,0.05",
 			About: "shares of candidates, swap, recovery, k-means, choice", Value: method.Text(func(text string) error {
 				shares := []*float64{&j.Split.Candidates, &j.Split.Swap, &j.Split.Recover, &j.Split.KMeans, &j.Split.Choice}

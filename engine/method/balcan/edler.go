@@ -50,6 +50,7 @@ type Edler struct {
 	Swaps       int     // T of Algorithm 11, default min(k, 20)
 	Exponential bool    // the exponential mechanism in place of permute-and-flip
 	AllCubes    bool    // no reduction of the candidates (Listing 5.3)
+	Repeats     bool    // local swap draws its first k centres with replacement: "uniformly" may mean either
 	Split       Split   // default EdlerSplit
 	Projection  staged.Projection
 	// OneRange keeps columns in their own units, with the widest range for all of them.
@@ -78,6 +79,8 @@ func (j *Edler) check() error {
 		return fault.Request("bounds", "are not given", "give one pair per column: the noise follows from their width")
 	}
 	switch {
+	case slices.Equal(j.Bounds.Lo, j.Bounds.Hi):
+		return fault.Request("bounds", "are of no width in any column", "give wider ones: the noise follows from them")
 	case j.K > edlerClusters:
 		return fault.Request("k", fmt.Sprintf("is %d, and each swap weighs k exchanges for each of at least k candidates",
 			j.K),

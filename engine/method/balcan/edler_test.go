@@ -256,6 +256,65 @@ func TestEdlerOnMNIST(t *testing.T) {
 	}
 }
 
+// TestEdlerRepeatedCentres: the first centres drawn with replacement are candidates, each as likely as another, and
+// need no more candidates than there are; swaps put none in twice, and distinct ones stay so.
+func TestEdlerRepeatedCentres(t *testing.T) {
+	norm, _ := datasettest.Builtin(t, "blobs", dataset.Generator{N: 4000, D: 4, K: 8, Separation: 20, Seed: 3})
+	const count, k = 8, 6
+	candidates := make([]float32, count*norm.Points.D)
+	for i := range candidates {
+		candidates[i] = float32(i)
+	}
+	for _, repeats := range []bool{false, true} {
+		e := testEdler(t, norm.Points, k, &Edler{Repeats: repeats}, 2)
+		stage := e.addSwap(0, 1)
+		drawn, repeated := make([]int, count), 0
+		stagedtest.OnParty(t, e.Plan, norm.Points, func(ctx context.Context, p *staged.Party) error {
+			run := &edlerRun{p, e}
+			for round := range 400 {
+				for _, c := range run.firstCentres(round, count) {
+					drawn[c]++
+				}
+			}
+			for round := range 20 {
+				centers, err := run.localSwap(ctx, round*100, norm.Points, candidates, stage)
+				if err != nil {
+					return err
+				}
+				seen := map[float32]bool{}
+				for at := 0; at < len(centers); at += norm.Points.D {
+					seen[centers[at]] = true
+				}
+				repeated += k - len(seen)
+			}
+			return nil
+		})
+		for c, times := range drawn {
+			if times < 250 || times > 350 { // 300, +- 17 with replacement
+				t.Errorf("repeats %v: candidate %d of %d is drawn %d times in 2400", repeats, c, count, times)
+			}
+		}
+		if (repeated > 0) != repeats {
+			t.Errorf("repeats %v: %d centres of 120 repeat another", repeats, repeated)
+		}
+	}
+	parts, _ := norm.Split(1, nil, 1)
+	eng, _ := engine.New()
+	defer eng.Close()
+	for _, repeats := range []bool{false, true} {
+		seed := uint64(1)
+		job := &Edler{Problem: protocol.Problem{Clients: parts, Bounds: norm.Bounds, K: 8, Seed: &seed,
+			Budget: privacy.Budget{Epsilon: 0.01}}, Repeats: repeats}
+		res, err := eng.Run(context.Background(), job)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if topped := strings.Contains(strings.Join(res.Notes, " "), "topped up"); topped == repeats {
+			t.Errorf("repeats %v with fewer candidates than clusters: notes %q", repeats, res.Notes)
+		}
+	}
+}
+
 // TestEdlerMostClusters: a k whose scores would not fit is refused, not tried.
 func TestEdlerMostClusters(t *testing.T) {
 	norm, _ := datasettest.Builtin(t, "blobs", dataset.Generator{N: 10000, D: 2, K: 2, Seed: 1})

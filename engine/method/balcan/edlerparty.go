@@ -117,10 +117,9 @@ func (e *edlerRun) projectRaw(ctx context.Context, round int) (*kernels.Panels, 
 		offset[a] = float32(sum)
 	}
 	m, y := kernels.NewMatrix(q, d, g), kernels.NewPanels(e.Records.N, q)
-	shards := engine.Shards([]int{e.Records.N}, d)
-	err := e.Pool().Run(ctx, len(shards), func(_, i int) {
-		part := y.Slice(shards[i].Lo, shards[i].Hi)
-		kernels.Project(e.Records.Slice(shards[i].Lo, shards[i].Hi), m, part)
+	err := e.Pool().Scan(ctx, e.Records, func(_ int, s engine.Shard) {
+		part := y.Slice(s.Lo, s.Hi)
+		kernels.Project(e.Records.Slice(s.Lo, s.Hi), m, part)
 		for at := range part.Data {
 			part.Data[at] += offset[at/kernels.Lanes%q]
 		}
@@ -147,7 +146,7 @@ func (e *edlerRun) candidates(ctx context.Context, round int, y *kernels.Panels,
 	}
 	// Every partition yields its initial cube at least, so there may be fewer
 	// candidates than clusters.
-	if have := len(all) / y.D; have < e.K {
+	if have := len(all) / y.D; have < e.K && !e.plan.job.Repeats {
 		e.Note("the partitions found %d candidates for %d clusters: topped up with data-independent ones", have, e.K)
 		for _, x := range synopsis.Independent(e.K-have, y.D) {
 			all = append(all, float32(2*x*r))
@@ -242,18 +241,20 @@ func (e *edlerRun) localSwap(ctx context.Context, round int, y *kernels.Panels, 
 		at++
 		return e.Choose(s.Release, at, "", selection, e.plan.job.Exponential, protocol.NewPrivateReals(scores))
 	}
-	current := e.Shuffle(round, "swap", count)[:e.K]
-	used := make([]bool, count)
+	current := e.firstCentres(round, count)
+	used, free := make([]int, count), count // by how many centres
 	centers := make([]float32, e.K*q)
 	for j, c := range current {
-		used[c] = true
+		if used[c]++; used[c] == 1 {
+			free--
+		}
 		copy(centers[j*q:], candidates[c*q:(c+1)*q])
 	}
 	w := newSwapper(e.Pool(), y, candidates, e.K, lossKind{})
 	after := make([]float64, count*e.K)
 	sets, losses := [][]float32{append([]float32(nil), centers...)}, []float64{w.set(centers)}
 	for range swaps {
-		if count == e.K {
+		if free == 0 {
 			break // nothing to swap with
 		}
 		if err := w.losses(ctx, after); err != nil {
@@ -261,7 +262,7 @@ func (e *edlerRun) localSwap(ctx context.Context, round int, y *kernels.Panels, 
 		}
 		scores, index := make([]float64, 0, len(after)), make([]int, 0, len(after))
 		for i, loss := range after {
-			if !used[i/e.K] {
+			if used[i/e.K] == 0 {
 				scores, index = append(scores, -loss), append(index, i)
 			}
 		}
@@ -270,7 +271,10 @@ func (e *edlerRun) localSwap(ctx context.Context, round int, y *kernels.Panels, 
 			return nil, err
 		}
 		in, out := index[i]/e.K, index[i]%e.K
-		used[current[out]], used[in] = false, true
+		used[in], free = 1, free-1
+		if used[current[out]]--; used[current[out]] == 0 {
+			free++
+		}
 		current[out] = in
 		copy(centers[out*q:], candidates[in*q:(in+1)*q])
 		sets, losses = append(sets, append([]float32(nil), centers...)), append(losses, w.set(centers))
@@ -285,6 +289,19 @@ func (e *edlerRun) localSwap(ctx context.Context, round int, y *kernels.Panels, 
 	return sets[chosen], nil
 }
 
+// firstCentres draws the k candidates that local swap starts from, and begins the stream of its choices.
+func (e *edlerRun) firstCentres(round, count int) []int {
+	order := e.Shuffle(round, "swap", count)
+	if !e.plan.job.Repeats {
+		return order[:e.K]
+	}
+	stream, drawn := e.Public.Stream(int(protocol.Server), round, "first centres"), make([]int, e.K)
+	for j := range drawn {
+		drawn[j] = stream.IntN(count)
+	}
+	return drawn
+}
+
 // privateMeans is Algorithms 12 and 13: the exact mean of the records of each
 // cluster plus Laplace noise of scale 2r/(epsilon n'), n' the noisy count. The
 // clusters are those of the centres in the space of points. Step 0 is the
@@ -296,11 +313,7 @@ func (e *edlerRun) privateMeans(ctx context.Context, round, step int, points *ke
 	prepared := kernels.NewCentroids(e.K, points.D)
 	prepared.Set(centers)
 	labels := make([]uint16, points.N)
-	shards := engine.Shards([]int{points.N}, points.D)
-	err := e.Pool().Run(ctx, len(shards), func(_, i int) {
-		lo, hi := shards[i].Lo, shards[i].Hi
-		kernels.Assign(points.Slice(lo, hi), prepared, labels[lo:hi], nil)
-	})
+	err := e.Pool().Assign(ctx, points, prepared, labels, nil)
 	e.End(span)
 	if err != nil {
 		return nil, err
@@ -351,12 +364,7 @@ func (e *edlerRun) choose(ctx context.Context, sets [][]float64) ([]float64, err
 		prepared := kernels.NewCentroids(e.K, e.D)
 		prepared.Set(toFloat32(centers))
 		labels, dist := make([]uint16, n), make([]float32, n)
-		shards := engine.Shards([]int{n}, e.D)
-		err := e.Pool().Run(ctx, len(shards), func(_, s int) {
-			lo, hi := shards[s].Lo, shards[s].Hi
-			kernels.Assign(e.Records.Slice(lo, hi), prepared, labels[lo:hi], dist[lo:hi])
-		})
-		if err != nil {
+		if err := e.Pool().Assign(ctx, e.Records, prepared, labels, dist); err != nil {
 			return nil, err
 		}
 		for _, d2 := range dist {

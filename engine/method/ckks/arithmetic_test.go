@@ -3,14 +3,21 @@ package ckks
 import (
 	"context"
 	"math"
+	"math/big"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/tuneinsight/lattigo/v6/ring"
+	"github.com/tuneinsight/lattigo/v6/ring/ringqp"
+
 	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/method/ckks/rns"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/internal/fault"
 )
 
 // roundedSign is the sign's evaluation in floating point with the given roundings.
@@ -42,8 +49,10 @@ func plannedSetting(t *testing.T, n, k, d int) *setting {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &setting{p: p, n: n, k: k, d: d, rounds: 4, encrypted: 1, failure: 1e-7, lowScale: columnScale(p, n, 20)}
+	s := &setting{p: p, n: n, k: k, d: d, rounds: 4, encrypted: 1, holders: 1, failure: 1e-7,
+		lowScale: columnScale(p, n, 20)}
 	s.unit = s.lowScale * math.Exp2(float64(p.Chain.LogLevel)) / float64(p.N())
+	s.prepare()
 	return s
 }
 
@@ -51,9 +60,8 @@ func plannedSetting(t *testing.T, n, k, d int) *setting {
 // bounds are made for: T4 sums them up over records.
 func TestSignBoundsHold(t *testing.T) {
 	s := plannedSetting(t, 1000, 5, 2)
-	s.prepare()
 	variances, _ := s.variances()
-	inputMost, most := 2*s.log, 2*s.log*s.relin.most
+	inputMost, most := 2*s.inputLog, 2*s.log*s.relin.most
 	b := boundSign(variances, inputMost, most)
 	r := rand.New(rand.NewPCG(1, 2))
 	var steepest, tightest float64
@@ -98,33 +106,78 @@ func TestSignBoundsHold(t *testing.T) {
 	}
 }
 
-// A round's totals are off by less than the root of the variance proxies that the bound is made of, and so by far
-// less than the bound. The same round again is off by something else: its roundings are new ones.
-func TestProvedBoundCoversRounds(t *testing.T) {
-	for _, c := range []struct{ n, k, d int }{{1000, 2, 2}, {900, 4, 3}} {
-		j := &Job{Problem: protocol.Problem{Clients: sample(t, "blobs", c.n, c.d, c.k, 5).Table(), Columns: [][]int{{0}, {1}},
-			K: c.k, Iterations: 1, Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5}, Seed: seed(2)}}
-		for h := 2; h < c.d; h++ {
-			j.Columns[1] = append(j.Columns[1], h)
+// Intervals hold the exact results of their operations on their ends, which float64 cannot.
+func TestIntervalsRoundOutwards(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 8))
+	ends := func() interval {
+		x, y := r.NormFloat64()*math.Exp2(float64(r.IntN(80)-40)), r.NormFloat64()
+		return interval{min(x, y), max(x, y)}
+	}
+	holds := func(what string, got interval, lo, hi *big.Float) {
+		if big.NewFloat(got.lo).Cmp(lo) > 0 || big.NewFloat(got.hi).Cmp(hi) < 0 {
+			t.Fatalf("%s: [%v, %v] does not hold [%v, %v]", what, got.lo, got.hi, lo, hi)
 		}
+		if slack := (math.Abs(got.lo) + math.Abs(got.hi)) * 0x1p-50; new(big.Float).Sub(lo,
+			big.NewFloat(got.lo)).Cmp(big.NewFloat(slack)) > 0 {
+			t.Fatalf("%s: [%v, %v] is far wider than [%v, %v]", what, got.lo, got.hi, lo, hi)
+		}
+	}
+	exact := func() *big.Float { return new(big.Float).SetPrec(2000) }
+	of := func(x float64) *big.Float { return exact().SetFloat64(x) }
+	for range 2000 {
+		a, b := ends(), ends()
+		holds("sum", a.plus(b), exact().Add(of(a.lo), of(b.lo)), exact().Add(of(a.hi), of(b.hi)))
+		lo, hi := exact().Mul(of(a.lo), of(b.lo)), exact().Mul(of(a.lo), of(b.lo))
+		for _, x := range []float64{a.lo, a.hi} {
+			for _, y := range []float64{b.lo, b.hi} {
+				switch z := exact().Mul(of(x), of(y)); {
+				case z.Cmp(lo) < 0:
+					lo = z
+				case z.Cmp(hi) > 0:
+					hi = z
+				}
+			}
+		}
+		holds("product", a.times(b), lo, hi)
+		by := math.Abs(b.lo)
+		holds("wider", a.widened(by), exact().Sub(of(a.lo), of(by)), exact().Add(of(a.hi), of(by)))
+	}
+}
+
+// A round's totals are off by less than the root of the variance proxies that the bound is made of, and so by far
+// less than the bound, in every mode and for clusters few and many. The same round again is off by something else: its
+// roundings are new ones. Nor is the bound made of much that is not there: errors are a good part of it.
+func TestProvedBoundCoversRounds(t *testing.T) {
+	for _, c := range []struct {
+		n, k int
+		mode Mode
+		cols [][]int
+	}{
+		{1000, 2, TwoParty, [][]int{{0}, {1}}},
+		{900, 4, TwoParty, [][]int{{0}, {1, 2}}},
+		{600, 9, TwoParty, [][]int{{0}, {1}}},
+		{600, 4, ServerAided, [][]int{{0}, {1}, {2}}},
+		{600, 3, Multiparty, [][]int{{0}, {1}, {2}}},
+	} {
+		d := slices.Max(c.cols[len(c.cols)-1]) + 1
+		j := &Job{Problem: protocol.Problem{Clients: sample(t, "blobs", c.n, d, c.k, 5).Table(), Columns: c.cols, K: c.k,
+			Iterations: 1, Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5}, Seed: seed(2)}, Mode: c.mode}
 		pl, err := j.plan()
 		if err != nil {
 			t.Fatal(err)
 		}
 		a := pl.noise.proved
-		if a == nil {
-			t.Fatalf("n %d k %d: no bound is proved", c.n, c.k)
-		}
 		got, r, s, roles := oneRound(t, j)
 		want := softTotals(t, s, roles, r, false)
 		var err2 float64
 		for i := range got {
 			err2 += (got[i] - want[i]) * (got[i] - want[i])
 		}
-		t.Logf("n %d k %d: error %.4g, root of the proxies %.4g, bound %.4g", c.n, c.k, math.Sqrt(err2),
+		t.Logf("%s, n %d k %d: error %.4g, root of the proxies %.4g, bound %.4g", c.mode, c.n, c.k, math.Sqrt(err2),
 			math.Sqrt(a.fresh+a.once), a.most())
-		if err2 > a.fresh+a.once {
-			t.Errorf("n %d k %d: error %g, the proxies have %g", c.n, c.k, math.Sqrt(err2), math.Sqrt(a.fresh+a.once))
+		if err2 > a.fresh+a.once || err2 < (a.fresh+a.once)/1000 {
+			t.Errorf("%s, n %d k %d: error %g, the proxies have %g", c.mode, c.n, c.k, math.Sqrt(err2),
+				math.Sqrt(a.fresh+a.once))
 		}
 	}
 }
@@ -166,6 +219,178 @@ func TestRoundingsAreRandom(t *testing.T) {
 	}
 }
 
+// What an encryption under a public key divides is rounded at random: one quotient of a quarter in
+// four goes up.
+func TestPublicEncryptionRoundsAtRandom(t *testing.T) {
+	p, err := buildParameters(smallChain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	qp := p.RingQP().AtLevel(1, 0)
+	quarter := qp.NewPoly()
+	for j, row := range append(quarter.Q.Coeffs, quarter.P.Coeffs...) {
+		for i := range row { // the constant polynomial p_0/4, rounded down
+			row[i] = p.P()[0] / 4 % append(p.Q()[:2:2], p.P()[0])[j]
+		}
+	}
+	rnd := testEntropy(3)
+	e := newPublicEncryptor(p, &publicKey{LevelQ: p.MaxLevel(), B: ringqp.NewPoly(p.N(), p.MaxLevel(), 0)}, rnd)
+	e.b = quarter
+	qp.MForm(e.b, e.b)
+	c := e.encrypt(ring.NewPoly(p.N(), 1), 1, "test", 0)
+	r := p.RingQ().AtLevel(1)
+	r.INTT(c.C0, c.C0)
+	var zero int
+	for _, x := range c.C0.Coeffs[0] {
+		if x == 0 {
+			zero++
+		}
+	}
+	// Two thirds of u's coefficients are 1 or -1, and a quarter of their quotients not 0. A sum of N coins deviates by at
+	// most sqrt(N)/2.
+	if n := float64(p.N()); math.Abs(float64(zero)-5*n/6) > 5*math.Sqrt(n)/2 {
+		t.Errorf("%d of %g quotients are 0, want five sixths", zero, n)
+	}
+}
+
+// Errors of encrypted columns are within what comparisons keep for them, in every mode, and no hundred times below.
+func TestEncryptionStaysWithinTheSpare(t *testing.T) {
+	for _, mode := range []Mode{TwoParty, ServerAided, Multiparty} {
+		pool := engine.NewPool(2)
+		data := sample(t, "blobs", 300, 4, 2, 3)
+		j := &Job{Problem: protocol.Problem{Clients: data.Table(), Columns: [][]int{{0}, {1}, {2}, {3}}, K: 3, Iterations: 1,
+			Seed: seed(5), Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5}}, Mode: mode}
+		if mode == TwoParty {
+			j.Columns = [][]int{{0}, {1, 2, 3}}
+		}
+		s, roles := setUp(t, j, pool)
+		var most float64
+		for h := 1; h < 4; h++ {
+			got := decode(t, s.params, roles.alice.tops[h][0], roles.key(s.params))
+			for i := range data.Points.N {
+				most = max(most, math.Abs(got[i]-float64(data.Points.Point(i, nil)[h])))
+			}
+		}
+		if most > s.cols.spare || most < s.cols.spare/100 {
+			t.Errorf("%s: columns are off by %g, comparisons keep %g", mode, most, s.cols.spare)
+		}
+		pool.Close()
+	}
+}
+
+// Slots beside the block that counts are 0 but for the errors of encryption. What a record's comparisons there, in the
+// wrong order, can take of them is in what it moves the totals by.
+func TestSlotsBesideRecordsAreCounted(t *testing.T) {
+	pool := engine.NewPool(2)
+	defer pool.Close()
+	const n, k, d = 100, 9, 4
+	j := &Job{Problem: protocol.Problem{Clients: sample(t, "blobs", n, d, k, 3).Table(), Columns: [][]int{{0}, {1, 2, 3}},
+		K: k, Iterations: 1, Seed: seed(5), Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5}}}
+	s, roles := setUp(t, j, pool)
+	var errors [d][]float64
+	for h := 1; h < d; h++ {
+		errors[h] = decode(t, s.params, roles.alice.lows[h][0], roles.key(s.params))
+	}
+	beside := float64(s.lay.blocks - 1)
+	var most, largest float64
+	for i := range n {
+		var squares float64
+		for u := 1; u < s.lay.blocks; u++ {
+			for h := 1; h < d; h++ {
+				squares += math.Pow(errors[h][u*n+i], 2)
+				largest = max(largest, math.Abs(errors[h][u*n+i]))
+			}
+		}
+		most = max(most, math.Sqrt(beside*k*squares/d))
+	}
+	pl, err := j.plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	column := pl.noise.proved.column - 1
+	if most > column || most < column/20 || most < 2*largest {
+		t.Errorf("%d blocks: what lies beside a record moves the totals by %g of what it does, and %g is planned",
+			s.lay.blocks, most, column)
+	}
+}
+
+// What roundings do at slots without a record, where columns hold nothing but the errors of their encryption, is in the
+// bound: with one record it is most of what such errors add.
+func TestSlotsWithoutRecordsAreCounted(t *testing.T) {
+	s := plannedSetting(t, 1, 2, 4)
+	s.encrypted = 3
+	variances, _ := s.variances()
+	var steepest float64
+	for x := 0.0; x < 1.0/16; x += 1.0 / 4096 {
+		const step = 1e-5
+		var slope float64
+		for i, v := range variances[1:] {
+			var up, down [signStages]float64
+			up[i+1], down[i+1] = step, -step
+			slope += v * math.Pow((roundedSign(x, &up)-roundedSign(x, &down))/(2*step), 2)
+		}
+		steepest = max(steepest, slope)
+	}
+	exact, ok := s.bound()
+	s.lowScale = math.Sqrt(s.encryption()) // errors as large as the records
+	rough, _ := s.bound()
+	// The record's own slot has them, too: its columns are so much larger.
+	beside := rough.fresh - math.Pow(1+math.Sqrt(2*s.log), 2)*exact.fresh
+	if want := 3 * float64(s.p.N()) * steepest * s.relin.mean; !ok || beside < want || beside > 1000*want {
+		t.Errorf("errors of three columns add %g to the squares of roundings, want %g and more", beside, want)
+	}
+}
+
+// A product's and a rotation's errors at the slots have the squares that they are weighed by, or half of them: proxies
+// are variances' bounds.
+func TestWeightsAreThoseOfErrors(t *testing.T) {
+	p, err := buildParameters(Chain{LogN: 11, Levels: signDepth + 1, LogLevel: 30, LogP: []int{24, 24}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &setting{p: p, n: p.N(), k: 3, d: 2, rounds: 1, encrypted: 1, holders: 1, failure: 1e-7}
+	s.prepare()
+	rnd := testEntropy(4)
+	sk := newSecretKey(p, rnd)
+	ev, err := newEvaluator(p, newRelinearisation(p, sk, rnd).expand(p),
+		map[int]*rns.Key{1: newRotation(p, sk, 1, rnd.key("seed", 0), rnd).expand(p)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newScratch(p)
+	w.round(rnd.rounding("test", 0))
+	values := make([]float64, p.N())
+	for i := range values {
+		values[i] = math.Sin(float64(i))
+	}
+	const level = 2
+	encrypt := func(index int) *cipher {
+		m, err := w.embed.encodeWide(p, values, level, 1<<30)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return encryptSeeded(p, m, 1<<30, sk, rnd, "test", index).expand(p)
+	}
+	check := func(what string, got *cipher, want func(i int) float64, weight slots) {
+		var squares float64
+		for i, x := range decode(t, p, got, sk) {
+			squares += math.Pow((x-want(i))*got.scale, 2) / float64(p.N())
+		}
+		if proxy := weight.mean * float64(p.N()) / 2; squares > proxy || squares < proxy/4 {
+			t.Errorf("%s: errors have squares of %g, the proxy is %g", what, squares, proxy)
+		}
+	}
+	a, b := encrypt(0), encrypt(1)
+	x, y := decode(t, p, a, sk), decode(t, p, b, sk)
+	ev.product(w, level, a, b, 1)
+	check("product", ev.finish(w, level, a.scale*b.scale), func(i int) float64 { return x[i] * y[i] }, s.relin)
+	turned, err := ev.rotate(w, a, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check("rotation", turned, func(i int) float64 { return x[(i+1)%len(x)] }, s.turn)
+}
+
 // The bound of roundings is in the noise, and its failure in delta: the formulas of T4 are restated here.
 func TestProvedBoundIsPaidFor(t *testing.T) {
 	const n, k, d, rounds = 2000, 4, 2, 5
@@ -205,22 +430,32 @@ func TestProvedBoundIsPaidFor(t *testing.T) {
 			t.Errorf("%s: the ledger has the failure %g for the bound of roundings, want %g", nb, p.spec.Failure, a.failure)
 		}
 		dear := a
-		dear.rest = 1e3
-		p, err = planNoise(privacy.Proven, nb, b, rounds, n, k, d,
+		dear.rest = 100
+		q, err := planNoise(privacy.Proven, nb, b, rounds, n, k, d,
 			func(float64, float64) (arithmetic, bool) { return dear, true })
-		if err != nil || p.proved != nil {
-			t.Errorf("%s: a bound that outweighs the noise is taken (error %v)", nb, err)
+		if err != nil || q.proved == nil || q.count < 50*p.count {
+			t.Errorf("%s: a bound of 100 records raises the noise from %g to %g (error %v)", nb, p.count, q.count, err)
+		}
+		vast := a
+		vast.fresh = 1e24 // more than any noise outweighs
+		for what, bound := range map[string]func(float64, float64) (arithmetic, bool){
+			"without a bound":   func(float64, float64) (arithmetic, bool) { return arithmetic{}, false },
+			"with a vast bound": func(float64, float64) (arithmetic, bool) { return vast, true },
+		} {
+			if p, err := planNoise(privacy.Proven, nb, b, rounds, n, k, d, bound); !fault.IsRequest(err) {
+				t.Errorf("%s: %s: noise of %g, %v, want a refusal", nb, what, p.count, err)
+			}
 		}
 	}
 }
 
-// The ledger says whether the error of the arithmetic is proved or assumed, and ranks have no proof at all.
-func TestLedgerSaysWhatIsProved(t *testing.T) {
+// Under the proven calibration the error of the arithmetic is proved in every mode, and ranks, which have no proof, are
+// refused.
+func TestProvenIsProved(t *testing.T) {
 	for _, c := range []struct {
 		k    int
 		mode Mode
-		want string
-	}{{3, "", "which is in delta (T4)"}, {3, Multiparty, "assumed, not proved"}, {9, "", "assumed, not proved"}} {
+	}{{3, TwoParty}, {15, TwoParty}, {3, ServerAided}, {9, ServerAided}, {3, Multiparty}, {9, Multiparty}} {
 		j := &Job{Problem: protocol.Problem{Clients: sample(t, "blobs", 200, 2, 2, 1).Table(), Columns: [][]int{{0}, {1}},
 			K: c.k, Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5}, NoQuality: true}, Mode: c.mode}
 		if c.mode == Multiparty {
@@ -230,8 +465,9 @@ func TestLedgerSaysWhatIsProved(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if all := strings.Join(pl.entries()[0].Conditions, "\n"); !strings.Contains(all, c.want) {
-			t.Errorf("k %d, mode %q: the conditions lack %q: %s", c.k, c.mode, c.want, all)
+		all := strings.Join(pl.entries()[0].Conditions, "\n")
+		if strings.Contains(all, "assumed") || !strings.Contains(all, "which is in delta (T4)") {
+			t.Errorf("k %d, mode %q: the conditions are: %s", c.k, c.mode, all)
 		}
 	}
 	j := &Job{Problem: protocol.Problem{Clients: sample(t, "blobs", 200, 2, 2, 1).Table(),

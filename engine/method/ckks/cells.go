@@ -6,6 +6,8 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/optimize/convex/lp"
+
+	"github.com/cohort-engine/cohort/internal/elementary"
 )
 
 // pair is the comparison of clusters i < j: a function t(x) = a.x + b, positive
@@ -17,27 +19,26 @@ type pair struct {
 	gain    []float64
 	gainInt []int64
 	offset  float64
+	// width is the |t| beyond which the comparison counts as decided: the polynomial's and the error of the
+	// encrypted input.
+	width float64
 }
 
-// inputSlack keeps comparisons inside the polynomial's domain in spite of the
-// encryption's error.
-const inputSlack = 255.0 / 256
-
-// softWidth is the |t| beyond which a comparison counts as decided: the
-// polynomial's 2^-4 and the error of the encrypted input.
-const softWidth = 1.0/(1<<alphaBits) + 1.0/512
+// inputSpare is what comparisons keep from the ends of the polynomial's domain in spite of the encryption's error, and
+// the least that is allowed for that error.
+const inputSpare = 1.0 / 512
 
 // newPair normalises the squared-distance difference
 //
 //	|x - c_i|^2 - |x - c_j|^2 = 2 x.(c_j - c_i) + |c_i|^2 - |c_j|^2
 //
-// by its maximum on the box. encrypted tells which columns are ciphertexts:
-// their coefficients become integers over unit. Of the factors between 15/16
+// by its maximum on the box. cols tells which columns are ciphertexts, whose coefficients become integers over
+// unit, and what room their errors take. Of the factors between 15/16
 // and 1 of the exact normalisation the one that rounds best is taken, so that
 // the bisector moves as little as possible.
-func newPair(i, j int, ci, cj []float64, encrypted []bool, unit float64) pair {
-	d := len(ci)
-	p := pair{i: i, j: j, gain: make([]float64, d), gainInt: make([]int64, d)}
+func newPair(i, j int, ci, cj []float64, cols columns, unit float64) pair {
+	d, encrypted, spare := len(ci), cols.encrypted, max(cols.spare, inputSpare)
+	p := pair{i: i, j: j, gain: make([]float64, d), gainInt: make([]int64, d), width: 1.0/(1<<alphaBits) + spare}
 	var size, offset float64
 	for h := range ci {
 		p.gain[h] = 2 * (cj[h] - ci[h])
@@ -50,7 +51,7 @@ func newPair(i, j int, ci, cj []float64, encrypted []bool, unit float64) pair {
 		return p
 	}
 	// Room for the rounding of the integer coefficients.
-	slack := inputSlack
+	slack := 1 - inputSpare - spare
 	for h := range ci {
 		if encrypted[h] {
 			slack -= 0.5 / unit
@@ -92,13 +93,13 @@ type half struct {
 // cluster of p.
 func (p pair) side(c int) half {
 	if c == p.i {
-		return half{a: p.gain, b: softWidth - p.offset}
+		return half{a: p.gain, b: p.width - p.offset}
 	}
 	a := make([]float64, len(p.gain))
 	for h := range a {
 		a[h] = -p.gain[h]
 	}
-	return half{a: a, b: softWidth + p.offset}
+	return half{a: a, b: p.width + p.offset}
 }
 
 // prune keeps the pairs whose comparison is needed. Cluster i's soft cell is
@@ -114,10 +115,7 @@ func prune(pairs []pair, centroids [][]float64) []pair {
 	distance := make([]float64, len(pairs))
 	for n, p := range pairs {
 		kept[n], order[n] = true, n
-		for h := range p.gain {
-			t := centroids[p.i][h] - centroids[p.j][h]
-			distance[n] += float64(t * t)
-		}
+		distance[n] = elementary.SquaredDistance(centroids[p.i], centroids[p.j])
 	}
 	slices.SortStableFunc(order, func(a, b int) int {
 		switch {

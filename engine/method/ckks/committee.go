@@ -88,7 +88,7 @@ type keyShareMessage struct {
 }
 
 func (m *keyShareMessage) marshal(p *parameters) []byte {
-	w := newWriter(p, KindKeyShare, 1<<23)
+	w := newWriter(p, KindKeyShare)
 	if m.Second {
 		w.b = append(w.b, 2)
 		w.switchKey(m.Relin)
@@ -138,7 +138,7 @@ func readKeyShare(p *parameters, second bool, rotations int, b []byte) (*keyShar
 type thresholdMessage struct{ Share [aggregateLevel + 1][]uint64 }
 
 func (m *thresholdMessage) marshal(p *parameters) []byte {
-	w := newWriter(p, KindThreshold, len(m.Share[0])*8)
+	w := newWriter(p, KindThreshold)
 	for j, row := range m.Share {
 		w.pack(row, p.Q()[j])
 	}
@@ -162,7 +162,7 @@ type sharesMessage struct {
 }
 
 func (m *sharesMessage) marshal(p *parameters) []byte {
-	w := newWriter(p, KindShares, len(m.Shares)*8)
+	w := newWriter(p, KindShares)
 	w.u32(uint32(m.Round))
 	for _, s := range m.Shares {
 		for j, x := range s {

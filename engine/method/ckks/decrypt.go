@@ -125,7 +125,7 @@ func encryptColumns(ctx context.Context, pool *engine.Pool, p *parameters, lay l
 func checkTotal(values []int64, units []float64, n, k, d int, noise noisePlan) error {
 	const deviations = 8 // of the noise: 1e-15
 	spread := math.Sqrt(noise.surplus())
-	slack := noise.error(n, k, d) + 1
+	slack := noise.error() + 1
 	hi := float64(n) * (1 + float64(k)*signError)
 	fail := func(what string) error {
 		return fault.Failed("ckks check total", fmt.Sprintf("%s of the round is none that %d records can have", what, n),

@@ -3,10 +3,11 @@ package ckks
 import (
 	"github.com/tuneinsight/lattigo/v6/ring"
 	"github.com/tuneinsight/lattigo/v6/ring/ringqp"
+	"github.com/tuneinsight/lattigo/v6/utils/sampling"
 )
 
 // publicEncryptor encrypts under another party's key. The encryption of zero is
-// made modulo Q p_0 and divided by p_0, so its noise is that of a rounding.
+// made modulo Q p_0 and divided by p_0, so its noise is that of a rounding, which is random.
 type publicEncryptor struct {
 	p    *parameters
 	b, a ringqp.Poly
@@ -37,6 +38,7 @@ func (e *publicEncryptor) encrypt(m ring.Poly, scale float64, purpose string, in
 	extend := ring.NewBasisExtender(p.RingQ(), p.RingP())
 	half := func(key ringqp.Poly) ring.Poly {
 		x := gaussian(p, rnd, l, 0)
+		qp.Add(x, offsets(p, rnd, l), x)
 		qp.MulCoeffsMontgomeryThenAdd(u, ringqp.Poly{Q: ring.Poly{Coeffs: key.Q.Coeffs[:l+1]}, P: key.P}, x)
 		out := ring.NewPoly(p.N(), l)
 		extend.ModDownQPtoQNTT(l, 0, x.Q, x.P, out)
@@ -45,4 +47,25 @@ func (e *publicEncryptor) encrypt(m ring.Poly, scale float64, purpose string, in
 	c0, c1 := half(e.b), half(e.a)
 	p.RingQ().AtLevel(l).Add(c0, m, c0)
 	return columnCipher{SeededCipher: SeededCipher{Scale: scale, C0: c0}, C1: &c1}
+}
+
+// offsets is a polynomial modulo Q p_0, in the NTT domain, with uniform coefficients between -p_0/2 and p_0/2: added
+// before a division by p_0 it makes the quotient's rounding random, of the quotient's mean.
+func offsets(p *parameters, prng sampling.PRNG, level int) ringqp.Poly {
+	qp := p.RingQP().AtLevel(level, 0)
+	out, prime := qp.NewPoly(), p.P()[0]
+	words := make([]uint32, p.N())
+	(&rounding{prng: prng}).Words(words)
+	write := func(row []uint64, q uint64) {
+		m := newModulus(q)
+		for i, w := range words {
+			row[i] = m.signed(int64(uint64(w)*prime>>32) - int64(prime/2))
+		}
+	}
+	for j, row := range out.Q.Coeffs {
+		write(row, p.Q()[j])
+	}
+	write(out.P.Coeffs[0], prime)
+	qp.NTT(out, out)
+	return out
 }

@@ -236,6 +236,7 @@ type jobPlan struct {
 	*protocol.Plan
 	job    *Job
 	params *parameters
+	cols   columns
 	noise  noisePlan
 	online []int // the parties that decrypt
 	// setup is keys and encrypted columns, released a round's totals under both
@@ -285,12 +286,19 @@ func (j *Job) plan() (*jobPlan, error) {
 	if err != nil {
 		return nil, err
 	}
+	failure := unlikely
 	if j.private() {
 		pl.Budget = j.Spends()
+		failure = min(failure, roundingFailure*pl.Budget.Delta)
 		if pl.noise, err = planNoise(j.calibration(), j.neighbours(), pl.Budget, j.rounds(), n, j.K, d,
-			j.arithmetic(pl.params)); err != nil {
+			func(noise, failure float64) (arithmetic, bool) {
+				return j.setting(pl.params, noise, failure).bound()
+			}); err != nil {
 			return nil, err
 		}
+	}
+	if pl.cols, err = j.columns(pl.params, failure); err != nil {
+		return nil, err
 	}
 	pl.online = []int{1}
 	if j.mode() == Multiparty {
@@ -316,20 +324,40 @@ func (j *Job) plan() (*jobPlan, error) {
 	return pl, nil
 }
 
-// arithmetic returns how the roundings of a run's ciphertexts are bounded, nil where no bound is proved: by rank, and
-// with columns that are encrypted under a public key, or a key of several parties.
-func (j *Job) arithmetic(p *parameters) func(noise, failure float64) (arithmetic, bool) {
-	if j.mode() != TwoParty || j.argmin() != Pairs {
-		return nil
+// setting is what bounds of errors depend on, for noise of a deviation in records.
+func (j *Job) setting(p *parameters, noise, failure float64) *setting {
+	s := &setting{p: p, n: j.Clients[0].Points.N, k: j.K, d: j.D(), rounds: j.rounds(),
+		encrypted: j.D() - len(j.Columns[0]), holders: 1, public: j.mode() != TwoParty, failure: failure}
+	if j.mode() == Multiparty {
+		s.holders, s.collective = len(j.Columns)-1, true
 	}
-	return func(noise, failure float64) (arithmetic, bool) {
-		s := setting{p: p, n: j.Clients[0].Points.N, k: j.K, d: j.D(), rounds: j.rounds(), encrypted: len(j.Columns[1]),
-			failure: failure}
-		s.lowScale = columnScale(p, s.n, noise)
-		s.unit = s.lowScale * math.Exp2(float64(p.Chain.LogLevel)) / float64(p.N())
-		return s.bound()
-	}
+	s.lowScale = columnScale(p, s.n, noise)
+	s.unit = s.lowScale * math.Exp2(float64(p.Chain.LogLevel)) / float64(p.N())
+	s.prepare()
+	return s
 }
+
+// columns are the columns that are encrypted, and the room that comparisons keep for it.
+func (j *Job) columns(p *parameters, failure float64) (columns, error) {
+	cols := columns{d: j.D(), encrypted: make([]bool, j.D())}
+	for party, cs := range j.Columns {
+		for _, c := range cs {
+			cols.encrypted[c] = party > 0
+		}
+	}
+	cols.spare = j.setting(p, 1, failure).spare()
+	if cols.spare > mostSpare && j.argmin() == Pairs {
+		return columns{}, fault.Request("ckks parties", fmt.Sprintf("encryption under a key of %d parties may move "+
+			"comparisons by %.2g of their range", len(j.Columns)-1, cols.spare), "use fewer key holders or clusters")
+	}
+	return cols, nil
+}
+
+// mostSpare is the most of a comparison's range that may go to the error of encrypted columns.
+const mostSpare = 0.5
+
+// unlikely is the probability at which comparisons may leave their domain where no budget asks for less.
+const unlikely = 1e-9
 
 // planarClusters is the number of clusters up to which sphere packings of the plane compare a
 // cluster with at most 14 others, and clusters spread at random with about as many as

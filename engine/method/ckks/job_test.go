@@ -10,10 +10,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tuneinsight/lattigo/v6/core/rlwe"
+
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/internal/elementary"
 	"github.com/cohort-engine/cohort/internal/fault"
 )
 
@@ -231,7 +234,7 @@ func TestNearestCentroidOutsideTheSoftZone(t *testing.T) {
 		x := row(data, i)
 		best := 0
 		for c := range s.start {
-			if squaredDistance(x, s.start[c]) < squaredDistance(x, s.start[best]) {
+			if elementary.SquaredDistance(x, s.start[c]) < elementary.SquaredDistance(x, s.start[best]) {
 				best = c
 			}
 		}
@@ -241,7 +244,7 @@ func TestNearestCentroidOutsideTheSoftZone(t *testing.T) {
 			for c := range x {
 				v += p.gain[c] * x[c]
 			}
-			if (p.i == best && v > -softWidth) || (p.j == best && v < softWidth) {
+			if (p.i == best && v > -p.width) || (p.j == best && v < p.width) {
 				clear = false
 			}
 		}
@@ -337,8 +340,8 @@ func row(data *dataset.Normalised, i int) []float64 {
 	return out
 }
 
-// setUp runs the setup of two parties.
-func setUp(t *testing.T, j *Job, pool *engine.Pool) (*run, *parties) {
+// planned is a run of a job that is as it should be.
+func planned(t *testing.T, j *Job) *run {
 	t.Helper()
 	pl, err := j.plan()
 	if err != nil {
@@ -348,30 +351,70 @@ func setUp(t *testing.T, j *Job, pool *engine.Pool) (*run, *parties) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return s
+}
+
+// setUp runs the setup of two parties.
+func setUp(t *testing.T, j *Job, pool *engine.Pool) (*run, *parties) {
+	t.Helper()
+	s := planned(t, j)
 	roles, _ := s.newParties()
-	alice := func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
+	programs := []protocol.Program{func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
 		roles.alice.join(p)
 		return nil, roles.alice.prepare(ctx)
+	}}
+	if roles.bob != nil {
+		programs = append(programs, func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
+			roles.bob.join(p)
+			err := roles.bob.sendTerms(ctx)
+			if err == nil {
+				err = roles.bob.prepare(ctx)
+			}
+			if err == nil {
+				roles.bob.current, err = roles.bob.receiveCentroids(ctx, 0, 0)
+			}
+			return nil, err
+		})
 	}
-	bob := func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
-		roles.bob.join(p)
-		err := roles.bob.sendTerms(ctx)
-		if err == nil {
-			err = roles.bob.prepare(ctx)
-		}
-		if err == nil {
-			roles.bob.current, err = roles.bob.receiveCentroids(ctx, 0, 0)
-		}
-		return nil, err
+	for _, v := range roles.providers {
+		programs = append(programs, func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
+			v.join(p)
+			if err := v.sendTerms(ctx); err != nil {
+				return nil, err
+			}
+			return nil, v.prepare(ctx)
+		})
 	}
-	play(t, pl, pool, alice, bob)
+	for _, m := range roles.members {
+		programs = append(programs, func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
+			m.join(p)
+			if err := m.sendTerms(ctx); err != nil {
+				return nil, err
+			}
+			return nil, m.prepare(ctx)
+		})
+	}
+	play(t, s.jobPlan, pool, programs...)
 	return s, roles
 }
 
-// play lets two parties run.
-func play(t *testing.T, pl *jobPlan, pool *engine.Pool, alice, bob protocol.Program) {
+// key is the secret key, of several holders the sum of theirs.
+func (r *parties) key(p *parameters) *secretKey {
+	if r.bob != nil {
+		return r.bob.secret
+	}
+	sum := &secretKey{main: rlwe.NewSecretKey(p), small: rlwe.NewSecretKey(p)}
+	for _, m := range r.members {
+		p.RingQP().Add(sum.main.Value, m.secret.main.Value, sum.main.Value)
+		p.RingQP().Add(sum.small.Value, m.secret.small.Value, sum.small.Value)
+	}
+	return sum
+}
+
+// play lets parties run.
+func play(t *testing.T, pl *jobPlan, pool *engine.Pool, programs ...protocol.Program) {
 	t.Helper()
-	if err := protocol.Start(engine.NewRuntime(pool), pl.Plan, []protocol.Program{alice, bob}, nil,
+	if err := protocol.Start(engine.NewRuntime(pool), pl.Plan, programs, nil,
 		protocol.Options{}).Run(context.Background()); err != nil {
 		t.Fatal(err)
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/cohort-engine/cohort/internal/fault"
 )
 
-// fingerprint identifies the lattice parameters in every message.
-func (p *parameters) fingerprint() uint64 {
+// hash is the fingerprint of the parameters.
+func (p *parameters) hash() uint64 {
 	h := sha256.New()
 	fmt.Fprint(h, p.LogN(), p.Q(), p.P(), p.Chain, p.RingType())
 	return binary.LittleEndian.Uint64(h.Sum(nil))
@@ -133,7 +133,7 @@ func (p *parameters) rotationLevel() int {
 }
 
 func (m *keysMessage) marshal(p *parameters) []byte {
-	w := newWriter(p, KindKeys, 1<<22)
+	w := newWriter(p, KindKeys)
 	w.switchKey(m.Relin)
 	w.u32(uint32(len(m.Rotations)))
 	for _, k := range m.Rotations {
@@ -163,7 +163,7 @@ func readKeys(p *parameters, rotations int, b []byte) (*keysMessage, error) {
 type publicKeyMessage struct{ Key *publicKey }
 
 func (m *publicKeyMessage) marshal(p *parameters) []byte {
-	w := newWriter(p, KindPublicKey, 1<<20)
+	w := newWriter(p, KindPublicKey)
 	w.publicKey(m.Key)
 	return w.b
 }
@@ -233,7 +233,7 @@ func (r *reader) columnCiphers(what string, n, level int, seeded bool, scale flo
 }
 
 func (m *columnMessage) marshal(p *parameters) []byte {
-	w := newWriter(p, KindColumn, (len(m.Tops)+1)<<20)
+	w := newWriter(p, KindColumn)
 	w.u32(uint32(m.Column))
 	seeded := byte(0)
 	if m.Seeded {
@@ -276,7 +276,7 @@ type aggregatesMessage struct {
 }
 
 func (m *aggregatesMessage) marshal(p *parameters) []byte {
-	w := newWriter(p, KindAggregates, len(m.Totals)<<15)
+	w := newWriter(p, KindAggregates)
 	w.u32(uint32(m.Round))
 	w.u32(uint32(len(m.Totals)))
 	for i, t := range m.Totals {
@@ -317,7 +317,7 @@ type centroidsMessage struct {
 }
 
 func (m *centroidsMessage) marshal(p *parameters) []byte {
-	w := newWriter(p, KindCentroids, 8*len(m.Centroids)*len(m.Centroids[0]))
+	w := newWriter(p, KindCentroids)
 	w.u32(uint32(m.Round))
 	for _, c := range m.Centroids {
 		for _, x := range c {

@@ -34,8 +34,11 @@ func smallParameters(t testing.TB) *parameters {
 type wireMessage struct {
 	name  string
 	bytes []byte
-	read  func([]byte) error
+	read  func([]byte) (marshaller, error)
 }
+
+// marshaller is a message.
+type marshaller interface{ marshal(*parameters) []byte }
 
 func wireMessages(t testing.TB, p *parameters) []wireMessage {
 	rnd := testEntropy(5)
@@ -68,21 +71,21 @@ func wireMessages(t testing.TB, p *parameters) []wireMessage {
 	var threshold thresholdMessage
 	copy(threshold.Share[:], aggregate.C1[:])
 	return []wireMessage{
-		{"keys", keys.marshal(p), func(b []byte) error { _, err := readKeys(p, 1, b); return err }},
-		{"public key", full.marshal(p), func(b []byte) error { _, err := readPublicKey(p, b); return err }},
+		{"keys", keys.marshal(p), func(b []byte) (marshaller, error) { return readKeys(p, 1, b) }},
+		{"public key", full.marshal(p), func(b []byte) (marshaller, error) { return readPublicKey(p, b) }},
 		{"seeded column", column.marshal(p),
-			func(b []byte) error { _, err := readColumn(p, lay, []int{1}, 1<<22, 1<<26, b); return err }},
+			func(b []byte) (marshaller, error) { return readColumn(p, lay, []int{1}, 1<<22, 1<<26, b) }},
 		{"column", unseeded.marshal(p),
-			func(b []byte) error { _, err := readColumn(p, lay, []int{1}, 1<<22, 1<<26, b); return err }},
-		{"aggregates", totals.marshal(p), func(b []byte) error { _, err := readAggregates(p, 3, 2, b); return err }},
+			func(b []byte) (marshaller, error) { return readColumn(p, lay, []int{1}, 1<<22, 1<<26, b) }},
+		{"aggregates", totals.marshal(p), func(b []byte) (marshaller, error) { return readAggregates(p, 3, 2, b) }},
 		{"centroids", (&centroidsMessage{Round: 3, Centroids: [][]float64{{0.5, -1}, {0, 1}}}).marshal(p),
-			func(b []byte) error { _, err := readCentroids(p, 3, 2, 2, b); return err }},
+			func(b []byte) (marshaller, error) { return readCentroids(p, 3, 2, 2, b) }},
 		{"shares", (&sharesMessage{Round: 3, Shares: [][aggregateLevel + 1]uint64{aggregate.C0, aggregate.C0}}).marshal(p),
-			func(b []byte) error { _, err := readShares(p, 3, 2, b); return err }},
-		{"key share", first.marshal(p), func(b []byte) error { _, err := readKeyShare(p, false, 1, b); return err }},
+			func(b []byte) (marshaller, error) { return readShares(p, 3, 2, b) }},
+		{"key share", first.marshal(p), func(b []byte) (marshaller, error) { return readKeyShare(p, false, 1, b) }},
 		{"second key share", member.secondShare(first, u).marshal(p),
-			func(b []byte) error { _, err := readKeyShare(p, true, 0, b); return err }},
-		{"threshold share", threshold.marshal(p), func(b []byte) error { _, err := readThreshold(p, b); return err }},
+			func(b []byte) (marshaller, error) { return readKeyShare(p, true, 0, b) }},
+		{"threshold share", threshold.marshal(p), func(b []byte) (marshaller, error) { return readThreshold(p, b) }},
 	}
 }
 
@@ -94,12 +97,14 @@ func TestMessagesRoundTripAndRefuse(t *testing.T) {
 	}
 	for _, m := range wireMessages(t, p) {
 		t.Run(m.name, func(t *testing.T) {
-			if err := m.read(m.bytes); err != nil {
+			if got, err := m.read(m.bytes); err != nil {
 				t.Fatalf("own message refused: %v", err)
+			} else if !bytes.Equal(got.marshal(p), m.bytes) {
+				t.Error("the message does not come back whole")
 			}
 			refused := func(what string, b []byte) {
 				t.Helper()
-				err := m.read(b)
+				_, err := m.read(b)
 				var f *fault.Error
 				if !errors.As(err, &f) || f.Wrong {
 					t.Errorf("%s: error is %v, want a failed run", what, err)
@@ -117,7 +122,7 @@ func TestMessagesRoundTripAndRefuse(t *testing.T) {
 			refused("other parameters", b)
 		})
 	}
-	if p.fingerprint() == other.fingerprint() {
+	if p.fingerprint == other.fingerprint {
 		t.Error("two chains have one fingerprint")
 	}
 }
@@ -126,13 +131,13 @@ func TestMessagesRoundTripAndRefuse(t *testing.T) {
 func TestCoefficientsAreBelowTheirPrime(t *testing.T) {
 	p := smallParameters(t)
 	q := p.Q()[0]
-	w := newWriter(p, KindShares, 64)
+	w := newWriter(p, KindShares)
 	w.pack([]uint64{5, q, 7}, q)
 	r := newReader(p, KindShares, w.b)
 	if r.unpack(3, q); r.err == nil || !strings.Contains(r.err.Error(), "not below its prime") {
 		t.Errorf("error is %v", r.err)
 	}
-	w = newWriter(p, KindShares, 64)
+	w = newWriter(p, KindShares)
 	values := []uint64{q - 1, 0, 1, q / 2, q - 2, 3}
 	w.pack(values, q)
 	r = newReader(p, KindShares, w.b)
@@ -146,26 +151,36 @@ func TestCoefficientsAreBelowTheirPrime(t *testing.T) {
 func TestOldMessagesAreRefusedByName(t *testing.T) {
 	for _, m := range wireMessages(t, smallParameters(t)) {
 		old := append([]byte("CHE1"), m.bytes[4:]...)
-		if err := m.read(old); err == nil || !strings.Contains(err.Error(), "CHE1") {
+		if _, err := m.read(old); err == nil || !strings.Contains(err.Error(), "CHE1") {
 			t.Errorf("%s in the first wire format: %v", m.name, err)
 		}
 	}
 }
 
+// Whatever comes in is taken or refused, never a panic, and what is taken is what its writer makes
+// of it. An input is a message without its last `cut` bytes that is overwritten from `at` on, so
+// that it is short however long the message is.
 func FuzzMessages(f *testing.F) {
 	p := smallParameters(f)
 	all := wireMessages(f, p)
 	for i, m := range all {
-		if len(m.bytes) < 1<<16 {
-			f.Add(uint8(i), m.bytes)
-		}
-		f.Add(uint8(i), m.bytes[:min(100, len(m.bytes)-1)])
+		size := uint32(len(m.bytes))
+		f.Add(uint8(i), uint32(0), uint32(0), []byte{})
+		f.Add(uint8(i), uint32(0), size-100, []byte{})
+		f.Add(uint8(i), uint32(0), size, m.bytes[:wireHead+4])
+		f.Add(uint8(i), uint32(wireHead), uint32(0), []byte{1, 0, 0, 0, 0, 1})
+		f.Add(uint8(i), size/2, uint32(0), []byte{255, 255, 255, 255, 255, 255, 255})
+		f.Add(uint8(i), size, uint32(0), []byte{0})
 	}
-	f.Fuzz(func(t *testing.T, i uint8, b []byte) {
+	var scratch []byte
+	f.Fuzz(func(t *testing.T, i uint8, at, cut uint32, over []byte) {
 		m := all[int(i)%len(all)]
-		// Whatever comes in is taken or refused; nothing panics.
-		if err := m.read(b); err == nil && len(b) != len(m.bytes) {
-			t.Errorf("%s: %d bytes accepted, want %d", m.name, len(b), len(m.bytes))
+		b := append(scratch[:0], m.bytes[:len(m.bytes)-min(int(cut), len(m.bytes))]...)
+		n := copy(b[min(int(at), len(b)):], over)
+		b = append(b, over[n:]...)
+		scratch = b
+		if got, err := m.read(b); err == nil && !bytes.Equal(got.marshal(p), b) {
+			t.Errorf("%s: what was taken is not what its writer makes of it", m.name)
 		}
 	})
 }
@@ -214,88 +229,76 @@ type traffic struct {
 	kind     Kind
 }
 
-// Who sends what to whom, in every mode: nothing but what the protocol names,
-// and no message contains key material or a plaintext column.
-func TestTranscripts(t *testing.T) {
-	setup := func(parties ...int) map[traffic]bool {
-		m := make(map[traffic]bool)
-		for _, p := range parties {
-			m[traffic{p, 0, KindTerms}] = true
-		}
-		return m
+// sent is what parties send one another.
+type sent map[traffic]bool
+
+// add adds kinds of messages from one party to another.
+func (s sent) add(from, to int, kinds ...Kind) {
+	for _, kind := range kinds {
+		s[traffic{from, to, kind}] = true
 	}
-	two := setup(1)
-	for _, x := range []traffic{{1, 0, KindKeys}, {1, 0, KindColumn}, {0, 1, KindAggregates}, {1, 0, KindCentroids},
-		{0, 1, KindCentroids}} {
-		two[x] = true
+}
+
+// transcriptCase is a run, and all that it has parties send.
+type transcriptCase struct {
+	job  Job
+	want sent
+}
+
+// transcriptCases are runs of every mode, and all that the protocol has them send.
+func transcriptCases() map[string]transcriptCase {
+	two, aided, full, shared := sent{}, sent{}, sent{}, sent{}
+	for _, s := range []sent{two, aided} {
+		s.add(1, 0, KindTerms, KindKeys, KindColumn, KindCentroids)
+		s.add(0, 1, KindAggregates, KindCentroids)
 	}
-	aided := setup(1, 2)
-	for x := range two {
-		aided[x] = true
+	aided.add(1, 2, KindPublicKey)
+	aided.add(2, 0, KindTerms, KindColumn)
+	aided.add(0, 2, KindCentroids)
+	for p := 1; p <= 2; p++ {
+		full.add(p, 0, KindTerms, KindKeyShare, KindColumn, KindShares)
+		full.add(0, p, KindKeyShare, KindAggregates, KindCentroids)
+		shared.add(p, 0, KindColumn, KindShares)
+		shared.add(0, p, KindAggregates)
 	}
-	for _, x := range []traffic{{1, 2, KindPublicKey}, {2, 0, KindColumn}, {0, 2, KindCentroids}} {
-		aided[x] = true
-	}
-	shared := setup(1, 2, 3)
 	for p := 1; p <= 3; p++ {
-		shared[traffic{p, 0, KindKeyShare}], shared[traffic{0, p, KindKeyShare}] = true, true
-		shared[traffic{0, p, KindCentroids}] = true
+		shared.add(p, 0, KindTerms, KindKeyShare)
+		shared.add(0, p, KindKeyShare, KindCentroids)
 		for q := 1; q <= 3; q++ {
 			if q != p {
-				shared[traffic{p, q, KindThreshold}] = true
+				shared.add(p, q, KindThreshold)
 			}
 		}
 	}
-	for _, x := range []traffic{{1, 0, KindColumn}, {2, 0, KindColumn}, {0, 1, KindAggregates}, {0, 2, KindAggregates},
-		{1, 0, KindShares}, {2, 0, KindShares}} {
-		shared[x] = true
-	}
-	full := setup(1, 2)
-	for p := 1; p <= 2; p++ {
-		for _, kind := range []Kind{KindKeyShare, KindColumn, KindShares} {
-			full[traffic{p, 0, kind}] = true
-		}
-		for _, kind := range []Kind{KindKeyShare, KindAggregates, KindCentroids} {
-			full[traffic{0, p, kind}] = true
-		}
-	}
-	for _, c := range []struct {
-		name string
-		job  Job
-		want map[traffic]bool
-	}{
-		{"two-party", Job{Problem: protocol.Problem{Columns: [][]int{{0}, {1, 2}}}}, two},
-		{"multiparty", Job{Problem: protocol.Problem{Columns: [][]int{{0}, {1}, {2}}}, Mode: Multiparty}, full},
-		{"server-aided", Job{Problem: protocol.Problem{Columns: [][]int{{0}, {1}, {2}}}}, aided},
-		{"threshold", Job{Problem: protocol.Problem{Columns: [][]int{{0}, {1}, {2}, {}}}, Mode: Multiparty,
+	return map[string]transcriptCase{
+		"two-party":    {Job{Problem: protocol.Problem{Columns: [][]int{{0}, {1, 2}}}}, two},
+		"multiparty":   {Job{Problem: protocol.Problem{Columns: [][]int{{0}, {1}, {2}}}, Mode: Multiparty}, full},
+		"server-aided": {Job{Problem: protocol.Problem{Columns: [][]int{{0}, {1}, {2}}}}, aided},
+		"threshold": {Job{Problem: protocol.Problem{Columns: [][]int{{0}, {1}, {2}, {}}}, Mode: Multiparty,
 			Threshold: 2}, shared},
-	} {
-		t.Run(c.name, func(t *testing.T) {
+	}
+}
+
+// Who sends what to whom, in every mode: nothing but what the protocol names,
+// and no message contains key material or a plaintext column.
+func TestTranscripts(t *testing.T) {
+	for name, c := range transcriptCases() {
+		t.Run(name, func(t *testing.T) {
 			j := c.job
 			data := sample(t, "blobs", 300, 3, 2, 3)
 			j.Clients, j.Bounds, j.Calibration = data.Table(), data.Bounds, privacy.None
 			j.K, j.Iterations, j.Seed, j.chain = 2, 2, seed(3), &smallChain
-			got := make(map[traffic]bool)
+			got := sent{}
 			var all [][]byte
 			j.Tap = func(e Envelope, b []byte) {
-				got[traffic{e.From, e.To, e.Kind}] = true
+				got.add(e.From, e.To, e.Kind)
 				all = append(all, bytes.Clone(b))
 			}
 			pool := engine.NewPool(1)
 			defer pool.Close()
-			pl, err := j.plan()
-			if err != nil {
-				t.Fatal(err)
-			}
-			s, err := newRun(pl)
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := planned(t, &j)
 			roles, programs := s.newParties()
-			if err := protocol.Start(engine.NewRuntime(pool), pl.Plan, programs, nil,
-				protocol.Options{}).Run(context.Background()); err != nil {
-				t.Fatal(err)
-			}
+			play(t, s.jobPlan, pool, programs...)
 			if !reflect.DeepEqual(got, c.want) {
 				t.Errorf("transcript %v, want %v", got, c.want)
 			}
@@ -410,15 +413,7 @@ func TestTermsMustAgree(t *testing.T) {
 		j := &Job{Problem: protocol.Problem{Clients: data.Table(), Bounds: data.Bounds, Columns: [][]int{{0}, {1}},
 			K: 2, Iterations: 2, Calibration: privacy.None, Seed: seed(3)}, chain: &smallChain}
 		change(j)
-		pl, err := j.plan()
-		if err != nil {
-			t.Fatal(err)
-		}
-		s, err := newRun(pl)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return s
+		return planned(t, j)
 	}
 	mine := session(func(*Job) {})
 	for field, change := range map[string]func(*Job){

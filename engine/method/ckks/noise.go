@@ -23,7 +23,7 @@ type noisePlan struct {
 	trueSpec *privacy.Spec
 	// bound is the line of the table of calibrations that a round has, at this noise.
 	bound privacy.Bound
-	// proved bounds what roundings of ciphertexts add to the totals; nil where that is assumed.
+	// proved bounds what roundings of ciphertexts add to the totals under Proven.
 	proved *arithmetic
 }
 
@@ -61,42 +61,26 @@ func (n *noisePlan) share(holders, colluders int) error {
 	return nil
 }
 
-// assumedError is the 2-norm of what approximate arithmetic is assumed to add to a round's k (1 + d) totals, in
-// records, where no bound is proved: with more clusters, more parties or comparison by rank. It is that of roundings
-// that add up as independent ones do (THEOREMS.md T4), with room to spare in TestTotalsMatchTheSoftFormula.
-func assumedError(n, k, d int) float64 {
-	return errorPerRecord * math.Sqrt(float64(n)*float64(k)*float64(1+d))
-}
-
-// error bounds the 2-norm of what approximate arithmetic adds to a round's totals, in records.
-func (n noisePlan) error(records, k, d int) float64 {
-	if n.proved != nil {
-		return n.proved.most()
+// error bounds the 2-norm of what approximate arithmetic adds to a round's totals, in records; 0 where no bound is
+// proved.
+func (n noisePlan) error() float64 {
+	if n.proved == nil {
+		return 0
 	}
-	return assumedError(records, k, d)
+	return n.proved.most()
 }
-
-// errorPerRecord is the part of one record in the assumed error: roundings of the
-// ciphertexts, which mix all slots. The larger error that the encryption of a
-// column leaves in a record's own comparison is not in it: it moves that
-// record's memberships, for which the sensitivity holds whatever they are.
-const errorPerRecord = 1.0 / 8192
 
 // schemeDistance bounds by how much what is decrypted in all rounds can differ, in total
 // variation, from what a scheme without error would decrypt, for a reader who does not
 // know the noise: errors of 2-norm E in each of T rounds under noise of deviation s shift
 // it by sqrt(T) E/s standard deviations (THEOREMS.md T4, T8). 1 where there is no such
-// noise.
-func (n noisePlan) schemeDistance(rounds, records, k, d int) float64 {
-	if !n.active() {
+// noise, or no such E.
+func (n noisePlan) schemeDistance(rounds int) float64 {
+	if !n.active() || n.proved == nil {
 		return 1
 	}
-	shift := math.Sqrt(float64(rounds)) * n.error(records, k, d) / min(n.count, n.sum)
-	distance := math.Erf(shift / (2 * math.Sqrt2))
-	if n.proved != nil {
-		distance += n.proved.failure
-	}
-	return min(1, distance)
+	shift := math.Sqrt(float64(rounds)) * n.error() / min(n.count, n.sum)
+	return min(1, math.Erf(shift/(2*math.Sqrt2))+n.proved.failure)
 }
 
 // planNoise calibrates the noise of `rounds` joint releases of k counts and
@@ -110,9 +94,8 @@ func (n noisePlan) schemeDistance(rounds, records, k, d int) float64 {
 // 1, a query gets an equal part of (epsilon, delta) by simple or advanced
 // composition, whichever is larger, and only Alice adds noise.
 //
-// bound, if not nil, bounds what roundings add, if the noise is at most so large and they may fail with such a
-// probability; it is taken where it holds and asks for no more than dearest times the noise of the assumed one, or for
-// noise on counts that is slight beside a cluster of average size.
+// bound bounds what roundings add, if the noise is at most so large and they may fail with such a probability; nil
+// for arithmetic in the clear, which adds nothing.
 func planNoise(cal privacy.Calibration, nb privacy.Neighbours, b privacy.Budget, rounds, n, k, d int,
 	bound func(noise, failure float64) (arithmetic, bool)) (noisePlan, error) {
 	switch cal {
@@ -121,13 +104,16 @@ func planNoise(cal privacy.Calibration, nb privacy.Neighbours, b privacy.Budget,
 		if err != nil || bound == nil {
 			return p, err
 		}
-		most := max(dearest, slight*float64(n)/float64(k)/p.count)
-		if a, ok := bound(most*max(p.count, p.sum), roundingFailure*b.Delta); ok {
-			if proved, err := provenNoise(nb, b, rounds, n, k, d, &a); err == nil && proved.count <= most*p.count {
-				return proved, nil
+		for most := 2 * max(p.count, p.sum); most < math.MaxFloat32; most *= 2 {
+			a, ok := bound(most, roundingFailure*b.Delta)
+			if !ok {
+				break
+			}
+			if p, err = provenNoise(nb, b, rounds, n, k, d, &a); err != nil || max(p.count, p.sum) <= most {
+				return p, err
 			}
 		}
-		return p, nil
+		return noisePlan{}, noNoise(k)
 	case privacy.Claimed:
 		return claimedNoise(nb, b, rounds, d)
 	default:
@@ -136,11 +122,12 @@ func planNoise(cal privacy.Calibration, nb privacy.Neighbours, b privacy.Budget,
 	}
 }
 
-// dearest is the most that a proof may cost, in noise, unless that is slight, a hundredth of a cluster.
-const (
-	dearest = 2
-	slight  = 0.01
-)
+// noNoise refuses a run for whose roundings nothing is proved that noise outweighs.
+func noNoise(k int) error {
+	return fault.Request("ckks noise",
+		fmt.Sprintf("no bound of what roundings of ciphertexts add to the totals of %d clusters is of use", k),
+		"use fewer clusters or key holders, or --calibration claimed")
+}
 
 func provenNoise(nb privacy.Neighbours, b privacy.Budget, rounds, n, k, d int, proved *arithmetic) (noisePlan, error) {
 	// The noise is an integer in units of the aggregate, of which a record is
@@ -155,7 +142,7 @@ func provenNoise(nb privacy.Neighbours, b privacy.Budget, rounds, n, k, d int, p
 	}
 	perRound := mu / math.Sqrt(float64(rounds))
 	share := sumShare(perRound, n, k, d)
-	// Solve D = overlap sqrt(...) + 2 E/sigma, or what is proved, for the scale, the split fixed.
+	// Solve D = overlap sqrt(...) and what is proved of roundings for the scale, the split fixed.
 	f := float64(d)
 	var unit noisePlan
 	if nb == privacy.ReplaceOne {
@@ -168,19 +155,14 @@ func provenNoise(nb privacy.Neighbours, b privacy.Budget, rounds, n, k, d int, p
 	}
 	shape := privacy.Shape{D: d, K: k, Bound: 1, CountScale: unit.count, SumScale: unit.sum, Overlap: overlap(k),
 		Neighbours: nb}
-	least := min(unit.count, unit.sum)
-	scale := minDeviation / least
-	if proved == nil {
-		shape.Error = assumedError(n, k, d)
-		scale = max(scale, jointBound(privacy.Proven, decrypted, shape).L2()/perRound)
-	} else {
-		moved := jointBound(privacy.Proven, decrypted, shape).L2()
-		scale = proved.scale(moved, least, mu, scale)
+	least, moved := min(unit.count, unit.sum), jointBound(privacy.Proven, decrypted, shape).L2()
+	scale := max(minDeviation/least, moved/perRound)
+	if proved != nil {
+		if scale = proved.scale(moved, least, mu, scale); math.IsInf(scale, 1) {
+			return noisePlan{}, noNoise(k)
+		}
 		// What the bound adds to the sensitivity, as the table counts it.
 		shape.Error = (proved.mu(moved/scale, least*scale)/math.Sqrt(float64(rounds))*scale - moved) * least / 2
-		if !(shape.Error < math.Inf(1) && proved.told(least*scale) <= 1) {
-			return noisePlan{}, fault.Failed("ckks noise", "no noise outweighs the bound of roundings", "", nil)
-		}
 	}
 	p := noisePlan{count: unit.count * scale, sum: unit.sum * scale, bob: true, proved: proved}
 	shape.CountScale, shape.SumScale = p.count, p.sum

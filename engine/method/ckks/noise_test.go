@@ -32,7 +32,7 @@ func TestProvenNoisePaysForTheJointRelease(t *testing.T) {
 				if nb == privacy.ReplaceOne {
 					d2 = math.Max(2*c2+2*f*s2, 4*f*s2)
 				}
-				mu := overlap(k)*math.Sqrt(d2) + 2*assumedError(n, k, d)/math.Min(p.count, p.sum)
+				mu := overlap(k) * math.Sqrt(d2)
 				if delta := privacy.DeltaOfMu(mu*math.Sqrt(rounds), eps); delta > b.Delta || delta < 0.98*b.Delta {
 					t.Errorf("%s d %d epsilon %g: delta %g, want %g", nb, d, eps, delta, b.Delta)
 				}
@@ -330,7 +330,7 @@ func TestMultipartySharesMakeUpTheNoise(t *testing.T) {
 			t.Errorf("%d holders, %d colluders: %d shares of which %d are needed", c.holders, c.colluders, pl.noise.shares,
 				pl.noise.needed)
 		}
-		q := &peer{run: &run{jobPlan: pl, cols: columns{d: 5}}}
+		q := &peer{run: &run{jobPlan: pl}}
 		groups, err := q.noiseGroups([]float64{1 << 30, 1 << 30})
 		if err != nil {
 			t.Fatal(err)
@@ -352,16 +352,18 @@ func TestMultipartySharesMakeUpTheNoise(t *testing.T) {
 // What the ledger says of the scheme's own error is the total variation of T4: that of a
 // Gaussian mechanism at epsilon 0, and nothing where the computing party knows the noise.
 func TestSchemeErrorIsStated(t *testing.T) {
-	n := noisePlan{count: 8, sum: 4, bob: true}
+	n := noisePlan{count: 8, sum: 4, bob: true, proved: &arithmetic{rest: 0.1, failure: 1e-7, rounds: 3}}
 	for _, rounds := range []int{1, 3, 10} {
-		mu := math.Sqrt(float64(rounds)) * assumedError(1000, 3, 2) / 4
-		if got, want := n.schemeDistance(rounds, 1000, 3, 2),
-			privacy.DeltaOfMu(mu, 0); math.Abs(got-want) > 1e-12 || !(got > 0) {
+		want := privacy.DeltaOfMu(math.Sqrt(float64(rounds))*0.1/4, 0) + 1e-7
+		if got := n.schemeDistance(rounds); math.Abs(got-want) > 1e-12 {
 			t.Errorf("%d rounds: total variation %v, want %v", rounds, got, want)
 		}
 	}
-	if got := (noisePlan{}).schemeDistance(1, 1000, 3, 2); got != 1 {
-		t.Errorf("without noise: %v, want 1", got)
+	n.proved = nil
+	for _, n := range []noisePlan{{}, n} {
+		if got := n.schemeDistance(1); got != 1 {
+			t.Errorf("without noise, or a bound: %v, want 1", got)
+		}
 	}
 	for c, want := range map[privacy.Calibration]string{privacy.Proven: "within total variation",
 		privacy.Claimed: "no bound on what it tells of keys"} {

@@ -9,17 +9,15 @@ import (
 	"github.com/cohort-engine/cohort/internal/fault"
 )
 
-// Opened is the first round of a run of two parties, or of key holders together, up to its noise: keys made,
+// Opened is the first round of a private run, up to its noise: keys made,
 // columns encrypted, records compared and added up under encryption. It can be closed many times, with new noise
 // each time, which an audit does: what comes after the noise is a thousandth of the work. It serves one goroutine
 // at a time.
 type Opened struct {
-	run     *run
-	alice   *alice
-	bob     *bob      // of two parties
-	members []*member // that share the key
-	rt      *engine.Runtime
-	totals  []total
+	run *run
+	*parties
+	rt     *engine.Runtime
+	totals []total
 }
 
 // Open runs the job's setup and its first round up to the encrypted totals.
@@ -28,16 +26,15 @@ func Open(ctx context.Context, j *Job, rt *engine.Runtime) (*Opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	if j.mode() == ServerAided || !j.private() {
-		return nil, fault.Request("ckks round", "is opened for two parties, or key holders, with a budget only",
-			"give two parties or key holders, and a budget")
+	if !j.private() {
+		return nil, fault.Request("ckks round", "is opened with a budget only", "give a budget")
 	}
 	s, err := newRun(pl)
 	if err != nil {
 		return nil, err
 	}
 	roles, programs := s.newParties()
-	o := &Opened{run: s, alice: roles.alice, bob: roles.bob, members: roles.members, rt: rt}
+	o := &Opened{run: s, parties: roles, rt: rt}
 	programs[0] = func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
 		o.alice.join(p)
 		if err := o.alice.prepare(ctx); err != nil {
@@ -50,12 +47,9 @@ func Open(ctx context.Context, j *Job, rt *engine.Runtime) (*Opened, error) {
 		return nil, err
 	}
 	if o.bob != nil {
+		bobsSetup := setupOf(o.bob)
 		programs[1] = func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
-			o.bob.join(p)
-			if err := o.bob.sendTerms(ctx); err != nil {
-				return nil, err
-			}
-			if err := o.bob.prepare(ctx); err != nil {
+			if _, err := bobsSetup(ctx, p); err != nil {
 				return nil, err
 			}
 			_, err := o.bob.receiveCentroids(ctx, 0, 0)
@@ -63,15 +57,27 @@ func Open(ctx context.Context, j *Job, rt *engine.Runtime) (*Opened, error) {
 		}
 	}
 	for i, m := range o.members {
-		programs[1+i] = func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
-			m.join(p)
-			if err := m.sendTerms(ctx); err != nil {
-				return nil, err
-			}
-			return nil, m.prepare(ctx)
-		}
+		programs[1+i] = setupOf(m)
+	}
+	for i, v := range o.providers {
+		programs[2+i] = setupOf(v)
 	}
 	return o, protocol.Start(rt, pl.Plan, programs, nil, protocol.Options{}).Run(ctx)
+}
+
+// setupOf is the setup of a party other than Alice.
+func setupOf(x interface {
+	join(p *protocol.Party)
+	sendTerms(ctx context.Context) error
+	prepare(ctx context.Context) error
+}) protocol.Program {
+	return func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
+		x.join(p)
+		if err := x.sendTerms(ctx); err != nil {
+			return nil, err
+		}
+		return nil, x.prepare(ctx)
+	}
 }
 
 // AliceView is what party 1 knows at the end of a round besides her columns.
@@ -81,6 +87,8 @@ type AliceView struct {
 	Noise []float64
 	// Centroids are what the key holder decrypted, perturbed, divided and sent back.
 	Centroids [][]float64
+	// Told is what she then told the last of the other parties, nil where there is none.
+	Told [][]float64
 }
 
 // Close ends the round with the noise of a seed: Alice perturbs the encrypted totals and sends them, the
@@ -98,7 +106,10 @@ func (o *Opened) Close(ctx context.Context, seed uint64, options protocol.Option
 		}
 		v.Noise = inRecords(z, msg.Units)
 		v.Centroids, err = o.alice.decrypt(ctx, 1, msg, o.run.start)
-		return nil, err
+		if err != nil || len(o.providers) == 0 {
+			return nil, err
+		}
+		return nil, o.alice.tell(ctx, v.Centroids)
 	}}
 	if o.bob != nil {
 		o.bob.current, o.bob.average = o.run.start, averager{}
@@ -113,6 +124,16 @@ func (o *Opened) Close(ctx context.Context, seed uint64, options protocol.Option
 				return nil, nil
 			}
 			return nil, m.answer(ctx, 1)
+		})
+	}
+	for i, x := range o.providers {
+		programs = append(programs, func(ctx context.Context, p *protocol.Party) (_ *protocol.Outcome, err error) {
+			x.Party = p
+			told, err := x.receiveCentroids(ctx, 0, x.job.rounds())
+			if i == len(o.providers)-1 {
+				v.Told = told
+			}
+			return nil, err
 		})
 	}
 	return v, protocol.Start(o.rt, o.run.Plan.Again(seed), programs, nil, options).Run(ctx)

@@ -79,17 +79,17 @@ type Chain struct {
 // integer modulo their product.
 const aggregateBits = 30
 
-// chains has one entry for each depth of the product tree at LogN = 14: the
-// largest level primes, and then the most auxiliary primes, that stay under 438
-// bits. Digits have as many primes as there are auxiliary ones. These may be
-// smaller than the digits': the noise of a relinearisation is divided by a level's
-// prime too (rns.Workspace.Finish), and rotations take smaller digits.
+// chains has one entry for each depth of the product tree at LogN = 14: level primes of the most bits, and then the
+// most auxiliary primes that stay under 438 bits. Digits have as many primes as there are auxiliary ones. These may be
+// smaller than the digits': the noise of a relinearisation, of random digits, is divided by a level's prime too
+// (rns.Workspace.Finish), and rotations take smaller digits. Products have the scale of a level: a bit more of it makes
+// what roundings add to the totals a quarter.
 var chains = map[int]Chain{
-	0: {LogN: 14, Levels: signDepth, LogLevel: 29, LogP: []int{30, 30, 30}},
-	1: {LogN: 14, Levels: signDepth + 1, LogLevel: 29, LogP: []int{30, 30, 30, 30}},
-	2: {LogN: 14, Levels: signDepth + 2, LogLevel: 29, LogP: []int{30, 29, 29, 29}},
-	3: {LogN: 14, Levels: signDepth + 3, LogLevel: 28, LogP: []int{25, 25, 24, 24}},
-	4: {LogN: 14, Levels: signDepth + 4, LogLevel: 28, LogP: []int{23, 23, 23}},
+	0: {LogN: 14, Levels: signDepth, LogLevel: 30, LogP: []int{30, 30, 30}},
+	1: {LogN: 14, Levels: signDepth + 1, LogLevel: 30, LogP: []int{30, 30, 30, 30}},
+	2: {LogN: 14, Levels: signDepth + 2, LogLevel: 30, LogP: []int{27, 27, 27, 27}},
+	3: {LogN: 14, Levels: signDepth + 3, LogLevel: 30, LogP: []int{26, 26, 26}},
+	4: {LogN: 14, Levels: signDepth + 4, LogLevel: 30, LogP: []int{24, 24}},
 }
 
 // maxTreeDepth bounds the product tree, and with it the number of clusters
@@ -110,7 +110,7 @@ func chooseChain(depth int) (Chain, error) {
 		return Chain{}, fault.Request("k", fmt.Sprintf("a cluster has up to %d neighbours, the product tree allows %d",
 			1<<depth, 1<<maxTreeDepth), "use fewer clusters")
 	}
-	return Chain{LogN: 15, Levels: signDepth + depth, LogLevel: 29, LogP: []int{30, 30, 30, 30}}, nil
+	return Chain{LogN: 15, Levels: signDepth + depth, LogLevel: 30, LogP: []int{30, 30, 30, 30}}, nil
 }
 
 // treeDepth is the depth of a product of n comparisons.
@@ -143,6 +143,8 @@ type parameters struct {
 	// of its three kinds of keys.
 	lattice                *rns.Chain
 	relin, rotation, small *rns.Gadget
+	// fingerprint stands for all of them in every message.
+	fingerprint uint64
 }
 
 // aggregateLevel is the level at which the last products are taken and the
@@ -200,6 +202,7 @@ func buildParameters(c Chain) (*parameters, error) {
 	p.relin = p.lattice.NewGadget(len(aux), len(aux), len(aux), p.MaxLevel())
 	p.small = p.lattice.NewGadget(1, 1, 1, aggregateLevel)
 	p.rotation = p.rotationGadget()
+	p.fingerprint = p.hash()
 	return p, nil
 }
 

@@ -38,16 +38,21 @@ func (a *alice) play(ctx context.Context, p *protocol.Party) (*protocol.Outcome,
 			return nil, err
 		}
 	}
+	return a.outcome(current), a.tell(ctx, current)
+}
+
+// tell sends the last centroids to those who have not made them.
+func (a *alice) tell(ctx context.Context, centroids [][]float64) error {
 	first := 2
 	if a.job.mode() == Multiparty {
 		first = 1
 	}
 	for q := first; q < len(a.job.Columns); q++ {
-		if err := a.sendCentroids(ctx, a.centroids, q, a.job.rounds(), current); err != nil {
-			return nil, err
+		if err := a.sendCentroids(ctx, a.centroids, q, a.job.rounds(), centroids); err != nil {
+			return err
 		}
 	}
-	return a.outcome(current), nil
+	return nil
 }
 
 // prepare is the setup: terms, keys and encrypted columns of the others.
@@ -370,16 +375,7 @@ func (v *provider) play(ctx context.Context, p *protocol.Party) (*protocol.Outco
 	if err := v.sendTerms(ctx); err != nil {
 		return nil, err
 	}
-	b, err := v.receive(ctx, 1)
-	if err != nil {
-		return nil, err
-	}
-	m, err := readPublicKey(v.params, b)
-	if err != nil {
-		return nil, err
-	}
-	v.step = 2
-	if err := v.provide(ctx, m.Key); err != nil {
+	if err := v.prepare(ctx); err != nil {
 		return nil, err
 	}
 	final, err := v.receiveCentroids(ctx, 0, v.job.rounds())
@@ -387,6 +383,20 @@ func (v *provider) play(ctx context.Context, p *protocol.Party) (*protocol.Outco
 		return nil, err
 	}
 	return v.outcome(final), nil
+}
+
+// prepare takes Bob's key and sends the party's columns under it.
+func (v *provider) prepare(ctx context.Context) error {
+	b, err := v.receive(ctx, 1)
+	if err != nil {
+		return err
+	}
+	m, err := readPublicKey(v.params, b)
+	if err != nil {
+		return err
+	}
+	v.step = 2
+	return v.provide(ctx, m.Key)
 }
 
 // keys makes the evaluation keys; they are independent work items.

@@ -98,6 +98,8 @@ func valueOrOne(column []float64, r int) float64 {
 type columns struct {
 	d         int
 	encrypted []bool
+	// spare is by how much the encryption of columns moves a comparison's input, at most.
+	spare float64
 }
 
 // roundPlan is everything public about one round: which pairs are compared,
@@ -140,7 +142,7 @@ func allPairs(cols columns, centroids [][]float64, unit float64) []pair {
 	var ps []pair
 	for i := range centroids {
 		for j := i + 1; j < len(centroids); j++ {
-			ps = append(ps, newPair(i, j, centroids[i], centroids[j], cols.encrypted, unit))
+			ps = append(ps, newPair(i, j, centroids[i], centroids[j], cols, unit))
 		}
 	}
 	return ps

@@ -219,7 +219,7 @@ func planRank(p *parameters, cols columns, centroids [][]float64) *rankPlan {
 				linear += 2 * math.Abs(centroids[i][h]-centroids[j][h])
 				offset += float64(centroids[i][h]*centroids[i][h]) - float64(centroids[j][h]*centroids[j][h])
 			}
-			r.span = max(r.span, (linear+math.Abs(offset))/inputSlack)
+			r.span = max(r.span, (linear+math.Abs(offset))/(1-2*inputSpare))
 		}
 	}
 	if r.span == 0 {

@@ -37,14 +37,7 @@ func TestCentroidsStayWithinTheChain(t *testing.T) {
 	line := [][]float64{{0.05, 0}, {0.9, 0.05}, {0.45, 0.1}, {-0.45, 0.05}, {-0.9, -0.05}, {-0.2, -0.1}}
 	job := &Job{Problem: protocol.Problem{Clients: norm.Table(), Bounds: norm.Bounds, Columns: [][]int{{0}, {1}}, K: 6,
 		Iterations: 3, Calibration: privacy.None, Seed: seed(1), Start: slices.Concat(line...)}, chain: chain}
-	pl, err := job.plan()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := newRun(pl)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := planned(t, job)
 	if _, err := planRound(s.params, s.cols, wheel(0.7), true); err == nil {
 		t.Fatal("the chain has room for a cluster with five neighbours")
 	}

@@ -3,7 +3,6 @@ package ckks
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -51,7 +50,7 @@ func (s *run) complete(ctx context.Context, rt *engine.Runtime, session *protoco
 	part := dataset.Part{Points: j.Clients[0].Points, FractionBits: j.Clients[0].FractionBits}
 	span := rt.Begin(engine.PhasePostprocess, 0, engine.Server)
 	defer rt.End(span)
-	res.Quality, err = engine.Measure(ctx, rt.Pool(), engine.Evaluation{Parts: []dataset.Part{part}, Labels: j.Labels,
+	res.Quality, err = engine.Measure(ctx, rt.Pool(), engine.Evaluation{Part: part, Labels: j.Labels,
 		Clamped: j.Clamped}, session.Centroids(), j.K)
 	return err
 }
@@ -72,7 +71,7 @@ func (pl *jobPlan) addReleases() {
 		pl.Notes = append(pl.Notes, "no noise: "+pl.openers()[0]+" sees exact counts and sums of every round, all parties "+
 			"the exact centroids")
 	}
-	if d := pl.noise.schemeDistance(pl.Rounds, pl.N, j.K, pl.D); d == 1 || !pl.noise.bob {
+	if d := pl.noise.schemeDistance(pl.Rounds); d == 1 || !pl.noise.bob {
 		pl.Notes = append(pl.Notes, "what is decrypted carries the encryption scheme's own error with no noise over it "+
 			"that the computing party does not know: "+
 			"there is no bound on what it tells of keys and columns (IND-CPA-D)")
@@ -138,7 +137,7 @@ func (pl *jobPlan) entries() []privacy.Entry {
 		other := n.bound
 		other.Shape.Neighbours = privacy.ReplaceOne
 		entry.Remark += fmt.Sprintf("; if a record is replaced instead of added or removed, epsilon is %.4g",
-			n.replaced(other, j.rounds(), pl.Budget.Delta))
+			n.replaced(other, pl.Budget.Delta))
 	}
 	collusion := "the party that computes and a party that holds the key do not collude"
 	if j.mode() == Multiparty {
@@ -148,7 +147,7 @@ func (pl *jobPlan) entries() []privacy.Entry {
 	entry.Conditions = append(slices.Clone(n.bound.Rule.Conditions),
 		"parties follow the protocol and clamp their columns to the bounds",
 		collusion,
-		fmt.Sprintf("soft memberships sum to at most 1 (factor %.6f)", overlap(j.K)), pl.roundings(),
+		fmt.Sprintf("soft memberships sum to at most 1 (factor %.6f)", overlap(j.K)), n.roundings(),
 		"noise streams are computationally indistinguishable from random; ring learning with errors is hard")
 	if j.mode() == Multiparty {
 		// The shares' deviations are above 2^26 units of the aggregates, so their sum is
@@ -166,22 +165,13 @@ func (pl *jobPlan) entries() []privacy.Entry {
 }
 
 // roundings says what is known of the error of the arithmetic.
-func (pl *jobPlan) roundings() string {
-	n := pl.noise
-	most := n.error(pl.N, pl.job.K, pl.D)
-	if n.proved != nil {
-		return fmt.Sprintf("roundings of ciphertexts are random: they add at most %.3g in 2-norm to a round's totals, but "+
-			"with probability %.2g over keys and roundings, which is in delta (T4)", most, n.proved.failure)
-	}
-	return fmt.Sprintf("assumed, not proved: roundings of ciphertexts add at most %.3g in 2-norm to a round's totals, as "+
-		"independent ones of average records do (T4 proves a bound for two parties and few clusters)", most)
+func (n noisePlan) roundings() string {
+	return fmt.Sprintf("roundings of ciphertexts are random: they add at most %.3g in 2-norm to a round's totals, but "+
+		"with probability %.2g over keys and roundings, which is in delta (T4)", n.error(), n.proved.failure)
 }
 
 // replaced is the epsilon of rounds under replacing a record, whose bound other is.
-func (n noisePlan) replaced(other privacy.Bound, rounds int, delta float64) float64 {
-	if n.proved == nil {
-		return privacy.EpsilonOfMu(other.L2()*math.Sqrt(float64(rounds)), delta, 0)
-	}
+func (n noisePlan) replaced(other privacy.Bound, delta float64) float64 {
 	other.Shape.Error = 0
 	return privacy.EpsilonOfMu(n.proved.mu(other.L2(), min(n.count, n.sum)), delta-n.proved.failure, 0)
 }

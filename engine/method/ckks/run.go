@@ -17,7 +17,6 @@ type run struct {
 	*jobPlan
 	terms Terms
 	lay   layout
-	cols  columns
 	log   *transcript
 	// topScale and lowScale are the scales of encrypted columns.
 	topScale, lowScale float64
@@ -30,12 +29,6 @@ func newRun(pl *jobPlan) (*run, error) {
 	j, p := pl.job, pl.params
 	s := &run{jobPlan: pl}
 	n, d := pl.N, pl.D
-	s.cols = columns{d: d, encrypted: make([]bool, d)}
-	for p, cs := range j.Columns {
-		for _, c := range cs {
-			s.cols.encrypted[c] = p > 0
-		}
-	}
 	s.log = &transcript{Parties: len(j.Columns), Tap: j.Tap}
 	s.topScale = freshScale(p, s.cols)
 	s.lowScale = columnScale(p, n, max(pl.noise.count, pl.noise.sum))

@@ -6,26 +6,37 @@ import "math"
 // of either polynomial, of degree 15 with T8 and the leaf before it.
 const signStages = 12
 
-// interval is a closed interval of reals. Operations do not round outwards: what that is short of, 2^-50, is
-// far below the bounds' own slack.
+// interval is a closed interval of reals. Operations round outwards.
 type interval struct{ lo, hi float64 }
 
 func exactly(x float64) interval { return interval{x, x} }
 
-func (a interval) plus(b interval) interval { return interval{a.lo + b.lo, a.hi + b.hi} }
+// outwards widens an interval whose ends are rounded to the nearest, so that it has the exact ends in it.
+func outwards(lo, hi float64) interval {
+	return interval{lo - above(lo), hi + above(hi)}
+}
+
+// above is at least half the distance of x from its neighbours, and moves x by at least that when added to it.
+func above(x float64) float64 { return math.Abs(x)*0x1p-52 + 0x1p-1000 }
+
+func (a interval) plus(b interval) interval { return outwards(a.lo+b.lo, a.hi+b.hi) }
 
 func (a interval) times(b interval) interval {
 	w, x, y, z := float64(a.lo*b.lo), float64(a.lo*b.hi), float64(a.hi*b.lo), float64(a.hi*b.hi)
-	return interval{min(w, x, y, z), max(w, x, y, z)}
+	return outwards(min(w, x, y, z), max(w, x, y, z))
 }
 
 func (a interval) scaled(f float64) interval {
-	return interval{min(f*a.lo, f*a.hi), max(f*a.lo, f*a.hi)}
+	x, y := float64(a.lo*f), float64(a.hi*f)
+	return outwards(min(x, y), max(x, y))
 }
 
-func (a interval) widened(by float64) interval { return interval{a.lo - by, a.hi + by} }
+func (a interval) widened(by float64) interval { return outwards(a.lo-by, a.hi+by) }
 
 func (a interval) magnitude() float64 { return max(-a.lo, a.hi) }
+
+// upwards makes a sum of up to a thousand products of numbers that are not negative an upper bound.
+func upwards(x float64) float64 { return x * (1 + 0x1p-40) }
 
 // jet is a value of the sign's evaluation for inputs in an interval: exact, near it, as roundings leave it, and
 // its derivatives by the roundings so far: exact, and near, where all values are near.
@@ -36,22 +47,37 @@ type jet struct {
 	stages       int
 }
 
-// plus is f a + g b + c.
-func (a *jet) plus(f float64, b *jet, g, c float64) *jet {
-	out := &jet{exact: a.exact.scaled(f).plus(b.exact.scaled(g)).plus(exactly(c)), stages: max(a.stages, b.stages)}
+// affine is f a + c.
+func (a *jet) affine(c *signCell, f, by float64) *jet {
+	out := c.jet(a.stages)
+	out.exact = a.exact.scaled(f).plus(exactly(by))
 	for i := range out.stages {
-		out.first[i] = a.first[i].scaled(f).plus(b.first[i].scaled(g))
-		out.slope[i] = a.slope[i].scaled(f).plus(b.slope[i].scaled(g))
+		out.first[i], out.slope[i] = a.first[i].scaled(f), a.slope[i].scaled(f)
 		for j := range i + 1 {
-			out.bend[i][j] = a.bend[i][j].scaled(f).plus(b.bend[i][j].scaled(g))
+			out.bend[i][j] = a.bend[i][j].scaled(f)
+		}
+	}
+	return out
+}
+
+// plus is a + g b.
+func (a *jet) plus(c *signCell, b *jet, g float64) *jet {
+	out := c.jet(max(a.stages, b.stages))
+	out.exact = a.exact.plus(b.exact.scaled(g))
+	for i := range out.stages {
+		out.first[i] = a.first[i].plus(b.first[i].scaled(g))
+		out.slope[i] = a.slope[i].plus(b.slope[i].scaled(g))
+		for j := range i + 1 {
+			out.bend[i][j] = a.bend[i][j].plus(b.bend[i][j].scaled(g))
 		}
 	}
 	return out
 }
 
 // times is the product.
-func (a *jet) times(b *jet) *jet {
-	out := &jet{exact: a.exact.times(b.exact), stages: max(a.stages, b.stages)}
+func (a *jet) times(c *signCell, b *jet) *jet {
+	out := c.jet(max(a.stages, b.stages))
+	out.exact = a.exact.times(b.exact)
 	if a == b {
 		out.exact.lo = max(out.exact.lo, 0)
 	}
@@ -82,30 +108,42 @@ func (a *jet) off(most *[signStages]float64) float64 {
 		first += float64(s * s * most[i])
 		second += float64(a.bend[i][i].magnitude() * most[i])
 	}
-	return math.Sqrt(first) + second/2
+	return upwards(math.Sqrt(first) + second/2)
 }
 
 // signCell evaluates the sign on an interval of inputs.
 type signCell struct {
-	most *[signStages]float64
-	next int
+	most  *[signStages]float64
+	next  int
+	jets  [40]jet // that have been made, which the next interval takes again
+	taken int
+}
+
+// jet is a new one.
+func (c *signCell) jet(stages int) *jet {
+	j := &c.jets[c.taken]
+	c.taken++
+	*j = jet{stages: stages}
+	return j
 }
 
 func (c *signCell) seven(t *jet, p signPlan) (out, u, t4 *jet) {
-	zero := new(jet)
-	t2 := t.times(t).plus(2, zero, 0, -1).rounded(c)
-	u = t.times(t2).plus(2, t, p.r, 0).rounded(c)
-	t4 = t2.times(t2).plus(2, zero, 0, -1).rounded(c)
-	return t4.times(u).plus(p.a, t, p.b, 0).plus(1, u, p.c, 0).rounded(c), u, t4
+	t2 := t.times(c, t).affine(c, 2, -1).rounded(c)
+	u = t.times(c, t2).affine(c, 2, 0).plus(c, t, p.r).rounded(c)
+	t4 = t2.times(c, t2).affine(c, 2, -1).rounded(c)
+	return t4.times(c, u).affine(c, p.a, 0).plus(c, t, p.b).plus(c, u, p.c).rounded(c), u, t4
 }
 
 func (c *signCell) halfSign(t interval) *jet {
-	mid, _, _ := c.seven((&jet{exact: t}).rounded(c), innerPlan)
+	c.next, c.taken = 0, 0
+	in := c.jet(0)
+	in.exact = t
+	mid, _, _ := c.seven(in.rounded(c), innerPlan)
 	p := outerPlan
 	q, u, t4 := c.seven(mid, p)
-	t8 := t4.times(t4).plus(2, new(jet), 0, -1).rounded(c)
-	v := mid.plus(p.d, u, p.e, 0).rounded(c)
-	return t8.times(q).plus(1, t4.times(v), 1, 0).plus(1, mid, p.f, 0).plus(1, u, p.g, 0).rounded(c)
+	t8 := t4.times(c, t4).affine(c, 2, -1).rounded(c)
+	v := mid.affine(c, p.d, 0).plus(c, u, p.e).rounded(c)
+	return t8.times(c, q).plus(c, t4.times(c, v), 1).plus(c, mid, p.f).plus(c, u, p.g).rounded(c)
 }
 
 // profile bounds a function of a comparison's input: by far + near f (1 - f), f being the comparison's value, and
@@ -124,11 +162,10 @@ type signBound struct {
 }
 
 // signCells is the number of intervals that [0, 1] is cut into, of which inputs reach as many as inputCells: they
-// stay within inputSlack but for the errors of the columns' encryption, at most 1/512. The sign is odd.
+// stay with what the columns' encryption moves them by. The sign is odd.
 const (
 	signCells  = 2048
-	inputCells = signCells - signCells/512
-	inputSpare = 1.0 / 512
+	inputCells = signCells * (1 - inputSpare)
 )
 
 // boundSign bounds what roundings with the given variance proxies at a slot do to a comparison: each is at most the
@@ -141,8 +178,9 @@ func boundSign(variances [signStages]float64, inputMost, most float64) signBound
 	squares[0] = variances[0] * inputMost
 	var out signBound
 	values, spans := make([][5]float64, inputCells), make([]float64, inputCells)
+	cell := &signCell{most: &squares}
 	for n := range values {
-		h := (&signCell{most: &squares}).halfSign(interval{float64(n) / signCells, float64(n+1) / signCells})
+		h := cell.halfSign(interval{float64(n) / signCells, float64(n+1) / signCells})
 		out.error = max(out.error, h.off(&squares))
 		turn, inputTurn, v := 0.0, 0.0, &values[n]
 		for i, vi := range variances {
@@ -167,9 +205,12 @@ func boundSign(variances [signStages]float64, inputMost, most float64) signBound
 				}
 			}
 		}
-		out.turn, out.inputTurn = max(out.turn, turn), max(out.inputTurn, inputTurn)
+		out.turn, out.inputTurn = max(out.turn, upwards(turn)), max(out.inputTurn, upwards(inputTurn))
+		for i := range v {
+			v[i] = upwards(v[i])
+		}
 		far := min(h.exact.magnitude(), 0.5)
-		spans[n] = 0.25 - far*far // f (1 - f), at least
+		spans[n] = 0.25 - float64(far*far) - 0x1p-50 // f (1 - f), at least
 	}
 	for kind, p := range []*profile{&out.variance, &out.bend, &out.input, &out.inputBend, &out.steepest} {
 		decided := signCells >> alphaBits
@@ -180,7 +221,7 @@ func boundSign(variances [signStages]float64, inputMost, most float64) signBound
 		for n, v := range values[:decided] {
 			p.most = max(p.most, v[kind])
 			if spans[n] > 0 {
-				p.near = max(p.near, (v[kind]-p.far)/spans[n])
+				p.near = max(p.near, upwards((v[kind]-p.far)/spans[n]))
 			} else {
 				p.far = max(p.far, v[kind])
 			}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/step"
+	"github.com/cohort-engine/cohort/internal/elementary"
 )
 
 // startCentroids picks k public starting centroids in [-1, 1]^d: "random" draws
@@ -57,7 +58,7 @@ func relax(st *privacy.Stream, centroids [][]float64, n int) [][]float64 {
 		}
 		best, at := math.Inf(1), 0
 		for j, c := range centroids {
-			if s := squaredDistance(x, c); s < best {
+			if s := elementary.SquaredDistance(x, c); s < best {
 				best, at = s, j
 			}
 		}
@@ -94,7 +95,7 @@ func pack(st *privacy.Stream, k, d int, a float64) [][]float64 {
 			}
 			placed = true
 			for _, o := range out {
-				if squaredDistance(c, o) < 4*a*a {
+				if elementary.SquaredDistance(c, o) < 4*a*a {
 					placed = false
 					break
 				}
@@ -108,13 +109,4 @@ func pack(st *privacy.Stream, k, d int, a float64) [][]float64 {
 		}
 	}
 	return out
-}
-
-func squaredDistance(a, b []float64) float64 {
-	var s float64
-	for h := range a {
-		t := a[h] - b[h]
-		s += float64(t * t)
-	}
-	return s
 }

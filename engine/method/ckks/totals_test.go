@@ -11,56 +11,71 @@ import (
 )
 
 // softTotals evaluates the round's formula in floating point: counts and sums
-// with the memberships that the polynomials define. The comparisons see the
+// with the memberships that the polynomials define. Comparisons and sums see the
 // encrypted columns with the error that their encryption gave them: that error
-// belongs to a record and moves its memberships, whatever the other records are,
+// belongs to a record and moves its part, whatever the other records are,
 // so it is no error of the release (THEOREMS.md T4). With exact columns instead
 // the result is what a plaintext run computes.
 func softTotals(t *testing.T, s *run, roles *parties, r *roundPlan, exact bool) []float64 {
 	p := s.job.Clients[0].Points
-	k := len(r.factors)
-	out := make([]float64, k*(1+p.D))
-	seen := make(map[int][][]float64)
-	for c, enc := range s.cols.encrypted {
-		if enc {
-			for _, ct := range roles.alice.tops[c] {
-				seen[c] = append(seen[c], decode(t, s.params, ct, roles.bob.secret))
+	k, slots := len(r.factors), s.lay.slots
+	groups, per := s.lay.grouping(len(r.pairs))
+	key := roles.key(s.params)
+	// value is what column c holds at a slot: of its copy for block o in a batch, or for the sums (o < 0).
+	decoded := make(map[*cipher][]float64)
+	value := func(c, batch, o, slot int) float64 {
+		record := slot - max(o, 0)*s.lay.n
+		inside := record >= 0 && record < slots && batch*slots+record < p.N && (s.lay.blocks > 1 || o <= 0)
+		if s.cols.encrypted[c] && !exact {
+			ct := roles.alice.lows[c][batch]
+			if o >= 0 {
+				ct = roles.alice.tops[c][batch*s.lay.blocks+o]
 			}
+			if decoded[ct] == nil {
+				decoded[ct] = decode(t, s.params, ct, key)
+			}
+			return decoded[ct][slot]
 		}
+		if !inside {
+			return 0
+		}
+		return float64(p.Point(batch*slots+record, nil)[c])
 	}
-	_, per := s.lay.grouping(len(r.pairs))
-	row := make([]float32, p.D)
-	h := make([]float64, len(r.pairs))
-	for i := range p.N {
-		row = p.Point(i, row)
-		for n, q := range r.pairs {
-			u := n % per
-			v := q.offset
-			for c, x := range row {
-				x := float64(x)
-				if !s.cols.encrypted[c] || exact {
-					v += q.gain[c] * x
-					continue
+	out := make([]float64, k*(1+p.D))
+	for batch := range s.lay.batches {
+		h := make([][]float64, groups)
+		for g := range h {
+			h[g] = make([]float64, slots)
+			for slot := range h[g] {
+				var v float64
+				for o, q := range r.pairs[g*per : min((g+1)*per, len(r.pairs))] {
+					if s.lay.blocks == 1 || slot/s.lay.n == o {
+						v += q.offset
+					}
+					for c := range p.D {
+						v += q.gain[c] * value(c, batch, o, slot)
+					}
 				}
-				// The other copies of the column are zero here, up to their error.
-				for o := range min(per, len(r.pairs)-(n-u)) {
-					v += r.pairs[n-u+o].gain[c] * seen[c][i/s.lay.slots*s.lay.blocks+o][i%s.lay.slots+u*s.lay.n]
-				}
+				h[g][slot] = halfSign(v)
 			}
-			h[n] = halfSign(v)
 		}
-		for j, fs := range r.factors {
-			w := 1.0
-			for _, f := range fs {
-				if f.side == 0 {
-					w *= 0.5 - h[f.pair]
-				} else {
-					w *= 0.5 + h[f.pair]
-				}
+		for slot := range slots {
+			own := batch*slots+slot < p.N && (s.lay.blocks == 1 || slot < s.lay.n)
+			if !own && exact {
+				continue
 			}
-			out[j*(1+p.D)] += w
-			for c, x := range row {
-				out[j*(1+p.D)+1+c] += w * float64(x)
+			for j, fs := range r.factors {
+				w := 1.0
+				for _, f := range fs {
+					x := h[f.pair/per][(slot+f.pair%per*s.lay.n)%slots]
+					w *= 0.5 + float64(2*f.side-1)*x
+				}
+				if own {
+					out[j*(1+p.D)] += w
+				}
+				for c := range p.D {
+					out[j*(1+p.D)+1+c] += w * value(c, batch, -1, slot)
+				}
 			}
 		}
 	}
@@ -86,9 +101,9 @@ func oneRound(t *testing.T, j *Job) ([]float64, *roundPlan, *run, *parties) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := make([]float64, len(totals))
+	out, small := make([]float64, len(totals)), newSmallSecret(s.params, roles.key(s.params).small)
 	for i := range totals {
-		x := roles.bob.small.product(s.params, &totals[i].Aggregate)
+		x := small.product(s.params, &totals[i].Aggregate)
 		for c := range x {
 			x[c] = (x[c] + totals[i].C0[c]) % s.params.Q()[c]
 		}
@@ -122,7 +137,11 @@ func TestTotalsMatchTheSoftFormula(t *testing.T) {
 			return math.Sqrt(err2)
 		}
 		release, exact := distance(false), distance(true)
-		bound := assumedError(c.n, c.k, c.d)
+		a, ok := j.setting(s.params, 1, 1e-7).bound()
+		bound := math.Sqrt(a.fresh+a.once) + a.rest
+		if !ok {
+			t.Errorf("n %d k %d: no bound is proved", c.n, c.k)
+		}
 		t.Logf("n %d k %d d %d: pairs %d depth %d blocks %d, error of the release %.4f (bound %.4f), with that of the "+
 			"encryption %.4f",
 			c.n, c.k, c.d, len(r.pairs), r.depth, s.lay.blocks, release, bound, exact)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"slices"
 
 	"github.com/tuneinsight/lattigo/v6/ring"
 	"github.com/tuneinsight/lattigo/v6/ring/ringqp"
@@ -60,11 +61,11 @@ type writer struct {
 	b []byte
 }
 
-func newWriter(p *parameters, kind Kind, capacity int) *writer {
-	w := &writer{p: p, b: make([]byte, 0, wireHead+capacity)}
+func newWriter(p *parameters, kind Kind) *writer {
+	w := &writer{p: p}
 	w.u32(wireMagic)
 	w.b = append(w.b, byte(kind))
-	w.u64(p.fingerprint())
+	w.u64(p.fingerprint)
 	return w
 }
 
@@ -74,6 +75,7 @@ func (w *writer) f64(x float64) { w.u64(math.Float64bits(x)) }
 
 // pack appends values of q's width.
 func (w *writer) pack(values []uint64, q uint64) {
+	w.b = slices.Grow(w.b, packedSize(len(values), q))
 	width := bits.Len64(q - 1)
 	var acc uint64
 	var fill int
@@ -130,7 +132,7 @@ func newReader(p *parameters, kind Kind, b []byte) *reader {
 	if k := Kind(r.u8()); k != kind {
 		r.fail(fmt.Sprintf("is %v", k))
 	}
-	if r.u64() != p.fingerprint() {
+	if r.u64() != p.fingerprint {
 		r.fail("was made for other lattice parameters")
 	}
 	return r

@@ -140,24 +140,13 @@ func (o *plan) run(ctx context.Context, p *staged.Party) (*protocol.Outcome, err
 func nearest(ctx context.Context, p *staged.Party, population []float32, words []int64) error {
 	centers := kernels.NewCentroids(len(words), p.D)
 	centers.Set(population)
-	pool := p.Pool()
-	shards, parts := engine.Shards([]int{p.Records.N}, p.D), make([][]int64, pool.Workers())
-	err := pool.Run(ctx, len(shards), func(worker, i int) {
-		if parts[worker] == nil {
-			parts[worker] = make([]int64, len(words))
-		}
-		labels := make([]uint16, shards[i].Hi-shards[i].Lo)
-		kernels.Assign(p.Records.Slice(shards[i].Lo, shards[i].Hi), centers, labels, nil)
+	return p.Pool().Count(ctx, p.Records, words, func(own []int64, s engine.Shard) {
+		labels := make([]uint16, s.Hi-s.Lo)
+		kernels.Assign(p.Records.Slice(s.Lo, s.Hi), centers, labels, nil)
 		for r, l := range labels {
-			parts[worker][l] += p.Weights.Of(shards[i].Lo + r)
+			own[l] += p.Weights.Of(s.Lo + r)
 		}
 	})
-	for _, part := range parts {
-		for i, n := range part {
-			words[i] += n
-		}
-	}
-	return err
 }
 
 // next is the next generation, of so many candidates, given the weights of this one: the
@@ -188,12 +177,8 @@ func next(population []float32, weights []float64, d, size, bits int, random *pr
 			if gap < 0 {
 				gap = toNearest(population, weights, i, d)
 			}
-			norm, step := 0.0, make([]float64, d)
-			for h := range step {
-				step[h] = random.Normal()
-				norm += float64(step[h] * step[h])
-			}
-			length := reach * gap / math.Sqrt(norm)
+			step, square := staged.Direction(d, random)
+			length := reach * gap / math.Sqrt(square)
 			for h, x := range step {
 				out = append(out, staged.OnGrid(float64(population[i*d+h])+float64(length*x), bits))
 			}
@@ -209,12 +194,7 @@ func toNearest(population []float32, weights []float64, i, d int) float64 {
 		if q == i || w <= 0 {
 			continue
 		}
-		sum := 0.0
-		for h := range d {
-			x := float64(population[i*d+h]) - float64(population[q*d+h])
-			sum += float64(x * x)
-		}
-		if sum > 0 {
+		if sum := elementary.SquaredDistance(population[i*d:(i+1)*d], population[q*d:]); sum > 0 {
 			least = min(least, sum)
 		}
 	}

@@ -38,13 +38,8 @@ func (h *highPlan) run(ctx context.Context, p *staged.Party) (centroids []float3
 	centroids = make([]float32, p.K*p.D)
 	stream := p.Public.Stream(int(protocol.Server), 0, "start")
 	for c := range p.K {
-		direction := make([]float64, p.D)
-		norm := 0.0
-		for i := range direction {
-			direction[i] = stream.Normal()
-			norm += float64(direction[i] * direction[i])
-		}
-		norm = math.Sqrt(norm)
+		direction, square := staged.Direction(p.D, stream)
+		norm := math.Sqrt(square)
 		for i, x := range direction {
 			centroids[c*p.D+i] = staged.OnGrid(mean[i]+float64(0.3*radius*x)/norm, p.FractionBits)
 		}

@@ -114,7 +114,7 @@ func TestClientsReleaseTheSame(t *testing.T) {
 		if clients == 1 { // who draws alone draws what the server draws among several
 			o.Secrets = func(protocol.Role) protocol.Secrets { return protocol.SimulatedSecrets(seed, protocol.Server) }
 		}
-		res, err := plan.(staged.Planned).Connect(context.Background(), engine.NewRuntime(pool), o)
+		res, err := plan.(*staged.Plan).Connect(context.Background(), engine.NewRuntime(pool), o)
 		pool.Close()
 		if err != nil {
 			t.Fatal(err)
@@ -168,7 +168,7 @@ func TestWhoAddsTheNoise(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o := plan.(staged.Planned)
+		o := plan.(*staged.Plan)
 		ledger, err := o.Ledger(nil)
 		if err != nil {
 			t.Fatal(err)

@@ -71,12 +71,8 @@ func (o *meanPlan) run(ctx context.Context, p *staged.Party) (centroids []float3
 // towardCentre shrinks a mean toward the centre of the box by the positive part of
 // 1 - d variance/|mean|^2, variance being that of its noise in each coordinate.
 func towardCentre(mean []float64, variance float64) {
-	square := 0.0
-	for _, x := range mean {
-		square += float64(x * x)
-	}
 	factor := 0.0
-	if square > 0 {
+	if square := elementary.SquaredLength(mean); square > 0 {
 		factor = max(0, 1-float64(len(mean))*variance/square)
 	}
 	for h := range mean {
@@ -99,15 +95,10 @@ func around(mean []float64, radius float64, p *staged.Party) []float32 {
 		var best []float64
 		least := math.Inf(1)
 		for range aroundTries {
-			u := make([]float64, d)
-			norm := 0.0
-			for h := range u {
-				u[h] = stream.Normal()
-				norm += float64(u[h] * u[h])
-			}
+			u, square := staged.Direction(d, stream)
 			nearest := math.Inf(-1)
 			for h := range u {
-				u[h] /= math.Sqrt(norm)
+				u[h] /= math.Sqrt(square)
 			}
 			for _, t := range taken {
 				cosine := 0.0

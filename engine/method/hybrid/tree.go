@@ -97,7 +97,7 @@ type ground struct {
 // records, of which the widest side is cut.
 func (h *plan) releaseTree(ctx context.Context, p *staged.Party) (*ground, error) {
 	g := &ground{order: synopsis.InTurn(p.D, h.tree.Cuts())}
-	var image func(int, float32) float32
+	var image func(int, []float32, []float32)
 	var err error
 	if h.columns != nil {
 		if g.frame, err = p.ReleaseFrame(ctx, h.columns); err != nil {
@@ -217,11 +217,15 @@ const shownCells = 1000
 
 // heaviest are the heaviest of the boxes, for people to look at.
 func heaviest(boxes []synopsis.Box) []engine.Cell {
-	sorted := slices.Clone(boxes)
-	slices.SortStableFunc(sorted, func(a, b synopsis.Box) int { return cmp.Compare(b.Weight, a.Weight) })
-	cells := make([]engine.Cell, min(len(sorted), shownCells))
+	order := make([]int, len(boxes))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(boxes[b].Weight, boxes[a].Weight), a-b) })
+	cells := make([]engine.Cell, min(len(order), shownCells))
 	for i := range cells {
-		cells[i] = engine.Cell{Lo: sorted[i].Lo, Hi: sorted[i].Hi, Weight: sorted[i].Weight}
+		b := &boxes[order[i]]
+		cells[i] = engine.Cell{Lo: b.Lo, Hi: b.Hi, Weight: b.Weight}
 	}
 	return cells
 }
@@ -250,11 +254,8 @@ func leafSpread(boxes []synopsis.Box, centroids []float32, n, k, d int) *cluster
 	prepared.Set(centroids)
 	kernels.Assign(*panels, prepared, nearest, nil)
 	for i, b := range boxes {
-		at, best := int(nearest[i]), 0.0
-		for h, x := range middles[i*d : (i+1)*d] {
-			t := x - float64(centroids[at*d+h])
-			best += float64(t * t)
-		}
+		at := int(nearest[i])
+		best := elementary.SquaredDistance(middles[i*d:(i+1)*d], centroids[at*d:])
 		for h := range d {
 			side := b.Hi[h] - b.Lo[h]
 			best += float64(side*side) / 12

@@ -5,6 +5,10 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/dataset/datasettest"
+	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/synopsis"
 )
 
@@ -24,6 +28,25 @@ func TestRefinement(t *testing.T) {
 		if rounds != c.rounds || math.Abs(radius-c.radius) > 1e-9 {
 			t.Errorf("snr %v, %v halvings, d=%d: %d rounds of radius %v, want %d of %v", c.snr, c.halvings, c.d, rounds, radius,
 				c.rounds, c.radius)
+		}
+	}
+}
+
+// TestTreeOfManyRecords: the cells of a tree grow with the records up to a bound, or to a share of each cluster.
+func TestTreeOfManyRecords(t *testing.T) {
+	for _, c := range []struct{ records, k, cuts int }{
+		{10_000, 10, 12}, {1_000_000, 10, 18}, {1_000_000_000, 10, 18}, {1_000_000_000, 10_000, 20},
+	} {
+		shape := dataset.Part{Points: dataset.Shape(c.records, *box(2), datasettest.Bits).Points,
+			FractionBits: datasettest.Bits}
+		job := &Job{Branch: "tree", Problem: protocol.Problem{Clients: []dataset.Part{shape}, Bounds: *box(2), K: c.k,
+			Budget: privacy.Budget{Epsilon: 1, Delta: 1e-9}}}
+		h, err := job.plan()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if cuts := h.tree.Cuts(); cuts != c.cuts {
+			t.Errorf("%d records, %d clusters: %d cuts, want %d", c.records, c.k, cuts, c.cuts)
 		}
 	}
 }

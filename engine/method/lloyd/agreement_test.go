@@ -16,6 +16,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/step"
 )
 
 // reference holds the figures of the authors' own code, measured over 20 seeds
@@ -67,14 +68,14 @@ func readReference(tb testing.TB) []cell {
 // counterpart is the job that a reference row was measured with.
 func (c cell) counterpart() (job Job, ok bool) {
 	job = Job{Problem: protocol.Problem{K: c.k, Calibration: privacy.Claimed,
-		Budget: privacy.Budget{Epsilon: c.epsilon, Delta: -1}}, Post: Fold}
+		Budget: privacy.Budget{Epsilon: c.epsilon, Delta: -1}}, Post: step.Fold}
 	switch c.code + " " + c.method {
 	case "fastlloyd-paper-code Lloyd":
-		job.Method, job.Post = Lloyd, Keep
+		job.Method, job.Post = Lloyd, step.Keep
 	case "fastlloyd-paper-code CLloyd":
 		job.Method, job.Release = CLloyd, Centroid
 	case "fastlloyd-paper-code SuLloyd":
-		job.Method, job.Post = SuLloyd, Keep
+		job.Method, job.Post = SuLloyd, step.Keep
 	case "fastlloyd-paper-code CSuLloyd":
 		job.Method = CSuLloyd
 	case "fastlloyd-paper-code FastLloyd_x_d":

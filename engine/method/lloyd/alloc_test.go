@@ -6,6 +6,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/step"
 )
 
 // Steady-state rounds allocate nothing, whatever the method, the aggregator and
@@ -17,15 +18,15 @@ func TestRoundsAllocateNothing(t *testing.T) {
 		name string
 		job  Job
 	}{
-		{"lloyd", Job{Method: Lloyd, Init: Sphere}},
+		{"lloyd", Job{Method: Lloyd, Init: step.Sphere}},
 		{"sulloyd", Job{Method: SuLloyd}},
 		{"sulloyd claimed", Job{Method: SuLloyd, Problem: protocol.Problem{Calibration: privacy.Claimed}}},
-		{"sulloyd Gaussian", Job{Method: SuLloyd, Problem: protocol.Problem{Mechanism: Gaussian}}},
+		{"sulloyd Gaussian", Job{Method: SuLloyd, Problem: protocol.Problem{Mechanism: protocol.Gaussian}}},
 		{"relative", Job{Method: Relative, Schedule: Sqrt}},
 		{"relative, excluding", Job{Method: Relative, Schedule: LaterCode}},
 		{"ring", Job{Method: SuLloyd, Aggregator: ByRing}},
-		{"split", Job{Method: SuLloyd, Problem: protocol.Problem{Mechanism: Gaussian, Noise: Split}}},
-		{"split laplace", Job{Method: SuLloyd, Problem: protocol.Problem{Noise: Split}}},
+		{"split", Job{Method: SuLloyd, Problem: protocol.Problem{Mechanism: protocol.Gaussian, Noise: protocol.InShares}}},
+		{"split laplace", Job{Method: SuLloyd, Problem: protocol.Problem{Noise: protocol.InShares}}},
 		{"nonexclusive", Job{Method: FastLloyd, NonExclusive: true}},
 		{"fastlloyd", Job{Method: FastLloyd}},
 		{"csulloyd", Job{Method: CSuLloyd}},
@@ -43,7 +44,7 @@ func TestRoundsAllocateNothing(t *testing.T) {
 					// Little noise, so that rounds resemble each other: the flow
 					// solver's memory grows with the hardest round so far.
 					// Shares of it would be too small.
-					job.Budget.Epsilon, job.Noise = 1e6, ByTheServer
+					job.Budget.Epsilon, job.Noise = 1e6, protocol.ByServer
 				}
 				s := begin(t, workers, job)
 				step := func() { s.step(t) }

@@ -9,6 +9,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/protocol/protocoltest"
+	"github.com/cohort-engine/cohort/engine/step"
 )
 
 // Every method gives the bits of a run in one process when each role has a
@@ -21,7 +22,7 @@ func TestRolesApart(t *testing.T) {
 		labels[i] = int32(i % 4)
 	}
 	for _, job := range []Job{
-		{Method: Lloyd, Init: Sphere}, {Method: Lloyd}, {Method: Lloyd, Aggregator: ByRing, NInit: 3}, {Method: Lloyd,
+		{Method: Lloyd, Init: step.Sphere}, {Method: Lloyd}, {Method: Lloyd, Aggregator: ByRing, NInit: 3}, {Method: Lloyd,
 			Init: SomeRecords}, {Method: CLloyd,
 			Aggregator: Naive, Init: SomeRecords},
 		{Method: Lloyd, Aggregator: Naive}, {Method: Lloyd, Aggregator: ByRing},
@@ -31,17 +32,17 @@ func TestRolesApart(t *testing.T) {
 			Init: KMeansPlusPlus, Aggregator: ByRing},
 		{Method: SuLloyd}, {Method: SuLloyd, Problem: protocol.Problem{Budget: privacy.Budget{Epsilon: 20}},
 			RingBits: 32}, {Method: SuLloyd,
-			Problem: protocol.Problem{Noise: Split, Mechanism: Gaussian}, Drops: []Drop{{1, 1}}},
-		{Method: CSuLloyd, Problem: protocol.Problem{Noise: Local}}, {Method: FastLloyd},
+			Problem: protocol.Problem{Noise: protocol.InShares, Mechanism: protocol.Gaussian}, Drops: []Drop{{1, 1}}},
+		{Method: CSuLloyd, Problem: protocol.Problem{Noise: protocol.ByEach}}, {Method: FastLloyd},
 		{Method: FastLloyd, Radius: 0.8}, {Method: FastLloyd,
 			Problem: protocol.Problem{Calibration: privacy.Claimed}},
 		{Method: CSuLloyd, Aggregator: ByShares},
-		{Method: FastLloyd, Problem: protocol.Problem{Mechanism: Laplace}, Aggregator: ByShares, Servers: 3},
+		{Method: FastLloyd, Problem: protocol.Problem{Mechanism: protocol.Laplace}, Aggregator: ByShares, Servers: 3},
 		{Method: Lloyd, Init: Oversampled}, {Method: Lloyd, Batch: 90, MaxPoints: 60, Aggregator: ByRing},
 		{Method: CLloyd, Init: Oversampled}, {Method: Lloyd, Metric: Cosine},
 		{Method: Lloyd, Aggregator: ByShares}, {Method: SuLloyd, Aggregator: ByShares, RingBits: 32,
-			Problem: protocol.Problem{Noise: Split, Budget: privacy.Budget{Epsilon: 20}}},
-		{Method: Relative}, {Method: Relative, Problem: protocol.Problem{Noise: Split}, Aggregator: ByRing},
+			Problem: protocol.Problem{Noise: protocol.InShares, Budget: privacy.Budget{Epsilon: 20}}},
+		{Method: Relative}, {Method: Relative, Problem: protocol.Problem{Noise: protocol.InShares}, Aggregator: ByRing},
 		{Method: Relative,
 			Problem: protocol.Problem{Calibration: privacy.Published}, Schedule: LaterCode},
 	} {

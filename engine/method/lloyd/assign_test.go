@@ -17,6 +17,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/step"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
@@ -75,7 +76,7 @@ func TestRelativeSums(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := rapid.SampledFrom([]int{1, 2, 3, 6, 17, 33}).Draw(t, "d")
 		job := Job{Method: Relative, Problem: protocol.Problem{K: rapid.IntRange(1, 7).Draw(t, "k"),
-			Clients: gridParts(t, 200, d, 2), Budget: privacy.Budget{Epsilon: 1, Delta: 1e-6}}, Init: Random,
+			Clients: gridParts(t, 200, d, 2), Budget: privacy.Budget{Epsilon: 1, Delta: 1e-6}}, Init: step.Random,
 			Beyond:   rapid.SampledFrom([]Beyond{Clip, Exclude}).Draw(t, "beyond"),
 			Schedule: rapid.SampledFrom([]Schedule{Geometric, Sqrt, LaterCode}).Draw(t, "schedule")}
 		s := firstRound(t, job)
@@ -129,7 +130,7 @@ func TestNonExclusiveTakesTheNearest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := rapid.IntRange(1, 4).Draw(t, "d")
 		s := firstRound(t, Job{Method: CLloyd, Problem: protocol.Problem{K: rapid.IntRange(1, 5).Draw(t, "k"),
-			Clients: gridParts(t, 2*rapid.IntRange(5, 60).Draw(t, "n/2"), d, 2)}, NonExclusive: true, Init: Random,
+			Clients: gridParts(t, 2*rapid.IntRange(5, 60).Draw(t, "n/2"), d, 2)}, NonExclusive: true, Init: step.Random,
 			EtaMinAlpha: rapid.Float64Range(1, 4).Draw(t, "alpha")})
 		first := s.atStart()
 		var st privacy.Stream
@@ -257,9 +258,9 @@ func TestTrial(t *testing.T) {
 	defer pool.Close()
 	for _, job := range []Job{
 		{Method: Relative}, {Method: FastLloyd}, {Method: CSuLloyd, NonExclusive: true, Drops: []Drop{{1, 1}}},
-		{Method: SuLloyd, Problem: protocol.Problem{Mechanism: Gaussian, Noise: Split, Clients: three},
+		{Method: SuLloyd, Problem: protocol.Problem{Mechanism: protocol.Gaussian, Noise: protocol.InShares, Clients: three},
 			Drops: []Drop{{0, 1}}},
-		{Method: SuLloyd, Problem: protocol.Problem{Noise: Split, Clients: three}},
+		{Method: SuLloyd, Problem: protocol.Problem{Noise: protocol.InShares, Clients: three}},
 	} {
 		job.K, job.Seed, job.Budget, job.NoQuality = 3, &a, privacy.Budget{Epsilon: 1, Delta: 1e-6}, true
 		if job.Clients == nil {

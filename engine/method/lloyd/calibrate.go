@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/step"
 	"github.com/cohort-engine/cohort/flow"
 	"github.com/cohort-engine/cohort/internal/fault"
@@ -18,7 +19,7 @@ func (p *Plan) addNoise() error {
 	if err := p.lookUp(); err != nil {
 		return err
 	}
-	if p.job.Mechanism == Laplace {
+	if p.job.Mechanism == protocol.Laplace {
 		if p.job.Release == Centroid {
 			p.laplaceOnCentroids()
 		} else {
@@ -81,7 +82,7 @@ func (p *Plan) bound(part *part, t int) privacy.Bound {
 // change is the sensitivity of a part in round t in the norm of the mechanism.
 func (p *Plan) change(part *part, t int) sensitivity {
 	norm := "L1"
-	if p.job.Mechanism == Gaussian {
+	if p.job.Mechanism == protocol.Gaussian {
 		norm = "L2"
 	}
 	return sensitivity{norm: norm, value: p.bound(part, t).In(norm)}
@@ -231,7 +232,7 @@ func (p *Plan) gaussianMu() (float64, error) {
 // discrete Gaussian noise where it is the sum of shares (THEOREMS.md T6 iv).
 func (p *Plan) shareDistance(part *part, t int) float64 {
 	shares := p.shares(t)
-	if p.job.Mechanism != Gaussian || shares <= 1 {
+	if p.job.Mechanism != protocol.Gaussian || shares <= 1 {
 		return 0
 	}
 	share := part.scales[t].scale / part.unit / math.Sqrt(float64(shares))

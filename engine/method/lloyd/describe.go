@@ -11,6 +11,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/method"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/step"
 )
 
 const (
@@ -131,12 +132,12 @@ func (j *Job) startOptions() []method.Option {
 		About: "end when the WCSS changes by less than this in a round, in the normalised box",
 		Value: method.Real(&j.WCSSChange, 0, math.MaxFloat64)}
 	if j.Method != Lloyd {
-		return []method.Option{method.Init(&j.Init, Sphere, Random, KMeansPlusPlus, Oversampled, SomeRecords),
+		return []method.Option{method.Init(&j.Init, step.Sphere, step.Random, KMeansPlusPlus, Oversampled, SomeRecords),
 			tolerance, change}
 	}
 	tolerance.Default = "0; with kmeans++ 1e-8 of the variance, summed over squared moves"
 	return []method.Option{
-		method.Init(&j.Init, KMeansPlusPlus, Oversampled, SomeRecords, Sphere, Random),
+		method.Init(&j.Init, KMeansPlusPlus, Oversampled, SomeRecords, step.Sphere, step.Random),
 		{Name: "n-init", Default: "10 while n k d < 10^7, falling to 1 at 10^9",
 			About: "starts of kmeans++, kmeans|| or records, of which the best is returned",
 			Value: method.Int(&j.NInit, 1, 10000)},
@@ -157,17 +158,17 @@ func (j *Job) startOptions() []method.Option {
 // noiseOptions are those of private methods.
 func (j *Job) noiseOptions() []method.Option {
 	options := []method.Option{
-		method.Init(&j.Init, Sphere, Random),
-		method.Post(&j.Post, Fold, Truncate, Keep),
+		method.Init(&j.Init, step.Sphere, step.Random),
+		method.Post(&j.Post, step.Fold, step.Truncate, step.Keep),
 	}
 	if j.Method != FastLloyd {
 		options = append(options,
 			method.Option{Name: "post-sum", Default: "none",
 				About: "post-processing of noisy sums: fold, truncate or none",
-				Value: method.Choice(&j.PostSum, Fold, Truncate, Keep)},
+				Value: method.Choice(&j.PostSum, step.Fold, step.Truncate, step.Keep)},
 			method.Option{Name: "post-count", Default: "none",
 				About: "post-processing of noisy counts: fold, truncate or none",
-				Value: method.Choice(&j.PostCount, Fold, Truncate, Keep)})
+				Value: method.Choice(&j.PostCount, step.Fold, step.Truncate, step.Keep)})
 	}
 	return options
 }

@@ -6,13 +6,14 @@ import (
 	"slices"
 
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 )
 
 // delta is what the run is stated at: with Laplace noise what the tie-break of the
 // flow solver costs, of a proven run.
 func (p *Plan) delta() float64 {
 	switch {
-	case p.job.Mechanism != Laplace:
+	case p.job.Mechanism != protocol.Laplace:
 		return p.job.Budget.Delta
 	case p.job.Calibration == privacy.Proven:
 		return p.tieDelta(p.rounds)
@@ -29,7 +30,7 @@ const subtracts = "each of the two clients knows the other's exact values: it su
 func (p *Plan) note() {
 	j := p.job
 	say := func(format string, args ...any) { p.Notes = append(p.Notes, fmt.Sprintf(format, args...)) }
-	if p.Private && j.Mechanism == Laplace && p.givenDelta > 0 {
+	if p.Private && j.Mechanism == protocol.Laplace && p.givenDelta > 0 {
 		say("delta = %.3g was given; Laplace noise does not need it", p.givenDelta)
 	}
 	if p.Private && j.Records == 0 && j.Neighbours == privacy.AddRemove {
@@ -159,7 +160,7 @@ func (p *Plan) entry(part *part, t, end int) privacy.Entry {
 		return e
 	}
 	e.Cost = privacy.Spec{Family: family, Scale: c.scale / c.value, Rounds: end - t}
-	if j.Mechanism == Gaussian && j.Calibration == privacy.Proven {
+	if j.Mechanism == protocol.Gaussian && j.Calibration == privacy.Proven {
 		e.Cost.Slack = privacy.GaussianSlack(c.scale/part.unit, part.length)
 		e.Cost.Distance = p.shareDistance(part, t) * float64(end-t)
 	}
@@ -171,7 +172,7 @@ func (p *Plan) entry(part *part, t, end int) privacy.Entry {
 		real = c.value
 	}
 	switch {
-	case j.Calibration == privacy.Published && j.Mechanism == Laplace && j.Noise != Split:
+	case j.Calibration == privacy.Published && j.Mechanism == protocol.Laplace && j.Noise != protocol.InShares:
 		e.True = &privacy.Spec{Family: "pure", Epsilon: real/c.scale + float64(p.changed(part))*math.Ln2,
 			Rounds: end - t}
 	case real != c.value:
@@ -229,13 +230,13 @@ func (p *Plan) conditions() []string {
 		}
 	}
 	by := p.drawers(p.rounds - 1)
-	if j.Noise == Local {
+	if j.Noise == protocol.ByEach {
 		by.All = p.m
 	}
 	if c := by.Condition(); c != "" && !p.alone() {
 		list = append(list, c)
 	}
-	if j.Noise == Split && j.Aggregator == ByRing {
+	if j.Noise == protocol.InShares && j.Aggregator == ByRing {
 		list = append(list, "the two neighbours of a client in the ring do not pool what they see, which has its "+
 			"share alone")
 	}
@@ -313,10 +314,10 @@ func (p *Plan) noiseReach() float64 {
 		}
 	}
 	reach := 64.0
-	if p.job.Mechanism == Gaussian {
+	if p.job.Mechanism == protocol.Gaussian {
 		reach = 12
 	}
-	if p.job.Noise != ByTheServer {
+	if p.job.Noise != protocol.ByServer {
 		reach *= math.Sqrt(float64(max(p.m, p.Servers))) * 2
 	}
 	return reach * most

@@ -11,6 +11,7 @@ import (
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/step"
 )
 
 var update = flag.Bool("update", false, "write the golden results anew")
@@ -36,7 +37,7 @@ func TestGoldenResults(t *testing.T) {
 		name string
 		job  Job
 	}{
-		{"lloyd", Job{Method: Lloyd, Problem: protocol.Problem{K: 5, Clients: parts}, Init: Sphere}},
+		{"lloyd", Job{Method: Lloyd, Problem: protocol.Problem{K: 5, Clients: parts}, Init: step.Sphere}},
 		{"plain k-means", Job{Method: Lloyd, Problem: protocol.Problem{K: 5, Clients: parts}}},
 		{"plain k-means, one party", Job{Method: Lloyd, Problem: protocol.Problem{K: 7, Clients: wide[:1]}}},
 		{"records", Job{Method: Lloyd, Problem: protocol.Problem{K: 5, Clients: parts}, Init: SomeRecords, NInit: 2}},
@@ -50,7 +51,7 @@ func TestGoldenResults(t *testing.T) {
 		{"sulloyd claimed", Job{Method: SuLloyd, Problem: protocol.Problem{K: 5, Clients: parts, Budget: ample,
 			Calibration: privacy.Claimed}}},
 		{"sulloyd split", Job{Method: SuLloyd, Problem: protocol.Problem{K: 5, Clients: parts, Budget: ample,
-			Calibration: privacy.Claimed, Noise: Split, Colluders: 2}}},
+			Calibration: privacy.Claimed, Noise: protocol.InShares, Colluders: 2}}},
 		{"csulloyd", Job{Method: CSuLloyd, Problem: protocol.Problem{K: 5, Clients: parts, Budget: ample}}},
 		{"fastlloyd published", Job{Method: FastLloyd, Problem: protocol.Problem{K: 5, Clients: parts, Budget: ample,
 			Calibration: privacy.Published}}},
@@ -58,9 +59,9 @@ func TestGoldenResults(t *testing.T) {
 			Radius: 0.8}},
 		{"relative", Job{Method: Relative, Problem: protocol.Problem{K: 5, Clients: parts, Budget: ample}}},
 		{"relative ring", Job{Method: Relative, Problem: protocol.Problem{K: 5, Clients: parts, Budget: ample,
-			Mechanism: Laplace}, Aggregator: ByRing}},
+			Mechanism: protocol.Laplace}, Aggregator: ByRing}},
 		{"relative wide", Job{Method: Relative, Problem: protocol.Problem{K: 4, Clients: wide, Budget: ample}}},
-		{"lloyd wide", Job{Method: Lloyd, Problem: protocol.Problem{K: 4, Clients: wide}, Init: Random}},
+		{"lloyd wide", Job{Method: Lloyd, Problem: protocol.Problem{K: 4, Clients: wide}, Init: step.Random}},
 	} {
 		c.job.Seed = &seed
 		res := run(t, 2, c.job)

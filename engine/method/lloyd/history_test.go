@@ -10,55 +10,65 @@ import (
 	"github.com/cohort-engine/cohort/kernels"
 )
 
+// longRun is a run whose rounds go on from the round before.
+type longRun struct {
+	name    string
+	n, d, k int
+	workers int
+	job     Job
+	radius  []float64 // in turns, of a round
+}
+
+// longRuns have much and little noise, far records and a radius that shrinks and grows, clients
+// that fail, and workers that share clients or not.
+var longRuns = []longRun{
+	{"lloyd", 60000, 2, 5, 2, Job{Method: Lloyd, Init: step.Sphere}, nil},
+	{"lloyd, one worker", 40000, 3, 4, 1, Job{Method: Lloyd, Init: step.Sphere}, nil},
+	{"little noise", 60000, 3, 5, 2, Job{Method: SuLloyd}, nil},
+	{"a client fails", 60000, 2, 6, 2, Job{Method: SuLloyd, Drops: []Drop{{Client: 1, Iteration: 6}}}, nil},
+	{"shared clients", 50000, 5, 4, 3, Job{Method: SuLloyd}, nil},
+	{"one cluster", 150000, 2, 1, 2, Job{Method: SuLloyd}, nil},
+	{"many clusters", 6000, 3, 40, 2, Job{Method: SuLloyd}, nil},
+	{"relative", 60000, 2, 5, 2, Job{Method: Relative}, nil},
+	{"relative, shared clients", 60000, 2, 5, 3, Job{Method: Relative}, []float64{0.9, 0.2, 0.12, 0.1, 0.4}},
+	{"relative, up and down", 50000, 4, 3, 2, Job{Method: Relative, Beyond: Exclude},
+		[]float64{2, 0.3, 0.11, 0.5, 0.09}},
+	{"relative, much noise", 50000, 4, 3, 2,
+		Job{Method: Relative, Problem: protocol.Problem{Budget: privacy.Budget{Epsilon: 3, Delta: 1e-6}}},
+		[]float64{1, 0.5, 0.25, 0.15, 0.1}},
+	// A block that a small radius cuts must not pass for settled when it grows.
+	{"relative, cut and not measured", 60000, 2, 5, 2, Job{Method: Relative}, []float64{0.5, 0.5, 0.15, 0.14, 0.5}},
+	{"relative, cut anew", 60000, 2, 5, 2, Job{Method: Relative}, []float64{0.5, 0.5, 0.17, 0.5, 0.5}},
+}
+
+// start begins the run, and once more, with one worker, to begin each of its rounds anew.
+func (c longRun) start(t *testing.T, seed uint64) (s, again *trial) {
+	job := c.job
+	job.K, job.Clients, job.Seed, job.Iterations = c.k, blobs(t, c.n, c.d, c.k, 2, seed+1), &seed, 14
+	if job.Method.Private() && job.Budget.Epsilon == 0 {
+		job.Budget = privacy.Budget{Epsilon: 5000, Delta: 1e-6}
+	}
+	if c.radius != nil { // from the centres of the blobs, so that few records are far
+		from := seed + 1
+		job.Start = step.HalvedPacking(c.k, c.d, privacy.NewStreams(&from).Stream(0, 0, "blobs"))
+	}
+	s, again = begin(t, c.workers, job), begin(t, 1, job)
+	for r := range c.radius {
+		for q := r; q < len(s.radius); q += len(c.radius) {
+			s.radius[q], again.radius[q] = c.radius[r], c.radius[r]
+		}
+	}
+	return s, again
+}
+
 // Rounds that go on from the round before have the sums of rounds that begin
-// anew, bit for bit: with much and little noise, far records and a radius that
-// shrinks and grows, clients that fail, and workers that share clients or not.
+// anew, bit for bit.
 func TestRoundsGoOnFromTheRoundBefore(t *testing.T) {
 	modes := make(map[step.Mode]int)
 	settled := 0
-	for i, c := range []struct {
-		name    string
-		n, d, k int
-		workers int
-		job     Job
-		radius  []float64 // in turns, of a round
-	}{
-		{"lloyd", 60000, 2, 5, 2, Job{Method: Lloyd, Init: Sphere}, nil},
-		{"lloyd, one worker", 40000, 3, 4, 1, Job{Method: Lloyd, Init: Sphere}, nil},
-		{"little noise", 60000, 3, 5, 2, Job{Method: SuLloyd}, nil},
-		{"a client fails", 60000, 2, 6, 2, Job{Method: SuLloyd, Drops: []Drop{{Client: 1, Iteration: 6}}}, nil},
-		{"shared clients", 50000, 5, 4, 3, Job{Method: SuLloyd}, nil},
-		{"one cluster", 150000, 2, 1, 2, Job{Method: SuLloyd}, nil},
-		{"many clusters", 6000, 3, 40, 2, Job{Method: SuLloyd}, nil},
-		{"relative", 60000, 2, 5, 2, Job{Method: Relative}, nil},
-		{"relative, shared clients", 60000, 2, 5, 3, Job{Method: Relative}, []float64{0.9, 0.2, 0.12, 0.1, 0.4}},
-		{"relative, up and down", 50000, 4, 3, 2, Job{Method: Relative, Beyond: Exclude},
-			[]float64{2, 0.3, 0.11, 0.5, 0.09}},
-		{"relative, much noise", 50000, 4, 3, 2, Job{Method: Relative}, []float64{1, 0.5, 0.25, 0.15, 0.1}},
-		// A block that a small radius cuts must not pass for settled when it grows.
-		{"relative, cut and not measured", 60000, 2, 5, 2, Job{Method: Relative}, []float64{0.5, 0.5, 0.15, 0.14, 0.5}},
-		{"relative, cut anew", 60000, 2, 5, 2, Job{Method: Relative}, []float64{0.5, 0.5, 0.17, 0.5, 0.5}},
-	} {
+	for i, c := range longRuns {
 		t.Run(c.name, func(t *testing.T) {
-			seed := uint64(i)
-			job := c.job
-			job.K, job.Clients, job.Seed, job.Iterations = c.k, blobs(t, c.n, c.d, c.k, 2, seed+1), &seed, 14
-			if job.Method.Private() {
-				job.Budget = privacy.Budget{Epsilon: 5000, Delta: 1e-6}
-			}
-			if c.radius != nil { // from the centres of the blobs, so that few records are far
-				from := seed + 1
-				job.Start = step.HalvedPacking(c.k, c.d, privacy.NewStreams(&from).Stream(0, 0, "blobs"))
-			}
-			if i == 10 {
-				job.Budget.Epsilon = 3
-			}
-			s, again := begin(t, c.workers, job), begin(t, 1, job)
-			for r := range c.radius {
-				for q := r; q < len(s.radius); q += len(c.radius) {
-					s.radius[q], again.radius[q] = c.radius[r], c.radius[r]
-				}
-			}
+			s, again := c.start(t, uint64(i))
 			for more := true; more; {
 				if len(c.radius) > 0 && c.radius[s.steps%5] == 0.17 {
 					for _, client := range s.clients {

@@ -3,6 +3,8 @@ package lloyd
 import (
 	"fmt"
 	"math"
+
+	"github.com/cohort-engine/cohort/engine/protocol"
 )
 
 // The papers' limits of the number of iterations: fewer than two are of no use
@@ -77,7 +79,7 @@ func (p *Plan) roundsFromNoise() error {
 	best := math.Inf(1)
 	for t := 1; t <= maxIterations; t++ {
 		v := once * float64(t)
-		if p.job.Mechanism == Laplace {
+		if p.job.Mechanism == protocol.Laplace {
 			v *= float64(t)
 		}
 		if loss := v + float64(left*math.Ldexp(1, -t)); loss < best {
@@ -93,7 +95,7 @@ func (p *Plan) centroidVariance() float64 {
 	variance := func(part *part) float64 {
 		v := part.scales[p.rounds-1].scale
 		v *= v
-		if p.job.Mechanism == Laplace {
+		if p.job.Mechanism == protocol.Laplace {
 			v *= 2
 		}
 		if p.alone() {

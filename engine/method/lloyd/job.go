@@ -10,6 +10,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/step"
+	"github.com/cohort-engine/cohort/engine/step/seeding"
 	"github.com/cohort-engine/cohort/flow"
 	"github.com/cohort-engine/cohort/internal/fault"
 )
@@ -55,26 +56,11 @@ func (m Method) gaussian(c privacy.Calibration) bool {
 	return m == Relative || c == privacy.Proven && (m == CSuLloyd || m == FastLloyd)
 }
 
-// Post says what happens to a noisy value outside its domain.
-type Post = step.Post
-
-// The post-processing rules.
+// The choices of first centroids that look at the data.
 const (
-	Fold     = step.Fold
-	Truncate = step.Truncate
-	Keep     = step.Keep
-)
-
-// Init is the choice of the first centroids.
-type Init = step.Init
-
-// The initialisations. KMeansPlusPlus, Oversampled and SomeRecords look at the data.
-const (
-	Sphere              = step.Sphere
-	Random              = step.Random
-	KMeansPlusPlus Init = "kmeans++" // greedy k-means++
-	Oversampled    Init = "kmeans||" // k-means||: a few passes, each of which draws many records
-	SomeRecords    Init = "records"  // records at random, as FAISS has them
+	KMeansPlusPlus step.Init = "kmeans++" // greedy k-means++
+	Oversampled    step.Init = "kmeans||" // k-means||: a few passes, each of which draws many records
+	SomeRecords    step.Init = "records"  // records at random, as FAISS has them
 )
 
 // InitBy is who draws first centroids that are no records.
@@ -100,15 +86,6 @@ const (
 	// Modha, Concept decompositions for large sparse text data using clustering, Machine Learning 42, 2001). Records
 	// are taken to have length 1, too (dataset.PrepareOptions.Unit).
 	Cosine Metric = "cosine"
-)
-
-// Mechanism is the kind of noise.
-type Mechanism = protocol.Mechanism
-
-// The mechanisms.
-const (
-	Laplace  = protocol.Laplace
-	Gaussian = protocol.Gaussian
 )
 
 // Release is what the clients send of an iteration.
@@ -137,17 +114,6 @@ const (
 	// ByShares splits values among two or three servers under additive secret sharing
 	// (Thesis-H §7.3.2, FastLloyd §7.2).
 	ByShares Aggregator = "shares"
-)
-
-// Noise is who adds the noise.
-type Noise = protocol.NoiseBy
-
-// The places of noise.
-const (
-	ByTheServer = protocol.ByServer
-	Local       = protocol.ByEach
-	Split       = protocol.InShares
-	Servers     = protocol.AmongServers
 )
 
 // Solver is the solver of size-constrained assignment.
@@ -183,9 +149,9 @@ type Job struct {
 	// cluster's centroid becomes the origin then, as in the released code. Its Mechanism
 	// defaults to Gaussian at a positive delta, for Relative, and under Proven for CSuLloyd
 	// and FastLloyd, whose L2 sensitivity 2 sqrt(k d) is far below the L1 sensitivity 2 k d;
-	// else to Laplace. Its Noise defaults to Split under Proven with several clients that
-	// stay, so that no single role knows it; under the papers' calibrations to ByTheServer,
-	// or Local where there is no server.
+	// else to Laplace. Its Noise defaults to InShares under Proven with several clients that
+	// stay, so that no single role knows it; under the papers' calibrations to
+	// protocol.ByServer, or ByEach where there is no server.
 	protocol.Problem
 
 	// Tolerance ends a run without noise when no centroid moved further than
@@ -207,7 +173,7 @@ type Job struct {
 	// Init defaults to KMeansPlusPlus for Lloyd, which is then plain k-means, and to
 	// Sphere for the others and for Lloyd with the papers' options (Release,
 	// Aggregator, Calibration, Drops).
-	Init Init
+	Init step.Init
 	// InitBy is who draws Sphere and Random centroids; ByClients by default.
 	InitBy InitBy
 	// WCSSChange, if positive, ends a run without noise, or each start of plain k-means, when the sum of
@@ -220,7 +186,7 @@ type Job struct {
 	NInit int
 	// Post treats noisy centroids, PostSum and PostCount noisy sums and counts.
 	// They default to Fold, Keep and Keep.
-	Post, PostSum, PostCount Post
+	Post, PostSum, PostCount step.Post
 	// Release chooses what Lloyd and CLloyd aggregate; SumCount by default. The
 	// other methods define it, but SuLloyd takes Centroid under the papers'
 	// calibrations (CDPLloyd, Thesis-H §6.3).
@@ -273,17 +239,17 @@ func (j *Job) withDefaults() *Job {
 	set(&c.Calibration, privacy.Proven)
 	set(&c.Neighbours, privacy.AddRemove)
 	if c.Budget.Delta != 0 && j.Method.gaussian(c.Calibration) {
-		set(&c.Mechanism, Gaussian)
+		set(&c.Mechanism, protocol.Gaussian)
 	}
-	set(&c.Mechanism, Laplace) // or a pure guarantee is asked for
+	set(&c.Mechanism, protocol.Laplace) // or a pure guarantee is asked for
 	if c.mayImprove() {
 		set(&c.Init, KMeansPlusPlus)
 	}
-	set(&c.Init, Sphere)
+	set(&c.Init, step.Sphere)
 	set(&c.Metric, Euclidean)
-	set(&c.Post, Fold)
-	set(&c.PostSum, Keep)
-	set(&c.PostCount, Keep)
+	set(&c.Post, step.Fold)
+	set(&c.PostSum, step.Keep)
+	set(&c.PostCount, step.Keep)
 	set(&c.Release, SumCount)
 	if j.Method == FastLloyd {
 		c.Release = Centroid
@@ -306,14 +272,14 @@ func (j *Job) withDefaults() *Job {
 	set(&c.Colluders, 1)
 	if c.Aggregator == ByShares {
 		set(&c.Servers, 2)
-		set(&c.Noise, Servers)
+		set(&c.Noise, protocol.AmongServers)
 	}
 	set(&c.Noise, protocol.DefaultNoise(c.Calibration, len(c.Clients), c.staying(), c.Colluders,
 		c.Aggregator != ByRing))
 	set(&c.RingBits, 64)
 	if c.Budget.Delta < 0 {
 		c.Budget.Delta = privacy.DefaultDelta(c.PublicRecords())
-		if c.Mechanism == Laplace {
+		if c.Mechanism == protocol.Laplace {
 			c.Budget.Delta = 0
 		}
 	}
@@ -335,7 +301,7 @@ func (j *Job) improves() bool { return j.mayImprove() && looks(j.Init) }
 func (j *Job) asksPlain() bool { return j.mayImprove() && (j.Init == "" || looks(j.Init)) }
 
 // looks tells whether first centroids come from the records.
-func looks(i Init) bool { return i == KMeansPlusPlus || i == Oversampled || i == SomeRecords }
+func looks(i step.Init) bool { return i == KMeansPlusPlus || i == Oversampled || i == SomeRecords }
 
 // starts is the number of starts of plain k-means.
 func (j *Job) starts() int {
@@ -379,7 +345,7 @@ func set[T comparable](field *T, value T) {
 func (j *Job) sizes(client int) (lo, hi int) {
 	share := float64(j.K) * float64(len(j.Clients))
 	if j.ClientShares != nil {
-		share = float64(j.K) * sum(j.ClientShares) / j.ClientShares[client]
+		share = float64(j.K) * seeding.Sum(j.ClientShares) / j.ClientShares[client]
 	}
 	n := float64(j.PublicRecords())
 	return int(math.Ceil(n / (j.EtaMinAlpha * share))), int(math.Floor(j.EtaMaxAlpha * n / share))
@@ -396,9 +362,9 @@ func (j *Job) Plan() (engine.Plan, error) {
 // takes says what the method takes of a problem.
 func (m Method) takes() protocol.Takes {
 	t := protocol.Takes{Private: m.Private(), Several: true, Servers: true, Iterations: true, Start: true,
-		Weights: m == Lloyd || m == SuLloyd || m == Relative}
+		Follows: !m.Private(), Weights: m == Lloyd || m == SuLloyd || m == Relative}
 	if t.Private {
-		t.Mechanisms = []protocol.Mechanism{Laplace, Gaussian}
+		t.Mechanisms = []protocol.Mechanism{protocol.Laplace, protocol.Gaussian}
 	}
 	return t
 }
@@ -435,8 +401,8 @@ func (j *Job) checkChoices() error {
 		return fault.Range("calibration", j.Calibration, "proven, claimed, published or none")
 	case j.RingBits != 0 && j.RingBits != 32 && j.RingBits != 64:
 		return fault.Range("ring", j.RingBits, "32 or 64")
-	case j.Iterations < 0 || j.Iterations > 1_000_000:
-		return fault.Range("iterations", j.Iterations, "0 (the method's rule) to 1000000")
+	case j.Iterations < 0:
+		return fault.Range("iterations", j.Iterations, "0 (the method's rule) or more")
 	case j.Method == Relative && j.Iterations > maxRelative:
 		return fault.Range("iterations", j.Iterations,
 			fmt.Sprintf("at most %d: each round of relative has its own radius and noise", maxRelative))
@@ -468,7 +434,7 @@ func (j *Job) checkBudget() error {
 		return nil
 	}
 	switch {
-	case j.Mechanism == Gaussian && j.Budget.Delta == 0:
+	case j.Mechanism == protocol.Gaussian && j.Budget.Delta == 0:
 		return fault.Request("delta", "is 0, which the Gaussian mechanism cannot give",
 			"use --mechanism laplace, which is pure, or a positive delta")
 	case looks(j.Init):
@@ -481,7 +447,7 @@ func (j *Job) checkBudget() error {
 			return fault.Request("neighbours",
 				"replace-one has no "+string(j.Calibration)+" statement: the papers add or remove a record",
 				"use --calibration proven")
-		case j.Mechanism == Gaussian && j.Method.Constrained():
+		case j.Mechanism == protocol.Gaussian && j.Method.Constrained():
 			return fault.Request("mechanism", "the papers have no Gaussian form of "+string(j.Method),
 				"use --calibration proven, or --mechanism laplace")
 		case j.Method == Relative && j.Calibration == privacy.Published && j.Schedule != LaterCode:
@@ -506,7 +472,7 @@ func (j *Job) checkBudget() error {
 func (j *Job) checkConstraints() error {
 	switch {
 	case j.Release != Centroid || !j.Method.Private() || j.Method == FastLloyd:
-	case j.Method == SuLloyd && j.Calibration != privacy.Proven && j.Mechanism == Laplace:
+	case j.Method == SuLloyd && j.Calibration != privacy.Proven && j.Mechanism == protocol.Laplace:
 	case j.Method == SuLloyd:
 		return fault.Request("release", "means of unconstrained clusters are too sensitive to be of use: Thesis-H's "+
 			"figures have them with Laplace noise",
@@ -615,7 +581,7 @@ func (j *Job) checkParties() error {
 			"use it with lloyd or clloyd only")
 	case j.Aggregator == Naive && j.Release == Centroid:
 		return fault.Request("aggregator", "naive sends sums and counts", "leave --release centroid out")
-	case j.Aggregator == ByRing && j.Noise == ByTheServer && j.Method.Private():
+	case j.Aggregator == ByRing && j.Noise == protocol.ByServer && j.Method.Private():
 		return fault.Request("noise", "a ring has no server that could add it", "use --noise local or --noise split")
 	}
 	if err := j.checkServers(); err != nil {
@@ -635,7 +601,7 @@ func (j *Job) checkParties() error {
 	if left == 0 {
 		return fault.Request("drop", "leaves no client", "let at least one client stay")
 	}
-	if j.Noise == Servers {
+	if j.Noise == protocol.AmongServers {
 		left = j.Servers
 	}
 	if j.Method.Private() {
@@ -671,7 +637,7 @@ func (j *Job) checkEnds() error {
 // checkServers refuses impossible combinations of several servers.
 func (j *Job) checkServers() error {
 	switch {
-	case j.Aggregator != ByShares && j.Noise == Servers && j.Method.Private():
+	case j.Aggregator != ByShares && j.Noise == protocol.AmongServers && j.Method.Private():
 		return fault.Request("noise", "servers needs several of them", "use --aggregator shares")
 	case j.Aggregator != ByShares && j.Servers != 0:
 		return fault.Request("servers", fmt.Sprintf("are %d and the aggregator is %s", j.Servers, j.Aggregator),
@@ -684,7 +650,7 @@ func (j *Job) checkServers() error {
 		return fault.Request("aggregator",
 			"shares is given for one client, which has nobody's values but its own to add",
 			"take more clients")
-	case j.Noise == ByTheServer && j.Method.Private():
+	case j.Noise == protocol.ByServer && j.Method.Private():
 		return fault.Request("noise", "server would let one of several servers know all of it", "use --noise servers")
 	case len(j.Drops) > 0:
 		return fault.Request("drop", "lets clients fail, whose shares only some servers may have",

@@ -61,12 +61,11 @@ func (s *seeder) draw(ctx context.Context, start int) error {
 // drawAny sets all centroids to records, each as likely as its weight, different ones as
 // far as there are enough.
 func (s *seeder) drawAny(ctx context.Context, st *privacy.Stream) error {
-	n := sum(s.weights)
-	seen := make(map[pick]bool, s.k)
-	picks := make([]pick, 0, s.k)
+	n := seeding.Sum(s.weights)
+	seen := make(map[seeding.Pick]bool, s.k)
+	picks := make([]seeding.Pick, 0, s.k)
 	for len(picks) < s.k {
-		p := locate(s.weights, s.firstPick(n, st.Float64()))
-		p.byWeight = true
+		p := seeding.AnyRecord(s.weights, !s.weighted, st.Float64())
 		if !seen[p] || float64(len(seen)) >= n { // fewer records than centres
 			seen[p] = true
 			picks = append(picks, p)
@@ -84,7 +83,7 @@ func (s *seeder) drawAny(ctx context.Context, st *privacy.Stream) error {
 func (s *seeder) replace(ctx context.Context, which []int, stay *kernels.Centroids, start int) (int, error) {
 	s.own.Begin(stay)
 	var err error
-	if s.potentials, err = s.tell(ctx, []float64{s.own.Potential()}); err != nil || sum(s.potentials) == 0 {
+	if s.potentials, err = s.tell(ctx, []float64{s.own.Potential()}); err != nil || seeding.Sum(s.potentials) == 0 {
 		return 0, err
 	}
 	return len(which), s.fill(ctx, which, s.party.Public.Stream(everyClient, s.sums, "replace"), start)
@@ -100,7 +99,7 @@ func (s *seeder) fill(ctx context.Context, which []int, st *privacy.Stream, star
 		if s.party.Role == s.First(0) {
 			s.party.Pool().Report(label, done, len(which))
 		}
-		rows, err := s.reveal(ctx, s.pick(st))
+		rows, err := s.reveal(ctx, seeding.Picks(s.potentials, s.weights, !s.weighted, s.trials, st.Float64))
 		if err != nil {
 			return err
 		}
@@ -108,40 +107,13 @@ func (s *seeder) fill(ctx context.Context, which []int, st *privacy.Stream, star
 		if err != nil {
 			return err
 		}
-		candidates := len(rows) / s.d
-		chosen := best(left, candidates)
+		chosen := seeding.Best(left, s.potentials)
 		s.own.Add(chosen)
-		for q := range s.potentials {
-			s.potentials[q] = left[q*candidates+chosen]
-		}
 		for h, x := range rows[chosen*s.d : (chosen+1)*s.d] {
 			s.centroids[j*s.d+h] = float64(x)
 		}
 	}
 	return nil
-}
-
-// pick names the candidates of a step.
-func (s *seeder) pick(st *privacy.Stream) []pick {
-	total := sum(s.potentials)
-	if total == 0 { // the first one, or fewer distinct records than centres
-		p := locate(s.weights, s.firstPick(sum(s.weights), st.Float64()))
-		p.byWeight = true
-		return []pick{p}
-	}
-	picks := make([]pick, s.trials)
-	for a := range picks {
-		picks[a] = locate(s.potentials, float64(st.Float64()*total))
-	}
-	return picks
-}
-
-// firstPick is a uniform share u of the weights of all records: a number of a record, where all weigh 1.
-func (s *seeder) firstPick(n, u float64) float64 {
-	if s.weighted {
-		return float64(n * u)
-	}
-	return min(math.Floor(n*u), n-1)
 }
 
 // seedSums is how many sums the seeders make at most.
@@ -160,59 +132,10 @@ func (p *Plan) seedSums() int {
 	return sums + 3*p.k*(p.starts+p.exchanges) // each replacement is told of and has two
 }
 
-// pick is a candidate: the record of a client at which its running sum of potentials,
-// or of weights, first exceeds at.
-type pick struct {
-	whose    int
-	at       float64
-	byWeight bool
-}
-
-// locate finds the client at which the running sum of shares first exceeds x.
-func locate(shares []float64, x float64) pick {
-	whose := 0
-	for q, share := range shares {
-		if share == 0 {
-			continue
-		}
-		whose = q
-		if x < share {
-			break
-		}
-		x -= share
-	}
-	return pick{whose: whose, at: x}
-}
-
-// best is the candidate that leaves the least, the first of several. left has a row
-// for each client.
-func best(left []float64, candidates int) int {
-	sums := make([]float64, candidates)
-	for i, x := range left {
-		sums[i%candidates] += x
-	}
-	least := 0
-	for a, x := range sums {
-		if x < sums[least] {
-			least = a
-		}
-	}
-	return least
-}
-
-func sum(x []float64) float64 {
-	s := 0.0
-	for _, v := range x {
-		s += v
-	}
-	return s
-}
-
 // tell gives all clients the numbers of each: a row of them for each client.
 func (s *seeder) tell(ctx context.Context, own []float64) ([]float64, error) {
 	all := make([]float64, s.m*len(own))
-	private := protocol.NewPrivate(2 * len(all))
-	err := private.Fill(func(words []int64) error {
+	words, err := s.sum(ctx, 2*len(all), func(words []int64) error {
 		for i, x := range own {
 			at, bits := 2*(int(s.party.Role)*len(own)+i), math.Float64bits(x)
 			words[at], words[at+1] = int64(int32(bits>>32)), int64(int32(bits)) // each fits the smaller ring
@@ -222,46 +145,35 @@ func (s *seeder) tell(ctx context.Context, own []float64) ([]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	words, err := s.sum(ctx, private)
-	if err != nil {
-		return nil, err
-	}
 	for i := range all {
 		all[i] = math.Float64frombits(uint64(uint32(words[2*i]))<<32 | uint64(uint32(words[2*i+1])))
 	}
 	return all, nil
 }
 
-// sum makes the seeder's next sum.
-func (s *seeder) sum(ctx context.Context, private *protocol.Private) ([]int64, error) {
+// sum makes the seeder's next sum, of vectors of n words that own fills in.
+func (s *seeder) sum(ctx context.Context, n int, own func(words []int64) error) ([]int64, error) {
+	private := protocol.NewPrivate(n)
+	if err := private.Fill(own); err != nil {
+		return nil, err
+	}
 	s.sums++
-	return s.party.Sum(ctx, s.seeds, s.sums-1, []protocol.Group{{Values: private.Len()}}, private)
+	return s.party.Sum(ctx, s.seeds, s.sums-1, []protocol.Group{{Values: n}}, private)
 }
 
 // reveal gives all clients the picked records, row by row.
-func (s *seeder) reveal(ctx context.Context, picks []pick) ([]float32, error) {
-	private := protocol.NewPrivate(len(picks) * s.d)
-	err := private.Fill(func(words []int64) error {
+func (s *seeder) reveal(ctx context.Context, picks []seeding.Pick) ([]float32, error) {
+	words, err := s.sum(ctx, len(picks)*s.d, func(words []int64) error {
 		for i, p := range picks {
-			if p.whose != int(s.party.Role) {
+			if p.Party != int(s.party.Role) {
 				continue
 			}
-			var which int
-			if p.byWeight {
-				which = s.own.AtWeight(p.at)
-			} else {
-				which = s.own.Find(p.at)
-			}
-			for h, x := range s.own.Record(which, nil) {
+			for h, x := range s.own.Picked(p) {
 				words[i*s.d+h] = s.units(x)
 			}
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	words, err := s.sum(ctx, private)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/internal/elementary"
 	"github.com/cohort-engine/cohort/internal/fault"
 	"github.com/cohort-engine/cohort/kernels"
 )
@@ -45,7 +46,7 @@ func (j *Job) checkLarge() error {
 		return nil
 	}
 	for i := range j.K {
-		if length(j.Start[i*j.D():(i+1)*j.D()]) == 0 {
+		if elementary.SquaredLength(j.Start[i*j.D():(i+1)*j.D()]) == 0 {
 			return fault.Request("start", fmt.Sprintf("row %d has length 0, so no direction", i+1),
 				"give centroids other than 0 for the metric cosine")
 		}
@@ -224,13 +225,4 @@ func (s *search) train(ctx context.Context, t int) (int, error) {
 		s.measure()
 		return true, nil
 	})
-}
-
-// length is the length of a row.
-func length(row []float64) float64 {
-	sum := 0.0
-	for _, x := range row {
-		sum += float64(x * x)
-	}
-	return math.Sqrt(sum)
 }

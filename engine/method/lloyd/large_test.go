@@ -10,6 +10,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/step"
 	"github.com/cohort-engine/cohort/internal/fault"
 	"github.com/cohort-engine/cohort/kernels"
 )
@@ -219,7 +220,7 @@ func TestLargeRefused(t *testing.T) {
 	for name, change := range map[string]func(*Job){
 		"cosine of private sums":     func(j *Job) { j.Method, j.Metric = SuLloyd, Cosine },
 		"batches under sizes":        func(j *Job) { j.Method, j.Batch = CLloyd, 20 },
-		"few records from no record": func(j *Job) { j.Init, j.MaxPoints = Sphere, 3 },
+		"few records from no record": func(j *Job) { j.Init, j.MaxPoints = step.Sphere, 3 },
 		"cosine of means":            func(j *Job) { j.Release, j.Metric = Centroid, Cosine },
 		"a negative batch":           func(j *Job) { j.Batch = -1 },
 		"an unknown metric":          func(j *Job) { j.Metric = "manhattan" },

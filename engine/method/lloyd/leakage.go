@@ -8,6 +8,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/step"
 )
 
 // What a party may hold of a variable, as Thesis-H's leakage tables write it.
@@ -46,33 +47,26 @@ func (r *LeakageRow) Agrees() bool { return r.Server == r.ThesisServer && r.Clie
 // leakageRows are the protocols of Thesis-H Tables 5.1 to 5.3, 7.2 and 7.3 and their
 // relatives here: the rows and, apart from what is printed, their jobs.
 func leakageRows() (rows []LeakageRow, jobs []Job) {
+	none := Leakage{nothing, nothing, nothing, nothing, nothing}
+	sums, means := Leakage{own, own, exact, exact, exact}, Leakage{own, own, nothing, nothing, exact}
+	noisySums, noisyMeans := Leakage{own, own, noisy, noisy, noisy}, Leakage{own, own, nothing, nothing, noisy}
 	for _, c := range []struct {
 		table          string
 		job            Job
 		server, client Leakage
 	}{
-		{"5.1 naive", Job{Method: Lloyd, Aggregator: Naive},
-			Leakage{exact, exact, exact, exact, exact}, Leakage{own, own, nothing, nothing, exact}},
-		{"5.2 masked sums and counts", Job{Method: Lloyd, Init: Sphere},
-			Leakage{nothing, nothing, nothing, nothing, nothing}, Leakage{own, own, exact, exact, exact}},
-		{"plain k-means", Job{Method: Lloyd},
-			Leakage{nothing, nothing, nothing, nothing, nothing}, Leakage{own, own, exact, exact, exact}},
-		{"5.2 constrained", Job{Method: CLloyd},
-			Leakage{nothing, nothing, nothing, nothing, nothing}, Leakage{own, own, exact, exact, exact}},
-		{"5.3 masked centroids", Job{Method: CLloyd, Release: Centroid},
-			Leakage{nothing, nothing, nothing, nothing, nothing}, Leakage{own, own, nothing, nothing, exact}},
-		{"7.2 MNA", Job{Method: SuLloyd},
-			Leakage{nothing, nothing, nothing, nothing, nothing}, Leakage{own, own, noisy, noisy, noisy}},
-		{"7.2 MNA, relative", Job{Method: Relative},
-			Leakage{nothing, nothing, nothing, nothing, nothing}, Leakage{own, own, noisy, noisy, noisy}},
-		{"7.2 MNA, noise of the clients", Job{Method: CSuLloyd, Problem: protocol.Problem{Noise: Local}},
-			Leakage{nothing, nothing, nothing, nothing, nothing}, Leakage{own, own, noisy, noisy, noisy}},
-		{"7.3 AMN", Job{Method: FastLloyd},
-			Leakage{nothing, nothing, nothing, nothing, nothing}, Leakage{own, own, nothing, nothing, noisy}},
-		{"ring", Job{Method: SuLloyd, Aggregator: ByRing},
-			Leakage{nothing, nothing, nothing, nothing, nothing}, Leakage{own, own, noisy, noisy, noisy}},
-		{"7.3.2 shares among servers", Job{Method: SuLloyd, Aggregator: ByShares, Servers: 3},
-			Leakage{nothing, nothing, nothing, nothing, nothing}, Leakage{own, own, noisy, noisy, noisy}},
+		{"5.1 naive", Job{Method: Lloyd, Aggregator: Naive}, Leakage{exact, exact, exact, exact, exact}, means},
+		{"5.2 masked sums and counts", Job{Method: Lloyd, Init: step.Sphere}, none, sums},
+		{"plain k-means", Job{Method: Lloyd}, none, sums},
+		{"5.2 constrained", Job{Method: CLloyd}, none, sums},
+		{"5.3 masked centroids", Job{Method: CLloyd, Release: Centroid}, none, means},
+		{"7.2 MNA", Job{Method: SuLloyd}, none, noisySums},
+		{"7.2 MNA, relative", Job{Method: Relative}, none, noisySums},
+		{"7.2 MNA, noise of the clients", Job{Method: CSuLloyd, Problem: protocol.Problem{Noise: protocol.ByEach}}, none,
+			noisySums},
+		{"7.3 AMN", Job{Method: FastLloyd}, none, noisyMeans},
+		{"ring", Job{Method: SuLloyd, Aggregator: ByRing}, none, noisySums},
+		{"7.3.2 shares among servers", Job{Method: SuLloyd, Aggregator: ByShares, Servers: 3}, none, noisySums},
 	} {
 		rows = append(rows, LeakageRow{Table: c.table, ThesisServer: c.server, ThesisClient: c.client})
 		jobs = append(jobs, c.job)
@@ -174,7 +168,7 @@ func holds(s *Plan, seen []protocol.View, v truth, viewer protocol.Role) (Leakag
 		case same == len(got):
 			*field = exact
 		case same > len(got)/2:
-			odd = fmt.Errorf("lloyd: "+"%v: %d of %d noisy values are the true ones", viewer, same, len(got))
+			odd = fmt.Errorf("lloyd: %v: %d of %d noisy values are the true ones", viewer, same, len(got))
 		default:
 			*field = noisy
 		}
@@ -185,13 +179,13 @@ func holds(s *Plan, seen []protocol.View, v truth, viewer protocol.Role) (Leakag
 		case e.What == protocol.MaskedLocal || e.What == protocol.MaskedGlobal || e.What == protocol.ShareLocal ||
 			e.What == protocol.ShareGlobal:
 			if e.Values != nil {
-				odd = fmt.Errorf("lloyd: " + "a masked message carries plain values")
+				odd = fmt.Errorf("lloyd: a masked message carries plain values")
 			}
 		case s.plain && e.What == s.seeds.Name && viewer != protocol.Server &&
 			(e.Of == viewer || e.Of == protocol.Server):
 			// The records that centroids start at: no table has them.
 		case e.What != s.release.Name:
-			odd = fmt.Errorf("lloyd: "+"%v sees %q, which no table knows", viewer, e.What)
+			odd = fmt.Errorf("lloyd: %v sees %q, which no table knows", viewer, e.What)
 		case e.Message != nil && viewer == protocol.Server: // plain sums and counts, of which it makes all else
 			l = Leakage{exact, exact, exact, exact, exact}
 		case e.Message != nil:
@@ -199,7 +193,7 @@ func holds(s *Plan, seen []protocol.View, v truth, viewer protocol.Role) (Leakag
 		case e.Of == viewer:
 			l.LocalCounts, l.LocalSums = own, own
 		case e.Of != protocol.Server:
-			odd = fmt.Errorf("lloyd: "+"%v sees the values of %v", viewer, e.Of)
+			odd = fmt.Errorf("lloyd: %v sees the values of %v", viewer, e.Of)
 		case s.job.Release == Centroid:
 			global(&l.Centroids, e.Values, v[e.Round])
 		default:

@@ -6,6 +6,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/step"
+	"github.com/cohort-engine/cohort/internal/elementary"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
@@ -51,7 +52,7 @@ func (p *Plan) first(party *protocol.Party) []float64 {
 // drawFirst draws the first centroids.
 func (p *Plan) drawFirst(st *privacy.Stream) []float64 {
 	switch {
-	case p.job.Init == Random:
+	case p.job.Init == step.Random:
 		return step.RandomCentres(p.k, p.d, st)
 	}
 	if p.job.Calibration == privacy.Published {
@@ -150,7 +151,7 @@ func (p *Plan) mean(row, sums []float64, count float64) {
 		count += 1e-6
 	}
 	if p.job.Metric == Cosine {
-		if l := length(sums); l > 0 {
+		if l := math.Sqrt(elementary.SquaredLength(sums)); l > 0 {
 			count = l
 		}
 	}
@@ -204,12 +205,8 @@ func (m *model) still() bool {
 	}
 	most := 0.0
 	for a := range m.plan.k {
-		sum := 0.0
-		for h := a * m.plan.d; h < (a+1)*m.plan.d; h++ {
-			t := m.centroids[h] - m.previous[h]
-			sum += float64(t * t)
-		}
-		most = max(most, sum)
+		from, to := a*m.plan.d, (a+1)*m.plan.d
+		most = max(most, elementary.SquaredDistance(m.centroids[from:to], m.previous[from:]))
 	}
 	return math.Sqrt(most) <= m.plan.job.Tolerance
 }

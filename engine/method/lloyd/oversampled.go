@@ -14,9 +14,7 @@ import (
 // clustered by each client for itself.
 func (s *seeder) oversample(ctx context.Context, st *privacy.Stream, start int) error {
 	s.own.Forget()
-	first := locate(s.weights, s.firstPick(sum(s.weights), st.Float64()))
-	first.byWeight = true
-	picks, all := []pick{first}, []float32(nil)
+	picks, all := []seeding.Pick{seeding.AnyRecord(s.weights, !s.weighted, st.Float64())}, []float32(nil)
 	for pass := 0; len(picks) > 0; pass++ {
 		if s.party.Role == s.First(0) {
 			s.party.Pool().Report(fmt.Sprintf("k-means||, start %d of %d", start+1, s.starts), pass, seeding.Passes+1)
@@ -31,8 +29,8 @@ func (s *seeder) oversample(ctx context.Context, st *privacy.Stream, start int) 
 			return err
 		}
 		picks = picks[:0]
-		for total := sum(s.potentials); total > 0 && pass < seeding.Passes && len(picks) < seeding.Oversampling*s.k; {
-			picks = append(picks, locate(s.potentials, float64(st.Float64()*total)))
+		for total := seeding.Sum(s.potentials); total > 0 && pass < seeding.Passes && len(picks) < seeding.Oversampling*s.k; {
+			picks = append(picks, seeding.Locate(s.potentials, float64(st.Float64()*total)))
 		}
 	}
 	weights, err := s.owned(ctx, len(all)/s.d)
@@ -51,17 +49,12 @@ func (s *seeder) oversample(ctx context.Context, st *privacy.Stream, start int) 
 
 // owned is, by candidate, the weight of all clients' records that are nearest to it.
 func (s *seeder) owned(ctx context.Context, candidates int) ([]float64, error) {
-	private := protocol.NewPrivate(candidates)
-	err := private.Fill(func(words []int64) error {
+	words, err := s.sum(ctx, candidates, func(words []int64) error {
 		for i, w := range s.own.Owned() {
 			words[i] = s.weightUnits(w)
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	words, err := s.sum(ctx, private)
 	weights := make([]float64, len(words))
 	for i, x := range words {
 		weights[i] = float64(x)

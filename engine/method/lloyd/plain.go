@@ -6,7 +6,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/step/seeding"
+	"github.com/cohort-engine/cohort/internal/elementary"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
@@ -223,21 +224,18 @@ func (s *search) rests(before float64) bool {
 // measure sets what the last round has moved and gained, and the variance from the
 // first one.
 func (s *search) measure() {
-	s.gain, s.moved = 0, 0
-	for i, x := range s.centroids {
-		s.moved += float64((x - s.previous[i]) * (x - s.previous[i]))
-	}
+	s.gain, s.moved = 0, elementary.SquaredDistance(s.centroids, s.previous)
 	mean, n := make([]float64, s.d), 0.0
 	for j, count := range s.counts {
 		if count == 0 {
 			continue
 		}
 		n += count
-		length := 0.0
-		for h, x := range s.sums[j*s.d : (j+1)*s.d] {
-			length += float64(x * x)
+		sums := s.sums[j*s.d : (j+1)*s.d]
+		for h, x := range sums {
 			mean[h] += x
 		}
+		length := elementary.SquaredLength(sums)
 		if s.job.Metric == Cosine { // of centroids of length 1
 			s.gain += 2*math.Sqrt(length) - count
 		} else {
@@ -250,7 +248,7 @@ func (s *search) measure() {
 			length += float64(x / n * x / n)
 		}
 		if s.running != nil { // a batch stands for all
-			all = sum(s.seeder.weights)
+			all = seeding.Sum(s.seeder.weights)
 		}
 		s.variance = max(s.squares/all-length, 0) / float64(s.d)
 	}
@@ -303,8 +301,7 @@ const (
 // squares is the sum of the squared lengths of all clients' records, of which the
 // clients learn the sum alone.
 func (s *seeder) squares(ctx context.Context) (float64, error) {
-	private := protocol.NewPrivate(squarePieces)
-	err := private.Fill(func(words []int64) error {
+	words, err := s.sum(ctx, squarePieces, func(words []int64) error {
 		x := math.Floor(s.own.Squares() / (s.weightUnit * squaresUnit))
 		for i := range words {
 			words[i] = int64(math.Mod(x, pieceSize))
@@ -312,10 +309,6 @@ func (s *seeder) squares(ctx context.Context) (float64, error) {
 		}
 		return nil
 	})
-	if err != nil {
-		return 0, err
-	}
-	words, err := s.sum(ctx, private)
 	if err != nil {
 		return 0, err
 	}

@@ -177,7 +177,7 @@ func (p *Plan) cutParts() {
 		if j.Method == Relative {
 			p.parts[0].name, p.parts[1].name = "relative sums", "relative counts"
 		}
-		if p.weighted && p.Private || j.Method.Private() && j.Mechanism == Gaussian && j.Calibration == privacy.Proven {
+		if p.weighted && p.Private || p.Private && j.Mechanism == protocol.Gaussian && j.Calibration == privacy.Proven {
 			// Counts on the fine grid make the slack of discretisation vanish, and have room for weights.
 			p.parts[1].unit = 1 / p.scale
 		}
@@ -231,7 +231,7 @@ func (p *Plan) shares(t int) int {
 // drawers are those who draw the noise of a round: clients, or the servers.
 func (p *Plan) drawers(t int) protocol.Drawers {
 	d := protocol.Drawers{By: p.job.Noise, All: p.present(t), Stay: p.least(t), Colluders: p.job.Colluders}
-	if d.By == Servers {
+	if d.By == protocol.AmongServers {
 		d.All, d.Stay = p.Servers, p.Servers
 	}
 	return d
@@ -285,7 +285,7 @@ func (p *Plan) addReleases() error {
 	p.note()
 	if !j.NoQuality {
 		limit := p.limit()
-		if !j.Method.Private() || j.Post != Keep {
+		if !j.Method.Private() || j.Post != step.Keep {
 			limit = boxBound
 		}
 		var err error
@@ -381,7 +381,7 @@ func (p *Plan) countRounds() error {
 		p.rounds = plainIterations
 	case !j.Method.Private():
 		p.rounds = maxIterations
-	case j.Method == Relative && j.Schedule == LaterCode && j.Mechanism == Gaussian:
+	case j.Method == Relative && j.Schedule == LaterCode && j.Mechanism == protocol.Gaussian:
 		mu, err := privacy.MuOf(j.Budget, 0)
 		if err != nil {
 			return unpayable(err)

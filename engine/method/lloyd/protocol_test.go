@@ -14,6 +14,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/step"
 	"github.com/cohort-engine/cohort/internal/fault"
 	"github.com/cohort-engine/cohort/kernels"
 )
@@ -26,7 +27,7 @@ func TestDropOutLeavesTheSurvivors(t *testing.T) {
 		with := run(t, 2, Job{Method: Lloyd, Problem: protocol.Problem{K: 4, Clients: parts, Seed: &seed,
 			NoQuality: true}, Aggregator: agg, Drops: []Drop{{1, 0}}})
 		without := run(t, 2, Job{Method: Lloyd, Problem: protocol.Problem{K: 4,
-			Clients: []dataset.Part{parts[0], parts[2]}, Seed: &seed, NoQuality: true}, Init: Sphere})
+			Clients: []dataset.Part{parts[0], parts[2]}, Seed: &seed, NoQuality: true}, Init: step.Sphere})
 		if diff := cmp.Diff(without.Centroids, with.Centroids); diff != "" {
 			t.Errorf("%s: the survivors' centroids differ:\n%s", agg, diff)
 		}
@@ -66,25 +67,25 @@ func TestNoiseHasTheVarianceItShould(t *testing.T) {
 	seed := uint64(5)
 	parts := blobs(t, 400, 2, 4, 4, 3)
 	for _, c := range []struct {
-		noise     Noise
-		mechanism Mechanism
+		noise     protocol.NoiseBy
+		mechanism protocol.Mechanism
 		cal       privacy.Calibration
 		agg       Aggregator
 		colluders int
 		times     float64 // variance over that of one whole draw
 	}{
-		{ByTheServer, Laplace, privacy.Proven, ByServer, 0, 1},
-		{ByTheServer, Gaussian, privacy.Proven, ByServer, 0, 1},
-		{ByTheServer, Laplace, privacy.Claimed, ByServer, 0, 1},
-		{ByTheServer, Laplace, privacy.Published, ByServer, 0, 1},
-		{Local, Laplace, privacy.Proven, ByServer, 0, 4},
-		{Local, Laplace, privacy.Proven, ByRing, 0, 4},
-		{Local, Gaussian, privacy.Claimed, ByRing, 0, 4},
-		{Split, Laplace, privacy.Claimed, ByRing, 2, 2},
-		{Split, Gaussian, privacy.Proven, ByServer, 1, 4.0 / 3},
-		{Split, Laplace, privacy.Proven, ByServer, 1, 4.0 / 3},
-		{Split, Laplace, privacy.Proven, ByRing, 2, 2},
-		{Split, Laplace, privacy.Proven, ByServer, 3, 4},
+		{protocol.ByServer, protocol.Laplace, privacy.Proven, ByServer, 0, 1},
+		{protocol.ByServer, protocol.Gaussian, privacy.Proven, ByServer, 0, 1},
+		{protocol.ByServer, protocol.Laplace, privacy.Claimed, ByServer, 0, 1},
+		{protocol.ByServer, protocol.Laplace, privacy.Published, ByServer, 0, 1},
+		{protocol.ByEach, protocol.Laplace, privacy.Proven, ByServer, 0, 4},
+		{protocol.ByEach, protocol.Laplace, privacy.Proven, ByRing, 0, 4},
+		{protocol.ByEach, protocol.Gaussian, privacy.Claimed, ByRing, 0, 4},
+		{protocol.InShares, protocol.Laplace, privacy.Claimed, ByRing, 2, 2},
+		{protocol.InShares, protocol.Gaussian, privacy.Proven, ByServer, 1, 4.0 / 3},
+		{protocol.InShares, protocol.Laplace, privacy.Proven, ByServer, 1, 4.0 / 3},
+		{protocol.InShares, protocol.Laplace, privacy.Proven, ByRing, 2, 2},
+		{protocol.InShares, protocol.Laplace, privacy.Proven, ByServer, 3, 4},
 	} {
 		job := Job{Method: SuLloyd, Problem: protocol.Problem{K: 4, Clients: parts, Seed: &seed, Noise: c.noise,
 			Mechanism: c.mechanism, Calibration: c.cal, Colluders: c.colluders, Iterations: 2000,
@@ -104,7 +105,7 @@ func TestNoiseHasTheVarianceItShould(t *testing.T) {
 			}
 			scale := part.scales[0].scale / part.unit
 			want := c.times * scale * scale
-			if c.mechanism == Laplace {
+			if c.mechanism == protocol.Laplace {
 				want *= 2
 			}
 			if got := sum / n; math.Abs(got/want-1) > 0.12 {
@@ -149,9 +150,9 @@ func TestLedgerChargesTheBudget(t *testing.T) {
 			continue
 		}
 		for _, c := range []privacy.Calibration{privacy.Proven, privacy.Claimed, privacy.Published} {
-			for _, mech := range []Mechanism{Laplace, Gaussian} {
+			for _, mech := range []protocol.Mechanism{protocol.Laplace, protocol.Gaussian} {
 				for _, rel := range []privacy.Neighbours{privacy.AddRemove, privacy.ReplaceOne} {
-					for _, noise := range []Noise{ByTheServer, Local, Split} {
+					for _, noise := range []protocol.NoiseBy{protocol.ByServer, protocol.ByEach, protocol.InShares} {
 						job := Job{Method: m, Problem: protocol.Problem{K: 4, Clients: parts, Seed: &seed,
 							Calibration: c, Mechanism: mech, Neighbours: rel, Noise: noise,
 							Budget: privacy.Budget{Epsilon: 0.7, Delta: 1e-6}, NoQuality: true}}
@@ -170,7 +171,7 @@ func TestLedgerChargesTheBudget(t *testing.T) {
 							}
 						}
 						// the result is public: a server that drew the noise has the exact values
-						if server := res.Ledger.TotalFor("server"); server.Unbounded != (noise == ByTheServer ||
+						if server := res.Ledger.TotalFor("server"); server.Unbounded != (noise == protocol.ByServer ||
 							res.Ledger.TotalFor("clients").Unbounded) {
 							t.Errorf("%s %s %s: the server's total is %+v", m, c, noise, server)
 						}
@@ -187,21 +188,23 @@ func TestWhoAddsTheNoiseByDefault(t *testing.T) {
 	for _, c := range []struct {
 		job    Job
 		m      int
-		noise  Noise
+		noise  protocol.NoiseBy
 		makers protocol.Makers
 	}{
-		{Job{Method: SuLloyd}, 1, ByTheServer, protocol.Holder},
-		{Job{Method: SuLloyd}, 2, Split, protocol.EachShare},
-		{Job{Method: FastLloyd}, 3, Split, protocol.EachShare},
-		{Job{Method: Relative, Aggregator: ByRing}, 3, Split, protocol.EachShare},
-		{Job{Method: Relative, Problem: protocol.Problem{Colluders: 2}}, 3, Split, protocol.EachShare},
-		{Job{Method: Relative, Drops: []Drop{{1, 1}}}, 2, Local, protocol.EachWhole}, // no share would be left
-		{Job{Method: CSuLloyd, Problem: protocol.Problem{Noise: ByTheServer}}, 2, ByTheServer, protocol.ServerAlone},
-		{Job{Method: CSuLloyd, Problem: protocol.Problem{Calibration: privacy.Claimed}}, 2, ByTheServer,
+		{Job{Method: SuLloyd}, 1, protocol.ByServer, protocol.Holder},
+		{Job{Method: SuLloyd}, 2, protocol.InShares, protocol.EachShare},
+		{Job{Method: FastLloyd}, 3, protocol.InShares, protocol.EachShare},
+		{Job{Method: Relative, Aggregator: ByRing}, 3, protocol.InShares, protocol.EachShare},
+		{Job{Method: Relative, Problem: protocol.Problem{Colluders: 2}}, 3, protocol.InShares, protocol.EachShare},
+		{Job{Method: Relative, Drops: []Drop{{1, 1}}}, 2, protocol.ByEach, protocol.EachWhole}, // no share would be left
+		{Job{Method: CSuLloyd, Problem: protocol.Problem{Noise: protocol.ByServer}}, 2, protocol.ByServer,
 			protocol.ServerAlone},
-		{Job{Method: SuLloyd, Problem: protocol.Problem{Calibration: privacy.Claimed}, Aggregator: ByRing}, 2, Local,
+		{Job{Method: CSuLloyd, Problem: protocol.Problem{Calibration: privacy.Claimed}}, 2, protocol.ByServer,
+			protocol.ServerAlone},
+		{Job{Method: SuLloyd, Problem: protocol.Problem{Calibration: privacy.Claimed}, Aggregator: ByRing}, 2,
+			protocol.ByEach,
 			protocol.EachWhole},
-		{Job{Method: FastLloyd, Problem: protocol.Problem{Calibration: privacy.Published}}, 1, ByTheServer,
+		{Job{Method: FastLloyd, Problem: protocol.Problem{Calibration: privacy.Published}}, 1, protocol.ByServer,
 			protocol.ServerAlone},
 	} {
 		job := c.job
@@ -288,22 +291,22 @@ func TestPostProcessingOfEachLevel(t *testing.T) {
 	seed := uint64(1)
 	parts := blobs(t, 400, 1, 2, 2, 3) // sizes 80 to 125 per client, so 160 to 250 in all
 	for _, c := range []struct {
-		sum, count, centroid Post
+		sum, count, centroid step.Post
 		sumIn, countIn       float64 // what arrives
 		want                 float64
 		calibration          privacy.Calibration
 	}{
-		{Keep, Keep, Keep, 300, 200, 1.5, ""},
-		{Keep, Keep, Fold, 300, 200, 0.5, ""},
-		{Keep, Keep, Truncate, 300, 200, 1, ""},
-		{Truncate, Keep, Keep, 300, 200, 250.0 / 200, ""},
-		{Fold, Keep, Keep, 300, 200, 1, ""}, // 500 - 300 = 200
-		{Keep, Truncate, Keep, 100, 50, 100.0 / 160, ""},
-		{Keep, Truncate, Keep, 100, 900, 100.0 / 250, ""},
-		{Keep, Fold, Keep, 100, 140, 100.0 / 180, ""}, // 320 - 140 = 180
-		{Truncate, Truncate, Fold, -900, 10, 2*-1 + 250.0/160, ""},
-		{Truncate, Keep, Keep, 300, 200, 125.0 / (200 + 1e-6), privacy.Published},
-		{Keep, Fold, Keep, 100, 140, 100.0 / (110 + 1e-6), privacy.Published}, // 250 - 140 = 110
+		{step.Keep, step.Keep, step.Keep, 300, 200, 1.5, ""},
+		{step.Keep, step.Keep, step.Fold, 300, 200, 0.5, ""},
+		{step.Keep, step.Keep, step.Truncate, 300, 200, 1, ""},
+		{step.Truncate, step.Keep, step.Keep, 300, 200, 250.0 / 200, ""},
+		{step.Fold, step.Keep, step.Keep, 300, 200, 1, ""}, // 500 - 300 = 200
+		{step.Keep, step.Truncate, step.Keep, 100, 50, 100.0 / 160, ""},
+		{step.Keep, step.Truncate, step.Keep, 100, 900, 100.0 / 250, ""},
+		{step.Keep, step.Fold, step.Keep, 100, 140, 100.0 / 180, ""}, // 320 - 140 = 180
+		{step.Truncate, step.Truncate, step.Fold, -900, 10, 2*-1 + 250.0/160, ""},
+		{step.Truncate, step.Keep, step.Keep, 300, 200, 125.0 / (200 + 1e-6), privacy.Published},
+		{step.Keep, step.Fold, step.Keep, 100, 140, 100.0 / (110 + 1e-6), privacy.Published}, // 250 - 140 = 110
 	} {
 		p, err := (&Job{Method: CSuLloyd, Problem: protocol.Problem{K: 2, Clients: parts, Seed: &seed,
 			Budget: privacy.Budget{Epsilon: 1}, Calibration: c.calibration}, Post: c.centroid, PostSum: c.sum,
@@ -428,7 +431,7 @@ func TestEmptyClusters(t *testing.T) {
 		want        []float64
 	}{{"", start[2:]}, {privacy.Published, []float64{0, 0}}} {
 		res := run(t, 1, Job{Method: Lloyd, Problem: protocol.Problem{K: 2, Clients: parts, Seed: &seed,
-			Iterations: 1, Start: start, Calibration: c.calibration}, Init: Sphere})
+			Iterations: 1, Start: start, Calibration: c.calibration}, Init: step.Sphere})
 		if got := res.Centroids[1]; !slices.Equal(got, c.want) {
 			t.Errorf("calibration %q: the empty cluster is at %v, want %v", c.calibration, got, c.want)
 		}
@@ -457,111 +460,27 @@ func TestStopsWhenNothingMoves(t *testing.T) {
 	seed := uint64(1)
 	parts := blobs(t, 600, 2, 3, 2, 3)
 	res := run(t, 1, Job{Method: Lloyd, Problem: protocol.Problem{K: 3, Clients: parts, Seed: &seed,
-		Iterations: 500}, Init: Sphere})
+		Iterations: 500}, Init: step.Sphere})
 	if res.Iterations >= 500 {
 		t.Fatalf("%d iterations", res.Iterations)
 	}
 	coarse := run(t, 1, Job{Method: Lloyd, Problem: protocol.Problem{K: 3, Clients: parts, Seed: &seed,
-		Iterations: 500}, Init: Sphere, Tolerance: 10})
+		Iterations: 500}, Init: step.Sphere, Tolerance: 10})
 	if coarse.Iterations != 1 {
 		t.Errorf("tolerance 10 runs %d iterations", coarse.Iterations)
 	}
 }
 
-func TestRefusals(t *testing.T) {
-	parts := blobs(t, 60, 2, 3, 2, 1)
-	uneven := []dataset.Part{blobs(t, 50, 2, 3, 1, 1)[0], blobs(t, 10, 2, 3, 1, 1)[0]}
-	ok := privacy.Budget{Epsilon: 1, Delta: 1e-6}
-	for _, c := range []struct {
-		name string
-		job  Job
-		want []string
-	}{
-		{"unknown method", Job{Method: "loyd", Problem: protocol.Problem{K: 3, Clients: parts}},
-			[]string{"method", "loyd", "fastlloyd"}},
-		{"no clients", Job{Method: Lloyd, Problem: protocol.Problem{K: 3}}, []string{"clients"}},
-		{"k is 0", Job{Method: Lloyd, Problem: protocol.Problem{K: 0, Clients: parts}}, []string{"k", "0"}},
-		{"k above n", Job{Method: Lloyd, Problem: protocol.Problem{K: 61, Clients: parts}},
-			[]string{"61", "60 records"}},
-		{"epsilon is 0", Job{Method: SuLloyd, Problem: protocol.Problem{K: 3, Clients: parts}}, []string{"epsilon"}},
-		{"epsilon is NaN", Job{Method: SuLloyd, Problem: protocol.Problem{K: 3, Clients: parts,
-			Budget: privacy.Budget{Epsilon: math.NaN()}}}, []string{"epsilon"}},
-		{"epsilon is infinite", Job{Method: SuLloyd, Problem: protocol.Problem{K: 3, Clients: parts,
-			Budget: privacy.Budget{Epsilon: math.Inf(1)}}}, []string{"epsilon"}},
-		{"delta is 1", Job{Method: SuLloyd, Problem: protocol.Problem{K: 3, Clients: parts,
-			Budget: privacy.Budget{Epsilon: 1, Delta: 1}}}, []string{"delta"}},
-		{"delta is NaN", Job{Method: SuLloyd, Problem: protocol.Problem{K: 3, Clients: parts,
-			Budget: privacy.Budget{Epsilon: 1, Delta: math.NaN()}}}, []string{"delta"}},
-		{"pure Gaussian", Job{Method: Relative, Problem: protocol.Problem{K: 3, Clients: parts, Mechanism: Gaussian,
-			Budget: privacy.Budget{Epsilon: 1}}}, []string{"delta", "laplace"}},
-		{"kmeans++ under privacy", Job{Method: Relative, Problem: protocol.Problem{K: 3, Clients: parts, Budget: ok},
-			Init: KMeansPlusPlus}, []string{"kmeans++", "relative"}},
-		{"published without code", Job{Method: Relative, Problem: protocol.Problem{K: 3, Clients: parts, Budget: ok,
-			Calibration: privacy.Published}}, []string{"published", "later-code"}},
-		{"claimed Gaussian of a constrained method", Job{Method: FastLloyd, Problem: protocol.Problem{K: 3,
-			Clients: parts, Budget: ok, Calibration: privacy.Claimed, Mechanism: Gaussian}}, []string{"mechanism"}},
-		{"claimed replace-one", Job{Method: SuLloyd, Problem: protocol.Problem{K: 3, Clients: parts, Budget: ok,
-			Calibration: privacy.Claimed, Neighbours: privacy.ReplaceOne}}, []string{"replace-one", "proven"}},
-		{"replace-one and exclusivity", Job{Method: FastLloyd, Problem: protocol.Problem{K: 3, Clients: parts,
-			Budget: ok, Neighbours: privacy.ReplaceOne}, Exclusivity: 2}, []string{"replace-one", "proof"}},
-		{"too few records at a client", Job{Method: CLloyd, Problem: protocol.Problem{K: 3, Clients: uneven},
-			EtaMaxAlpha: 100}, []string{"client 2", "10 records", "need 24"}},
-		{"too many records at a client", Job{Method: CLloyd, Problem: protocol.Problem{K: 3, Clients: uneven},
-			EtaMinAlpha: 100}, []string{"client 1", "50 records", "hold 36"}},
-		{"too few under claimed", Job{Method: FastLloyd, Problem: protocol.Problem{K: 3, Clients: uneven, Budget: ok,
-			Calibration: privacy.Claimed}, EtaMaxAlpha: 100}, []string{"client 2"}},
-		{"too few under published", Job{Method: FastLloyd, Problem: protocol.Problem{K: 3, Clients: uneven,
-			Budget: ok, Calibration: privacy.Published}, EtaMaxAlpha: 100}, []string{"client 2"}},
-		{"minimum above maximum", Job{Method: CLloyd, Problem: protocol.Problem{K: 60,
-			Clients: blobs(t, 61, 1, 3, 1, 1)}, EtaMinAlpha: 1, EtaMaxAlpha: 1}, []string{"client 1"}},
-		{"alpha below 1", Job{Method: CLloyd, Problem: protocol.Problem{K: 3, Clients: parts}, EtaMinAlpha: 0.5},
-			[]string{"eta-min-alpha", "0.5"}},
-		{"exclusivity above k", Job{Method: CLloyd, Problem: protocol.Problem{K: 3, Clients: parts}, Exclusivity: 4},
-			[]string{"exclusivity", "k = 3"}},
-		{"starts of sphere", Job{Method: Lloyd, Problem: protocol.Problem{K: 3, Clients: parts}, Init: Sphere,
-			NInit: 2}, []string{"n-init", "kmeans++"}},
-		{"starts from given centroids", Job{Method: Lloyd, Problem: protocol.Problem{K: 1, Clients: parts,
-			Start: []float64{0, 0}}, NInit: 2}, []string{"n-init", "given"}},
-		{"starts of clloyd", Job{Method: CLloyd, Problem: protocol.Problem{K: 3, Clients: parts}, NInit: 2},
-			[]string{"n-init"}},
-		{"exclusivity without constraints", Job{Method: Lloyd, Problem: protocol.Problem{K: 3, Clients: parts},
-			Exclusivity: 2}, []string{"exclusivity", "clloyd"}},
-		{"radius without constraints", Job{Method: SuLloyd, Problem: protocol.Problem{K: 3, Clients: parts,
-			Budget: ok}, Radius: 1}, []string{"radius"}},
-		{"radius is negative", Job{Method: CLloyd, Problem: protocol.Problem{K: 3, Clients: parts}, Radius: -1},
-			[]string{"radius"}},
-		{"two radius rules", Job{Method: CLloyd, Problem: protocol.Problem{K: 3, Clients: parts}, Radius: 1,
-			Schedule: Sqrt}, []string{"radius"}},
-		{"a schedule without a radius", Job{Method: SuLloyd, Problem: protocol.Problem{K: 3, Clients: parts,
-			Budget: ok}, Schedule: Sqrt}, []string{"radius-schedule"}},
-		{"a schedule without code", Job{Method: FastLloyd, Problem: protocol.Problem{K: 3, Clients: parts,
-			Budget: ok, Calibration: privacy.Published}, Schedule: Geometric}, []string{"sqrt"}},
-		{"means of unconstrained clusters", Job{Method: SuLloyd, Problem: protocol.Problem{K: 3, Clients: parts,
-			Budget: ok}, Release: Centroid}, []string{"release", "fastlloyd"}},
-		{"nonexclusive with a radius", Job{Method: CLloyd, Problem: protocol.Problem{K: 3, Clients: parts},
-			NonExclusive: true, Radius: 1}, []string{"nonexclusive"}},
-		{"naive with noise", Job{Method: SuLloyd, Problem: protocol.Problem{K: 3, Clients: parts, Budget: ok},
-			Aggregator: Naive}, []string{"naive"}},
-		{"ring with a server's noise", Job{Method: SuLloyd, Problem: protocol.Problem{K: 3, Clients: parts,
-			Budget: ok, Noise: ByTheServer}, Aggregator: ByRing}, []string{"ring", "local"}},
-		{"no share left", Job{Method: SuLloyd, Problem: protocol.Problem{K: 3, Clients: blobs(t, 60, 2, 3, 4, 1),
-			Budget: ok, Noise: Split, Colluders: 4}}, []string{"colluders", "no share"}},
-		{"no share left after a failure", Job{Method: SuLloyd, Problem: protocol.Problem{K: 3,
-			Clients: blobs(t, 60, 2, 3, 4, 1), Budget: ok, Noise: Split, Colluders: 3}, Drops: []Drop{{1, 0}}},
-			[]string{"colluders", "no share"}},
-		{"a ring that is too small", Job{Method: SuLloyd, Problem: protocol.Problem{K: 3, Clients: parts,
-			Budget: privacy.Budget{Epsilon: 1e-3}}, RingBits: 32}, []string{"Z_2^32", "64-bit"}},
-		{"a drop of nobody", Job{Method: Lloyd, Problem: protocol.Problem{K: 3, Clients: parts},
-			Drops: []Drop{{7, 0}}}, []string{"client 8"}},
-		{"nobody left", Job{Method: Lloyd, Problem: protocol.Problem{K: 3, Clients: parts},
-			Drops: []Drop{{0, 0}, {1, 2}}}, []string{"no client"}},
-		{"too many radii", Job{Method: Relative, Problem: protocol.Problem{K: 3, Clients: parts, Budget: ok,
-			Iterations: 1001}}, []string{"iterations", "1001", "at most 1000"}},
-		{"a radius below the grid", Job{Method: Relative, Problem: protocol.Problem{K: 3, Clients: parts, Budget: ok,
-			Iterations: 300}}, []string{"noise", "fewer iterations"}},
-		{"centroids of relative", Job{Method: Relative, Problem: protocol.Problem{K: 3, Clients: parts, Budget: ok},
-			Release: Centroid}, []string{"release"}},
-	} {
+// refusal is a job that is refused as a wrong request, in words that name what is wrong.
+type refusal struct {
+	name string
+	job  Job
+	want []string
+}
+
+func refused(t *testing.T, jobs []refusal) {
+	t.Helper()
+	for _, c := range jobs {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := c.job.Plan()
 			if err == nil {
@@ -579,11 +498,128 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// enough is a budget that nobody refuses.
+var enough = privacy.Budget{Epsilon: 1, Delta: 1e-6}
+
+func TestOptionsThatAreRefused(t *testing.T) {
+	parts := blobs(t, 60, 2, 3, 2, 1)
+	refused(t, []refusal{
+		{"unknown method", Job{Method: "loyd", Problem: protocol.Problem{K: 3, Clients: parts}},
+			[]string{"method", "loyd", "fastlloyd"}},
+		{"kmeans++ under privacy", Job{Method: Relative, Problem: protocol.Problem{K: 3, Clients: parts, Budget: enough},
+			Init: KMeansPlusPlus}, []string{"kmeans++", "relative"}},
+		{"starts of sphere", Job{Method: Lloyd, Problem: protocol.Problem{K: 3, Clients: parts}, Init: step.Sphere,
+			NInit: 2}, []string{"n-init", "kmeans++"}},
+		{"starts from given centroids", Job{Method: Lloyd, Problem: protocol.Problem{K: 1, Clients: parts,
+			Start: []float64{0, 0}}, NInit: 2}, []string{"n-init", "given"}},
+		{"starts of clloyd", Job{Method: CLloyd, Problem: protocol.Problem{K: 3, Clients: parts}, NInit: 2},
+			[]string{"n-init"}},
+		{"exclusivity without constraints", Job{Method: Lloyd, Problem: protocol.Problem{K: 3, Clients: parts},
+			Exclusivity: 2}, []string{"exclusivity", "clloyd"}},
+		{"radius without constraints", Job{Method: SuLloyd, Problem: protocol.Problem{K: 3, Clients: parts,
+			Budget: enough}, Radius: 1}, []string{"radius"}},
+		{"radius is negative", Job{Method: CLloyd, Problem: protocol.Problem{K: 3, Clients: parts}, Radius: -1},
+			[]string{"radius"}},
+		{"two radius rules", Job{Method: CLloyd, Problem: protocol.Problem{K: 3, Clients: parts}, Radius: 1,
+			Schedule: Sqrt}, []string{"radius"}},
+		{"a schedule without a radius", Job{Method: SuLloyd, Problem: protocol.Problem{K: 3, Clients: parts,
+			Budget: enough}, Schedule: Sqrt}, []string{"radius-schedule"}},
+		{"means of unconstrained clusters", Job{Method: SuLloyd, Problem: protocol.Problem{K: 3, Clients: parts,
+			Budget: enough}, Release: Centroid}, []string{"release", "fastlloyd"}},
+		{"nonexclusive with a radius", Job{Method: CLloyd, Problem: protocol.Problem{K: 3, Clients: parts},
+			NonExclusive: true, Radius: 1}, []string{"nonexclusive"}},
+		{"centroids of relative", Job{Method: Relative, Problem: protocol.Problem{K: 3, Clients: parts, Budget: enough},
+			Release: Centroid}, []string{"release"}},
+	})
+}
+
+func TestBudgetsThatAreRefused(t *testing.T) {
+	parts := blobs(t, 60, 2, 3, 2, 1)
+	refused(t, []refusal{
+		{"epsilon is 0", Job{Method: SuLloyd, Problem: protocol.Problem{K: 3, Clients: parts}}, []string{"epsilon"}},
+		{"epsilon is NaN", Job{Method: SuLloyd, Problem: protocol.Problem{K: 3, Clients: parts,
+			Budget: privacy.Budget{Epsilon: math.NaN()}}}, []string{"epsilon"}},
+		{"epsilon is infinite", Job{Method: SuLloyd, Problem: protocol.Problem{K: 3, Clients: parts,
+			Budget: privacy.Budget{Epsilon: math.Inf(1)}}}, []string{"epsilon"}},
+		{"delta is 1", Job{Method: SuLloyd, Problem: protocol.Problem{K: 3, Clients: parts,
+			Budget: privacy.Budget{Epsilon: 1, Delta: 1}}}, []string{"delta"}},
+		{"delta is NaN", Job{Method: SuLloyd, Problem: protocol.Problem{K: 3, Clients: parts,
+			Budget: privacy.Budget{Epsilon: 1, Delta: math.NaN()}}}, []string{"delta"}},
+		{"pure Gaussian", Job{Method: Relative, Problem: protocol.Problem{K: 3, Clients: parts, Mechanism: protocol.Gaussian,
+			Budget: privacy.Budget{Epsilon: 1}}}, []string{"delta", "laplace"}},
+		{"published without code", Job{Method: Relative, Problem: protocol.Problem{K: 3, Clients: parts, Budget: enough,
+			Calibration: privacy.Published}}, []string{"published", "later-code"}},
+		{"claimed Gaussian of a constrained method", Job{Method: FastLloyd, Problem: protocol.Problem{K: 3,
+			Clients: parts, Budget: enough, Calibration: privacy.Claimed, Mechanism: protocol.Gaussian}}, []string{"mechanism"}},
+		{"claimed replace-one", Job{Method: SuLloyd, Problem: protocol.Problem{K: 3, Clients: parts, Budget: enough,
+			Calibration: privacy.Claimed, Neighbours: privacy.ReplaceOne}}, []string{"replace-one", "proven"}},
+		{"replace-one and exclusivity", Job{Method: FastLloyd, Problem: protocol.Problem{K: 3, Clients: parts,
+			Budget: enough, Neighbours: privacy.ReplaceOne}, Exclusivity: 2}, []string{"replace-one", "proof"}},
+		{"a schedule without code", Job{Method: FastLloyd, Problem: protocol.Problem{K: 3, Clients: parts,
+			Budget: enough, Calibration: privacy.Published}, Schedule: Geometric}, []string{"sqrt"}},
+		{"a ring that is too small", Job{Method: SuLloyd, Problem: protocol.Problem{K: 3, Clients: parts,
+			Budget: privacy.Budget{Epsilon: 1e-3}}, RingBits: 32}, []string{"Z_2^32", "64-bit"}},
+		{"too many radii", Job{Method: Relative, Problem: protocol.Problem{K: 3, Clients: parts, Budget: enough,
+			Iterations: 1001}}, []string{"iterations", "1001", "at most 1000"}},
+		{"a radius below the grid", Job{Method: Relative, Problem: protocol.Problem{K: 3, Clients: parts, Budget: enough,
+			Iterations: 300}}, []string{"noise", "fewer iterations"}},
+	})
+}
+
+func TestSizesThatAreRefused(t *testing.T) {
+	parts := blobs(t, 60, 2, 3, 2, 1)
+	uneven := oneWithFew(t)
+	refused(t, []refusal{
+		{"no clients", Job{Method: Lloyd, Problem: protocol.Problem{K: 3}}, []string{"clients"}},
+		{"k is 0", Job{Method: Lloyd, Problem: protocol.Problem{K: 0, Clients: parts}}, []string{"k", "0"}},
+		{"k above n", Job{Method: Lloyd, Problem: protocol.Problem{K: 61, Clients: parts}},
+			[]string{"61", "60 records"}},
+		{"too few records at a client", Job{Method: CLloyd, Problem: protocol.Problem{K: 3, Clients: uneven},
+			EtaMaxAlpha: 100}, []string{"client 2", "10 records", "need 24"}},
+		{"too many records at a client", Job{Method: CLloyd, Problem: protocol.Problem{K: 3, Clients: uneven},
+			EtaMinAlpha: 100}, []string{"client 1", "50 records", "hold 36"}},
+		{"too few under claimed", Job{Method: FastLloyd, Problem: protocol.Problem{K: 3, Clients: uneven, Budget: enough,
+			Calibration: privacy.Claimed}, EtaMaxAlpha: 100}, []string{"client 2"}},
+		{"too few under published", Job{Method: FastLloyd, Problem: protocol.Problem{K: 3, Clients: uneven,
+			Budget: enough, Calibration: privacy.Published}, EtaMaxAlpha: 100}, []string{"client 2"}},
+		{"minimum above maximum", Job{Method: CLloyd, Problem: protocol.Problem{K: 60,
+			Clients: blobs(t, 61, 1, 3, 1, 1)}, EtaMinAlpha: 1, EtaMaxAlpha: 1}, []string{"client 1"}},
+		{"alpha below 1", Job{Method: CLloyd, Problem: protocol.Problem{K: 3, Clients: parts}, EtaMinAlpha: 0.5},
+			[]string{"eta-min-alpha", "0.5"}},
+		{"exclusivity above k", Job{Method: CLloyd, Problem: protocol.Problem{K: 3, Clients: parts}, Exclusivity: 4},
+			[]string{"exclusivity", "k = 3"}},
+	})
+}
+
+func TestSharesThatAreRefused(t *testing.T) {
+	parts := blobs(t, 60, 2, 3, 2, 1)
+	refused(t, []refusal{
+		{"naive with noise", Job{Method: SuLloyd, Problem: protocol.Problem{K: 3, Clients: parts, Budget: enough},
+			Aggregator: Naive}, []string{"naive"}},
+		{"ring with a server's noise", Job{Method: SuLloyd, Problem: protocol.Problem{K: 3, Clients: parts,
+			Budget: enough, Noise: protocol.ByServer}, Aggregator: ByRing}, []string{"ring", "local"}},
+		{"no share left", Job{Method: SuLloyd, Problem: protocol.Problem{K: 3, Clients: blobs(t, 60, 2, 3, 4, 1),
+			Budget: enough, Noise: protocol.InShares, Colluders: 4}}, []string{"colluders", "no share"}},
+		{"no share left after a failure", Job{Method: SuLloyd, Problem: protocol.Problem{K: 3,
+			Clients: blobs(t, 60, 2, 3, 4, 1), Budget: enough, Noise: protocol.InShares, Colluders: 3}, Drops: []Drop{{1, 0}}},
+			[]string{"colluders", "no share"}},
+		{"a drop of nobody", Job{Method: Lloyd, Problem: protocol.Problem{K: 3, Clients: parts},
+			Drops: []Drop{{7, 0}}}, []string{"client 8"}},
+		{"nobody left", Job{Method: Lloyd, Problem: protocol.Problem{K: 3, Clients: parts},
+			Drops: []Drop{{0, 0}, {1, 2}}}, []string{"no client"}},
+	})
+}
+
+// oneWithFew are 60 records, of which the second of two clients has 10.
+func oneWithFew(t *testing.T) []dataset.Part {
+	return []dataset.Part{blobs(t, 50, 2, 3, 1, 1)[0], blobs(t, 10, 2, 3, 1, 1)[0]}
+}
+
 // Under the proven calibration the mechanism is total: sizes that no assignment
 // has are met by fillers and unassigned records.
 func TestProvenIsTotal(t *testing.T) {
 	seed := uint64(1)
-	uneven := []dataset.Part{blobs(t, 50, 2, 3, 1, 1)[0], blobs(t, 10, 2, 3, 1, 1)[0]}
+	uneven := oneWithFew(t)
 	for _, job := range []Job{
 		{Method: FastLloyd}, {Method: CSuLloyd}, {Method: FastLloyd, NonExclusive: true}, {Method: CSuLloyd,
 			Radius: 0.01},
@@ -626,7 +662,7 @@ func TestPublicRecords(t *testing.T) {
 	few, many := blobs(t, 300, 2, 3, 2, 1), blobs(t, 1500, 2, 3, 2, 1)
 	for _, job := range []Job{{Method: SuLloyd}, {Method: CSuLloyd}, {Method: FastLloyd}, {Method: FastLloyd,
 		NonExclusive: true}, {Method: Relative},
-		{Method: Relative, Problem: protocol.Problem{Mechanism: Gaussian}, Schedule: LaterCode}} {
+		{Method: Relative, Problem: protocol.Problem{Mechanism: protocol.Gaussian}, Schedule: LaterCode}} {
 		job.K, job.Records, job.Seed, job.Budget = 3, 600, &seed, privacy.Budget{Epsilon: 3, Delta: -1}
 		var plans [2]*Plan
 		for i, clients := range [][]dataset.Part{few, many} {

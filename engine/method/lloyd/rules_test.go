@@ -126,7 +126,7 @@ func TestRoundsFollowFromNoise(t *testing.T) {
 		last := 1
 		for _, epsilon := range []float64{0.01, 0.5, 1, 2, 5, 100} {
 			p := plan(epsilon, func(j *Job) { j.Method = method })
-			if p.job.Mechanism != Gaussian || p.rounds < last || epsilon == 0.01 && p.rounds != 1 || epsilon == 100 &&
+			if p.job.Mechanism != protocol.Gaussian || p.rounds < last || epsilon == 0.01 && p.rounds != 1 || epsilon == 100 &&
 				p.rounds != 7 {
 				t.Errorf("%s, epsilon %g: %d rounds of %s noise after %d", method, epsilon, p.rounds, p.job.Mechanism,
 					last)
@@ -139,16 +139,16 @@ func TestRoundsFollowFromNoise(t *testing.T) {
 		}
 	}
 	pure := plan(1, func(j *Job) { j.Budget.Delta = 0 })
-	if with := plan(1, func(*Job) {}); pure.job.Mechanism != Laplace || pure.rounds > with.rounds {
+	if with := plan(1, func(*Job) {}); pure.job.Mechanism != protocol.Laplace || pure.rounds > with.rounds {
 		t.Errorf("pure: %s noise in %d rounds, with a delta %d", pure.job.Mechanism, pure.rounds, with.rounds)
 	}
 	// The rule sees the noise that is added: every client's whole noise is more of it.
-	local := plan(2, func(j *Job) { j.Clients, j.Noise = blobs(t, 900, 2, 3, 9, 3), Local })
+	local := plan(2, func(j *Job) { j.Clients, j.Noise = blobs(t, 900, 2, 3, 9, 3), protocol.ByEach })
 	if once := plan(2, func(j *Job) { j.Clients = blobs(t, 900, 2, 3, 9, 3) }); local.rounds >= once.rounds {
 		t.Errorf("%d rounds with nine times the variance, %d without", local.rounds, once.rounds)
 	}
 	if claimed := plan(0.01, func(j *Job) { j.Calibration = privacy.Claimed }); claimed.rounds != 2 ||
-		claimed.job.Mechanism != Laplace {
+		claimed.job.Mechanism != protocol.Laplace {
 		t.Errorf("claimed: %d rounds of %s noise, the paper has two at least", claimed.rounds, claimed.job.Mechanism)
 	}
 }

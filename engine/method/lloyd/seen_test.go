@@ -9,6 +9,7 @@ import (
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/step"
 )
 
 // watcher keeps what observers see.
@@ -43,7 +44,7 @@ func TestObserversSeeWhatEverybodyMay(t *testing.T) {
 	parts := blobs(t, 1500, 3, 5, 1, 11)
 	seed := uint64(4)
 	w, res := watch(t, Job{Method: Lloyd, Problem: protocol.Problem{K: 5, Clients: parts, Iterations: 6,
-		Seed: &seed}, Init: Sphere})
+		Seed: &seed}, Init: step.Sphere})
 	if w.Job.Method != "lloyd" || w.Job.N != 1500 || w.Job.D != 3 || w.Job.K != 5 || w.Job.Rounds != 6 ||
 		w.Job.ID != 1 || w.Job.Parties != 1 {
 		t.Errorf("job %+v", w.Job)
@@ -54,7 +55,7 @@ func TestObserversSeeWhatEverybodyMay(t *testing.T) {
 	e, _ := engine.New(engine.WithWorkers(1))
 	defer e.Close()
 	for i := 1; i < len(w.losses); i++ {
-		q, err := engine.Measure(context.Background(), e.Pool(), engine.Evaluation{Parts: parts}, w.centroids[i-1], 5)
+		q, err := engine.Measure(context.Background(), e.Pool(), engine.Evaluation{Part: parts[0]}, w.centroids[i-1], 5)
 		if err != nil {
 			t.Fatal(err)
 		}

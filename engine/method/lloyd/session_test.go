@@ -131,7 +131,7 @@ func TestEveryMethodFindsClearClusters(t *testing.T) {
 	parts := blobs(t, 3000, 2, 5, 3, 1)
 	for _, m := range Methods() {
 		for _, c := range []privacy.Calibration{privacy.Proven, privacy.Claimed, privacy.Published} {
-			for _, mech := range []Mechanism{Laplace, Gaussian} {
+			for _, mech := range []protocol.Mechanism{protocol.Laplace, protocol.Gaussian} {
 				job := Job{Method: m, Problem: protocol.Problem{K: 5, Clients: parts, Calibration: c,
 					Mechanism: mech, Seed: &seed, Budget: privacy.Budget{Epsilon: 500, Delta: 1e-6}}}
 				if m == Relative {
@@ -140,8 +140,9 @@ func TestEveryMethodFindsClearClusters(t *testing.T) {
 				if !m.Private() {
 					job.Budget, job.Mechanism = privacy.Budget{}, ""
 				}
-				if !m.Private() && (c != privacy.Proven || mech != Laplace) || m.Constrained() && mech == Gaussian &&
-					c != privacy.Proven {
+				if !m.Private() && (c != privacy.Proven || mech != protocol.Laplace) ||
+					m.Constrained() && mech == protocol.Gaussian &&
+						c != privacy.Proven {
 					continue
 				}
 				res := run(t, 2, job)
@@ -160,12 +161,12 @@ func TestDeterminismAcrossWorkers(t *testing.T) {
 	small, large := blobs(t, 600, 3, 4, 3, 2), blobs(t, 20000, 4, 16, 2, 2)
 	for _, job := range []Job{
 		{Method: Lloyd}, {Method: CLloyd}, {Method: SuLloyd}, {Method: CSuLloyd}, {Method: FastLloyd},
-		{Method: Relative}, {Method: Relative, Problem: protocol.Problem{Mechanism: Laplace, Noise: Local},
+		{Method: Relative}, {Method: Relative, Problem: protocol.Problem{Mechanism: protocol.Laplace, Noise: protocol.ByEach},
 			Aggregator: ByRing},
 		{Method: FastLloyd, NonExclusive: true}, {Method: CLloyd, Exclusivity: 2, EtaMinAlpha: 1},
-		{Method: CSuLloyd, Radius: 0.5}, {Method: SuLloyd, Problem: protocol.Problem{Noise: Split,
-			Mechanism: Gaussian}},
-		{Method: Lloyd, Init: KMeansPlusPlus}, {Method: Lloyd, Init: Random},
+		{Method: CSuLloyd, Radius: 0.5}, {Method: SuLloyd, Problem: protocol.Problem{Noise: protocol.InShares,
+			Mechanism: protocol.Gaussian}},
+		{Method: Lloyd, Init: KMeansPlusPlus}, {Method: Lloyd, Init: step.Random},
 	} {
 		for _, parts := range [][]dataset.Part{small, large} {
 			job.K, job.Clients, job.Seed = 4, parts, &seed

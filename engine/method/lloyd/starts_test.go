@@ -44,9 +44,10 @@ func TestServerDrawsFirstCentroids(t *testing.T) {
 	for _, x := range []struct {
 		method     Method
 		aggregator Aggregator
-		init       Init
-	}{{Lloyd, ByServer, Sphere}, {CLloyd, ByServer, Random}, {Lloyd, Naive, Sphere}, {FastLloyd, ByServer, Sphere},
-		{SuLloyd, ByServer, Random}} {
+		init       step.Init
+	}{{Lloyd, ByServer, step.Sphere}, {CLloyd, ByServer, step.Random}, {Lloyd, Naive, step.Sphere},
+		{FastLloyd, ByServer, step.Sphere},
+		{SuLloyd, ByServer, step.Random}} {
 		var results [2]*engine.Result
 		for i, by := range []InitBy{ByClients, ByTheirServer} {
 			seed, views := uint64(5), &protocol.Views{}
@@ -104,7 +105,7 @@ func TestServersFirstCentroidsMustLieInTheBox(t *testing.T) {
 	parts := startParts(t)
 	for _, bad := range []float64{1.5, math.NaN(), math.Inf(-1)} {
 		seed := uint64(1)
-		job := &Job{Method: Lloyd, Init: Sphere, InitBy: ByTheirServer,
+		job := &Job{Method: Lloyd, Init: step.Sphere, InitBy: ByTheirServer,
 			Problem: protocol.Problem{Clients: parts, K: 4, Seed: &seed, NoQuality: true}}
 		p, err := job.check()
 		if err != nil {
@@ -143,7 +144,7 @@ func TestRunEndsByChangeOfWCSS(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer eng.Close()
-	run := func(iterations int, change float64, init Init) *engine.Result {
+	run := func(iterations int, change float64, init step.Init) *engine.Result {
 		seed := uint64(2)
 		r, err := eng.Run(context.Background(), &Job{Method: Lloyd, Init: init, NInit: 1, WCSSChange: change,
 			Problem: protocol.Problem{Clients: parts, K: 7, Seed: &seed, Iterations: iterations}})
@@ -154,7 +155,7 @@ func TestRunEndsByChangeOfWCSS(t *testing.T) {
 	}
 	var wcss []float64 // after so many rounds, from one
 	for rounds := 1; rounds <= 14; rounds++ {
-		wcss = append(wcss, *run(rounds, 0, Sphere).WCSS)
+		wcss = append(wcss, *run(rounds, 0, step.Sphere).WCSS)
 	}
 	for _, change := range []float64{30, 3, 0.5} {
 		want := 2
@@ -164,7 +165,7 @@ func TestRunEndsByChangeOfWCSS(t *testing.T) {
 				break
 			}
 		}
-		if got := run(100, change, Sphere).Iterations; got != want {
+		if got := run(100, change, step.Sphere).Iterations; got != want {
 			t.Errorf("a change of %g ends after %d rounds, want %d (%v)", change, got, want, wcss)
 		}
 	}
@@ -188,7 +189,7 @@ func TestEndsAndStartsThatAreRefused(t *testing.T) {
 		"negative change":          func(j *Job) { j.WCSSChange = -1 },
 		"change that is no number": func(j *Job) { j.WCSSChange = math.NaN() },
 	} {
-		job := &Job{Method: Lloyd, Init: Sphere, Problem: protocol.Problem{Clients: parts, K: 4}}
+		job := &Job{Method: Lloyd, Init: step.Sphere, Problem: protocol.Problem{Clients: parts, K: 4}}
 		edit(job)
 		if _, err := job.Plan(); !fault.IsRequest(err) {
 			t.Errorf("%s: error %v", name, err)

@@ -50,7 +50,7 @@ func relativeMean(t *testing.T, eng *engine.Engine, norm *dataset.Normalised, k 
 			t.Fatal(err)
 		}
 		res, err := eng.Run(context.Background(), &Job{Method: Relative, Problem: protocol.Problem{K: k,
-			Clients: parts, Seed: &seed, Noise: ByTheServer, Budget: privacy.Budget{Epsilon: epsilon, Delta: -1}}})
+			Clients: parts, Seed: &seed, Noise: protocol.ByServer, Budget: privacy.Budget{Epsilon: epsilon, Delta: -1}}})
 		if err != nil {
 			t.Fatal(err)
 		}

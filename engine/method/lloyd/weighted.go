@@ -72,7 +72,7 @@ type weighted struct {
 
 func newWeighted(c *client) *weighted {
 	a := &weighted{c: c, units: make([]int64, c.points.N), origin: make([]float32, c.d),
-		shards: engine.Shards([]int{c.points.N}, c.d)}
+		shards: engine.Shards(c.points.N, c.d)}
 	for i, w := range c.weights {
 		a.units[i] = c.weightUnits(w)
 	}

@@ -101,16 +101,10 @@ func (o *plan) forest(ctx context.Context, p *staged.Party) (*synopsis.Weighted,
 			return noisy, s.Share.Variance(s.Scale), err
 		},
 		Sums: func(leaves int, w *synopsis.Walker) ([]float64, error) {
-			own := protocol.NewPrivate(leaves * p.D)
-			span := p.Begin(engine.PhaseAccumulate, p.Released)
-			err := own.Fill(func(words []int64) error {
+			layout := []staged.Group{{Values: leaves * p.D, Bits: p.FractionBits, Scale: o.sums.Scale}}
+			return p.Release(ctx, o.sums, layout, func(words []int64) error {
 				return w.LeafSums(ctx, p.Pool(), p.Records, p.FractionBits, p.Weights.Bits(), words)
 			})
-			p.End(span)
-			if err != nil {
-				return nil, err
-			}
-			return p.Release(ctx, o.sums, []staged.Group{{Values: own.Len(), Bits: p.FractionBits, Scale: o.sums.Scale}}, own)
 		},
 	}
 	return forest.Release(paths, p.D)

@@ -3,12 +3,10 @@ package sketch
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"math"
 	"math/bits"
 	"slices"
 
-	"github.com/cohort-engine/cohort/internal/fault"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
@@ -27,9 +25,11 @@ import (
 
 const (
 	emSteps = 100 // steps before the first pruning and after each
-	// emPrunings is how often cells with w <= emThreshold sqrt(n_c/E) are dropped.
-	emPrunings  = 2
-	emThreshold = 4
+	// emPrunings is how often cells with w <= threshold sqrt(n_c/E) are dropped: the phantoms alone may
+	// explain them. emThreshold is for weights that are used as they are, mixtureThreshold for tables that
+	// a mixture is fitted to, which tells noise from what all tables have in common.
+	emPrunings                    = 2
+	emThreshold, mixtureThreshold = 4., 1.
 	// emEvents bounds the memory of the events: some 64 bytes each.
 	emEvents = 1 << 26
 	// maxHeads is the largest number of heads (see likelihood): one bit each.
@@ -373,11 +373,11 @@ func (m *likelihood) step(ctx context.Context, run runner) error {
 }
 
 // prune drops the cells that the phantoms alone explain.
-func (m *likelihood) prune() bool {
+func (m *likelihood) prune(threshold float64) bool {
 	g, n := m.grid, 0
 	s := g.Parties
 	for i, w := range g.Weights {
-		if w <= emThreshold*math.Sqrt(m.view.inCell()/m.exposure[i]) {
+		if w <= threshold*math.Sqrt(m.view.inCell()/m.exposure[i]) {
 			continue
 		}
 		copy(g.Cells[n*s:], g.cell(i))
@@ -463,27 +463,19 @@ func fitMargins(g *Grid, margins [][]float64, sums []float64) {
 // jointEstimate maximises the joint likelihood of all sketches of v's parties.
 // records is the number of records; margins, if not nil, are the released sizes
 // of the clusters by party, to which the cells are scaled after every step.
-// Cells with w_g <= 4 sqrt(n_c/E_g), four standard deviations of the
+// Cells with w_g <= threshold sqrt(n_c/E_g), so many standard deviations of the
 // background, are dropped twice on the way. Heights must come from a small
-// gamma: equal heights of two parties are taken for one arrival.
-func jointEstimate(ctx context.Context, run runner, v *View, records float64, margins [][]float64) (*Grid, error) {
+// gamma: equal heights of two parties are taken for one arrival. The plan keeps clusters,
+// cells and events within their limits (plan.checkJoint).
+func jointEstimate(ctx context.Context, run runner, v *View, records float64, margins [][]float64,
+	threshold float64) (*Grid, error) {
 	k := v.clusters()
-	if _, ok := product(k, v.parties(), 1<<16); k > maxMask || v.parties()*k > 128 || !ok {
-		return nil, fault.Request("local-k",
-			fmt.Sprintf("is %d for %d parties, beyond the joint likelihood's limit of %d clusters and %d cells",
-				k, v.parties(), maxMask, 1<<16), "use a smaller local-k or --estimator pair-mle")
-	}
 	grid, err := newDenseGrid(v.parties(), k)
 	if err != nil {
 		return nil, err
 	}
 	for i := range grid.Weights {
 		grid.Weights[i] = records / float64(grid.Len())
-	}
-	if n := float64(v.keys()) * float64(v.parties()*k); n > emEvents {
-		return nil, fault.Request("sketches",
-			fmt.Sprintf("make up to %.3g events for the joint likelihood of %d parties with %d clusters, beyond its limit of %d",
-				n, v.parties(), k, emEvents), "use fewer sketches, a smaller local-k, or --estimator pair-mle")
 	}
 	m, err := newLikelihood(ctx, run, v, grid)
 	if err != nil {
@@ -497,7 +489,7 @@ func jointEstimate(ctx context.Context, run runner, v *View, records float64, ma
 			}
 			fitMargins(grid, margins, sums)
 		}
-		if round == emPrunings || !m.prune() {
+		if round == emPrunings || !m.prune(threshold) {
 			break
 		}
 	}
@@ -506,17 +498,21 @@ func jointEstimate(ctx context.Context, run runner, v *View, records float64, ma
 }
 
 // pairwiseJointEstimate is the joint likelihood for parties whose pairs have
-// keys of their own: the table of every pair by jointEstimate, then the full
-// grid by iterative proportional fitting on the cells that no pair excludes.
+// keys of their own: the table of every pair by jointEstimate, then a grid fitted to
+// all of them.
 func pairwiseJointEstimate(ctx context.Context, run runner, r *Release) (*Grid, error) {
 	var tables [][]float64
+	threshold := emThreshold
+	if r.Mixture {
+		threshold = mixtureThreshold
+	}
 	for l1 := range r.Parties {
 		for l2 := l1 + 1; l2 < r.Parties; l2++ {
 			var margins [][]float64
 			if r.Margins != nil {
 				margins = [][]float64{r.Margins[l1], r.Margins[l2]}
 			}
-			g, err := jointEstimate(ctx, run, r.pair(l1, l2), r.Records, margins)
+			g, err := jointEstimate(ctx, run, r.pair(l1, l2), r.Records, margins, threshold)
 			if err != nil {
 				return nil, err
 			}
@@ -527,5 +523,5 @@ func pairwiseJointEstimate(ctx context.Context, run runner, r *Release) (*Grid, 
 			tables = append(tables, table)
 		}
 	}
-	return proportionalFit(ctx, run, r, tables)
+	return fitPairs(ctx, run, r, tables)
 }

@@ -96,14 +96,6 @@ func relativeError(w, truth []float64) float64 {
 	return sum / n
 }
 
-func total(w []float64) float64 {
-	sum := 0.0
-	for _, x := range w {
-		sum += x
-	}
-	return sum
-}
-
 func TestHeightOfOneIsTheLeadingZeros(t *testing.T) {
 	g := distribution(t, 1)
 	if g.Max() != 65 || g.bytes() != 1 {
@@ -420,7 +412,7 @@ func TestStepsOfTheJointLikelihood(t *testing.T) {
 					}
 				}
 			}
-			if pruned == 0 && !m.prune() {
+			if pruned == 0 && !m.prune(emThreshold) {
 				t.Fatalf("%v: nothing is pruned", shape)
 			}
 		}
@@ -507,7 +499,7 @@ func TestEstimatesDoNotDependOnWorkers(t *testing.T) {
 			var g *Grid
 			var err error
 			if e == EstimatorEM {
-				g, err = jointEstimate(context.Background(), run, v, r.Records, margins)
+				g, err = jointEstimate(context.Background(), run, v, r.Records, margins, emThreshold)
 			} else {
 				g, err = pairEstimate(context.Background(), run, r)
 			}
@@ -549,39 +541,64 @@ func TestExactGrid(t *testing.T) {
 	}
 }
 
-// A grid of 6^9 = 1e7 cells is never built: its support is what the pair tables
-// leave, here two cells and their mixtures that no pair excludes.
-func TestSupportOfALargeGrid(t *testing.T) {
-	const parties, clusters = 9, 6
-	cells := [][]uint8{{0, 1, 2, 3, 4, 5, 0, 1, 2}, {5, 4, 3, 2, 1, 0, 5, 4, 3}}
+// tablesOf are the tables of all pairs of parties of which each cell of a grid holds 500.
+func tablesOf(cells [][]uint8, clusters int) [][]float64 {
 	var pairs [][]float64
-	for l1 := range parties {
-		for l2 := l1 + 1; l2 < parties; l2++ {
+	for l1 := range cells[0] {
+		for l2 := l1 + 1; l2 < len(cells[0]); l2++ {
 			table := make([]float64, clusters*clusters)
 			for _, c := range cells {
-				table[int(c[l1])*clusters+int(c[l2])] = 500
+				table[int(c[l1])*clusters+int(c[l2])] += 500
 			}
 			pairs = append(pairs, table)
 		}
 	}
-	r := &Release{Parties: parties, Clusters: clusters, Records: 1000}
-	g, err := proportionalFit(context.Background(), inline{}, r, pairs)
+	return pairs
+}
+
+// fitted is the grid of some tables as it follows sketches of 4096 keys, with its release.
+func fitted(t *testing.T, parties, clusters int, records float64, pairs [][]float64) (*Grid, *Release) {
+	t.Helper()
+	view := &View{Sketches: []*Sketches{newSketches(4096, clusters), newSketches(4096, clusters)}, Phantoms: 1,
+		Shared: true}
+	r := &Release{Parties: parties, Clusters: clusters, Records: records, Classes: 8,
+		Pairs: slices.Repeat([]*View{view}, len(pairs))}
+	g, err := fitPairs(context.Background(), inline{}, r, pairs)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if g.Len() != 2 || !slices.Equal(g.cell(0), cells[0]) || !slices.Equal(g.cell(1), cells[1]) {
-		t.Fatalf("support %v, want %v", g.Cells, cells)
+	if sum := total(g.Weights); math.Abs(sum-records) > 1e-6 || slices.Min(g.Weights) < 0 {
+		t.Errorf("weights from %v, %v in all", slices.Min(g.Weights), sum)
 	}
-	if math.Abs(g.Weights[0]-500) > 1e-6 || math.Abs(g.Weights[1]-500) > 1e-6 {
-		t.Errorf("weights %v, want 500 each", g.Weights)
+	return g, r
+}
+
+// A grid of 6^9 = 1e7 cells is never built: a mixture has the two cells that the tables come from.
+func TestTablesOfALargeGrid(t *testing.T) {
+	cells := [][]uint8{{0, 1, 2, 3, 4, 5, 0, 1, 2}, {5, 4, 3, 2, 1, 0, 5, 4, 3}}
+	g, r := fitted(t, 9, 6, 1000, tablesOf(cells, 6))
+	for i, w := range g.Weights {
+		if c := slices.IndexFunc(cells, func(c []uint8) bool { return slices.Equal(c, g.cell(i)) }); c >= 0 {
+			if math.Abs(w-500) > 1 {
+				t.Errorf("cell %v holds %v, want 500", cells[c], w)
+			}
+		}
+	}
+	if len(r.doubts) > 0 {
+		t.Error(r.doubts)
 	}
 }
 
-func TestPartialsKeepTheHeaviest(t *testing.T) {
-	p := &partials{parties: 1, cells: []uint8{0, 1, 2, 3, 4}, weights: []float64{3, 1, 2, 2, 5}}
-	p.shrink(3)
-	if !slices.Equal(p.cells, []uint8{0, 2, 4}) || !slices.Equal(p.weights, []float64{3, 2, 5}) {
-		t.Errorf("kept cells %v of weights %v", p.cells, p.weights)
+// Tables that no weights agree with, as noise can make them, have an answer that is doubted: parties 1 and 2 are in the
+// same cluster, 1 and 3, too, and 2 and 3 never.
+func TestTablesThatContradictEachOther(t *testing.T) {
+	same, other := []float64{500, 0, 0, 500}, []float64{0, 500, 500, 0}
+	g, r := fitted(t, 3, 2, 1000, [][]float64{same, same, other})
+	if len(r.doubts) != 1 {
+		t.Errorf("%d doubts about weights %v", len(r.doubts), g.Weights)
+	}
+	if _, r := fitted(t, 3, 2, 1000, [][]float64{same, same, same}); len(r.doubts) > 0 {
+		t.Error(r.doubts)
 	}
 }
 

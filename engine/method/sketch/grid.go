@@ -8,13 +8,12 @@ import (
 	"github.com/cohort-engine/cohort/internal/fault"
 )
 
-// Limits of the grid's memory. A dense grid has at most maxDense cells; a
-// sparse support at most maxSupport. The joint likelihood is used up to
-// maxJoint cells, beyond that pairs of parties have keys of their own.
+// Limits of the grid's memory. A dense grid has at most maxDense cells. The joint
+// likelihood is used up to maxJoint cells, beyond that pairs of parties have keys of
+// their own.
 const (
-	maxDense   = 1_000_000
-	maxSupport = 1 << 18
-	maxJoint   = 5_000
+	maxDense = 1_000_000
+	maxJoint = 5_000
 )
 
 // Grid is the weighted grid of the server: cells are tuples (a_1, ..., a_S) of
@@ -57,8 +56,8 @@ func gridTooLarge(parties, clusters, limit int) error {
 	return fault.Request("local-k",
 		fmt.Sprintf("a grid of %d^%d = %.4g cells would need %.3g GiB and exceed the limit of %d cells",
 			clusters, parties, size, size*float64(8+parties)/(1<<30), limit),
-		fmt.Sprintf("use local-k %d, the largest that fits %d parties, or --estimator em or pair-mle, which keep a "+
-			"sparse support", fits, parties))
+		fmt.Sprintf("use local-k %d, the largest that fits %d parties, or --estimator em or pair-mle, which list "+
+			"part of it", fits, parties))
 }
 
 // dense returns the row-major index of a cell in the full grid.

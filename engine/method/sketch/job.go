@@ -278,7 +278,15 @@ func (j *Job) check() error {
 	return nil
 }
 
+// mostEpsilon is the largest budget of sketches: the losses of noise so small pass those that their accountant tells
+// apart.
+const mostEpsilon = 500
+
 func (j *Job) validateBudget() error {
+	if j.Method.sketches() && j.Calibration == privacy.Proven && j.Budget.Epsilon > mostEpsilon {
+		return fault.Range("epsilon", j.Budget.Epsilon,
+			fmt.Sprintf("at most %d for sketches: more changes nothing", mostEpsilon))
+	}
 	if j.Method.sketches() && j.Budget.Delta == 0 {
 		return fault.Request("delta", "is 0, but sketches have no pure guarantee",
 			"give a positive delta, or use ind-lap or ldp-agg, which have one")
@@ -350,6 +358,9 @@ func (j *Job) validateReturn() error {
 // touched: numbers of clusters, noise scales, phantoms.
 type plan struct {
 	parties, clusters int
+	// mixture and classes are those of Release.
+	mixture bool
+	classes int
 	// pairKeys says that each pair of parties has keys of its own.
 	pairKeys bool
 	// distribution is nil until a session needs it, unless the calibration did.
@@ -375,7 +386,7 @@ const recordsShare = 0.02
 
 func newPlan(j *Job) (*plan, error) {
 	s := len(j.Columns)
-	p := &plan{parties: s, sketches: j.Sketches}
+	p := &plan{parties: s, sketches: j.Sketches, classes: min(2*j.K, mostClasses)}
 	perParty := j.Budget.Epsilon / float64(2*s)
 	switch {
 	case j.Method == LocalReports:
@@ -396,19 +407,36 @@ func newPlan(j *Job) (*plan, error) {
 		return nil, gridTooLarge(s, p.clusters, maxDense)
 	}
 	_, small := product(p.clusters, s, maxJoint)
-	if j.Estimator == EstimatorEM && p.clusters > maxMask {
-		return nil, fault.Range("local-k", p.clusters, fmt.Sprintf("at most %d with --estimator em", maxMask))
-	}
 	if j.Calibration == privacy.Claimed {
 		return p, p.calibrateClaimed(j)
 	}
 	switch j.Estimator {
 	case EstimatorEM, estimatorDraws:
 		p.pairKeys = s > 2 && (!small || s*p.clusters > 128)
+		p.mixture = p.pairKeys && j.Estimator == EstimatorEM && (s > mostFitted || !dense)
 	case EstimatorPair, EstimatorPaper:
 		p.pairKeys = s > 2
 	}
+	if err := p.checkJoint(j); err != nil {
+		return nil, err
+	}
 	return p, p.calibrateProven(j)
+}
+
+// checkJoint keeps the joint likelihood within its limits, as after the release is too late.
+func (p *plan) checkJoint(j *Job) error {
+	if j.Estimator != EstimatorEM {
+		return nil
+	}
+	if p.clusters > maxMask {
+		return fault.Range("local-k", p.clusters, fmt.Sprintf("at most %d with --estimator em", maxMask))
+	}
+	if events := p.sketches * p.sharing() * p.clusters; events > emEvents {
+		return fault.Request("sketches", fmt.Sprintf("make up to %d events for the joint likelihood of %d parties with %d "+
+			"clusters, beyond its limit of %d", events, p.sharing(), p.clusters, emEvents),
+			"use fewer sketches, a smaller local-k, or --estimator pair-mle")
+	}
+	return nil
 }
 
 func (p *plan) chooseClusters(j *Job) error {
@@ -426,6 +454,10 @@ func (p *plan) chooseClusters(j *Job) error {
 		p.clusters = autoLocalK(j.K, s, n)
 		for j.Return == Noised && p.clusters > max(j.K, 2) && 60*p.clusters*p.clusters > n {
 			p.clusters--
+		}
+		if _, small := product(p.clusters, s, maxJoint); !small && s > mostFitted && j.likelihood() &&
+			j.Estimator == EstimatorEM {
+			return p.chooseForPairs(j)
 		}
 	default:
 		return fault.Request("local-k", fmt.Sprintf("has the unknown rule %q", j.LocalK.Rule), "use auto, paper or a number")

@@ -90,10 +90,15 @@ func (f *frequency) value(party, row, a int) int {
 
 // hash maps cluster a to [0, Range) under a record's public hash seed.
 func (f *frequency) hash(seed uint64, a int) int {
-	x := seed + 0x9e3779b97f4a7c15*uint64(a+1)
+	return int(mulHigh(mixed(seed, a), uint64(f.Range)))
+}
+
+// mixed is number i of the public sequence of a seed (SplitMix64: Steele, Lea and Flood 2014).
+func mixed(seed uint64, i int) uint64 {
+	x := seed + 0x9e3779b97f4a7c15*uint64(i+1)
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return int(mulHigh(x^x>>31, uint64(f.Range)))
+	return x ^ x>>31
 }
 
 // supports reports whether a report supports cluster a.

@@ -3,6 +3,7 @@ package sketch
 import (
 	"context"
 	"math"
+	"slices"
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
@@ -250,29 +251,25 @@ func copied(values []int64) func(words []int64) error {
 	}
 }
 
-// shards cuts the party's points into runs of panels.
-func (p *party) shards() []engine.Shard { return engine.Shards([]int{p.points.N}, p.d()) }
-
 // accumulate sums, for each centre, x - c over the records nearest to it within
 // the radius, and counts them; with nil radii it sums x over all.
 func (p *party) accumulate(ctx context.Context, r2 []float32) (*kernels.Accumulator, error) {
 	c := kernels.NewCentroids(p.plan.clusters, p.d())
 	c.Set(p.centers)
-	pool, shards := p.Pool(), p.shards()
+	pool := p.Pool()
 	partial := make([]*kernels.Accumulator, pool.Workers())
 	labels := make([][]uint16, pool.Workers())
-	err := pool.Run(ctx, len(shards), func(worker, index int) {
-		s := shards[index]
+	err := pool.Scan(ctx, p.points, func(worker int, s engine.Shard) {
 		if partial[worker] == nil {
 			partial[worker] = kernels.NewAccumulator(p.plan.clusters, p.d(), p.bits)
-			labels[worker] = make([]uint16, shards[0].Hi-shards[0].Lo)
 		}
 		view := p.points.Slice(s.Lo, s.Hi)
 		if r2 == nil {
 			kernels.AssignAccumulate(view, c, nil, partial[worker])
 			return
 		}
-		l := labels[worker][:s.Hi-s.Lo]
+		l := slices.Grow(labels[worker][:0], s.Hi-s.Lo)[:s.Hi-s.Lo]
+		labels[worker] = l
 		kernels.Assign(view, c, l, nil)
 		kernels.AccumulateRelative(view, c, r2, l, partial[worker])
 	})
@@ -295,12 +292,7 @@ func (p *party) assign(ctx context.Context) ([]int64, error) {
 	c := kernels.NewCentroids(p.plan.clusters, p.d())
 	c.Set(p.centers)
 	p.labels = make([]uint16, p.points.N)
-	shards := p.shards()
-	err := p.Pool().Run(ctx, len(shards), func(_, index int) {
-		s := shards[index]
-		kernels.Assign(p.points.Slice(s.Lo, s.Hi), c, p.labels[s.Lo:s.Hi], nil)
-	})
-	if err != nil {
+	if err := p.Pool().Assign(ctx, p.points, c, p.labels, nil); err != nil {
 		return nil, err
 	}
 	sizes := make([]int64, p.plan.clusters)

@@ -5,6 +5,7 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/internal/fault"
 )
 
@@ -21,7 +22,8 @@ type Rule string
 const (
 	// RuleAuto takes the largest k' <= 3k whose grid has at most one cell per 15
 	// records, and never less than k. It is the default. Where the parties see the result, whose noise is that of a
-	// pair's cell, the grid of two of them has at most one per 60.
+	// pair's cell, the grid of two of them has at most one per 60. Where the grid is too large for the joint
+	// likelihood, the noise of a pair's cell decides, from 2 upward (see chooseForPairs).
 	RuleAuto Rule = "auto"
 	// RulePaper is that of Sketch-V, section 5.2.
 	RulePaper Rule = "paper"
@@ -52,6 +54,36 @@ func autoLocalK(k, parties, records int) int {
 		best = c
 	}
 	return best
+}
+
+// A cell of a pair of parties is to hold clearCell times its noise on average, or each of at most fewClusters
+// clusters, for which the parties then have a local cluster each, clearCluster times.
+const (
+	clearCell, clearCluster = 3, 1
+	fewClusters             = 6
+)
+
+// chooseForPairs is RuleAuto where each pair of parties has keys of its own and a mixture is fitted to the tables
+// of pairs: the most local clusters whose cells stand above the noise, from 2 upward. Of many keys, the weight of a
+// pair's cell has the deviation a sqrt(2 k') (see enoughSketches).
+func (p *plan) chooseForPairs(j *Job) error {
+	mu, err := privacy.DiscreteMu(j.Budget, 0)
+	if err != nil {
+		return fault.Request("budget", err.Error(), "")
+	}
+	p.chooseShare(j, mu)
+	p.pairKeys = true
+	n, best := float64(j.PublicRecords()), 2
+	for c := 2; c <= min(3*j.K, maxMask); c++ {
+		p.clusters = c
+		cells := float64(c * c)
+		noise := p.phantomsAKey(mu*math.Sqrt(p.share)) * math.Sqrt(float64(2*c))
+		if n/cells >= clearCell*noise || c == j.K && c <= fewClusters && n/float64(c) >= clearCluster*noise {
+			best = c
+		}
+	}
+	p.clusters = min(best, int(n))
+	return nil
 }
 
 // paperLocalK is RulePaper: k' = max(k0, ceil(k^(1/S))), with k0 the smallest

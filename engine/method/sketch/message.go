@@ -78,7 +78,7 @@ func decodeMessage(b []byte) (*message, error) {
 		sizes, m.SizeBits = m.Clusters, int(b[5])-1
 	}
 	keys := int(binary.LittleEndian.Uint32(b[8:]))
-	if b[5] > 63 || heightBytes < 1 || heightBytes > 2 {
+	if m.Clusters < 1 || b[5] > 63 || heightBytes < 1 || heightBytes > 2 {
 		return nil, bad("has a broken header")
 	}
 	want := messageHeader + 4*m.Clusters*m.Columns + 8*sizes + sets*keys*m.Clusters*heightBytes

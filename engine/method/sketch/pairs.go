@@ -3,9 +3,6 @@ package sketch
 import (
 	"context"
 	"math"
-	"slices"
-
-	"github.com/cohort-engine/cohort/internal/fault"
 )
 
 // runner runs fn(worker, index) for every index in [0, n) on several workers;
@@ -81,85 +78,6 @@ func (f *pairFit) pass(ctx context.Context, run runner, l1, l2 int, target []flo
 	return moved, err
 }
 
-// support returns the grid to fit pair tables on: the dense grid where it has
-// at most maxDense cells, else the cells all of whose pair cells are positive,
-// built party by party. Where more than maxSupport partial cells remain, those
-// of the largest smallest pair weight stay, so memory is bounded.
-func support(parties, clusters int, pairs [][]float64) (*Grid, error) {
-	if _, ok := product(clusters, parties, maxDense); ok {
-		return newDenseGrid(parties, clusters)
-	}
-	list := &partials{parties: 1}
-	for a := range clusters {
-		list.cells = append(list.cells, uint8(a))
-		list.weights = append(list.weights, math.Inf(1))
-	}
-	for l := 1; l < parties; l++ {
-		next := &partials{parties: l + 1}
-		for i, bound := range list.weights {
-			cell := list.cells[i*l : (i+1)*l]
-			for a := range clusters {
-				weight := bound
-				for l1, a1 := range cell {
-					weight = min(weight, pairs[pairIndex(parties, l1, l)][int(a1)*clusters+a])
-				}
-				if weight > 0 {
-					next.cells = append(append(next.cells, cell...), uint8(a))
-					next.weights = append(next.weights, weight)
-				}
-			}
-			if len(next.weights) > 2*maxSupport {
-				next.shrink(maxSupport)
-			}
-		}
-		next.shrink(maxSupport)
-		list = next
-	}
-	if len(list.weights) == 0 {
-		return nil, fault.Failed("weights", "no cell of the grid is consistent with the tables of all pairs of parties",
-			"use a smaller local-k or a larger epsilon", nil)
-	}
-	return &Grid{Parties: parties, Clusters: clusters, Cells: list.cells, Weights: list.weights}, nil
-}
-
-// partials are cells of the first parties, in lexicographic order, with the
-// smallest weight of their pair cells.
-type partials struct {
-	parties int
-	cells   []uint8
-	weights []float64
-}
-
-// shrink keeps the n partial cells of the largest weight; ties go to the
-// smaller cell.
-func (p *partials) shrink(n int) {
-	if len(p.weights) <= n {
-		return
-	}
-	sorted := slices.Clone(p.weights)
-	slices.Sort(sorted)
-	threshold := sorted[len(sorted)-n]
-	above := 0
-	for _, w := range p.weights {
-		if w > threshold {
-			above++
-		}
-	}
-	ties, kept := n-above, 0
-	for i, w := range p.weights {
-		if w < threshold || w == threshold && ties == 0 {
-			continue
-		}
-		if w == threshold {
-			ties--
-		}
-		copy(p.cells[kept*p.parties:], p.cells[i*p.parties:(i+1)*p.parties])
-		p.weights[kept] = w
-		kept++
-	}
-	p.cells, p.weights = p.cells[:kept*p.parties], p.weights[:kept]
-}
-
 // pairTables estimates the table of every pair of parties by maximum
 // likelihood: sizes of the clusters first, then each intersection, phantoms
 // subtracted, projected on {w >= 0, sum w = records}.
@@ -210,15 +128,13 @@ func pairTables(ctx context.Context, run runner, r *Release) ([][]float64, error
 	return tables, nil
 }
 
-// pairEstimate estimates all pair tables by maximum likelihood and returns the
-// full grid fitted to them by iterative proportional fitting, the
-// maximum-entropy solution.
+// pairEstimate estimates all pair tables by maximum likelihood and fits a grid to them.
 func pairEstimate(ctx context.Context, run runner, r *Release) (*Grid, error) {
 	tables, err := pairTables(ctx, run, r)
 	if err != nil {
 		return nil, err
 	}
-	return proportionalFit(ctx, run, r, tables)
+	return fitPairs(ctx, run, r, tables)
 }
 
 // fitSweeps and fitTolerance end the proportional fit.
@@ -227,18 +143,43 @@ const (
 	fitTolerance = 1e-6
 )
 
-// proportionalFit starts from equal weights and multiplies the cells of each
-// pair cell to its target until a sweep changes nothing.
-func proportionalFit(ctx context.Context, run runner, r *Release, pairs [][]float64) (*Grid, error) {
-	k := r.Clusters
-	if r.Parties == 2 {
-		g, err := newDenseGrid(2, k)
+// leastSum is the least weight of a pair cell that is scaled: below, a quotient could overflow.
+const leastSum = 1e-30
+
+// fitPairs returns a grid whose pair tables are the given ones, as far as there is one: of a grid that can be listed
+// that of the largest entropy, else a mixture. Noise can make tables that no weights agree with; then the mixture is
+// the answer, and the release doubts it.
+func fitPairs(ctx context.Context, run runner, r *Release, pairs [][]float64) (*Grid, error) {
+	switch {
+	case r.Parties == 2:
+		g, err := newDenseGrid(2, r.Clusters)
 		if err == nil {
 			copy(g.Weights, pairs[0])
 		}
 		return g, err
+	case r.Mixture || !r.listed():
+		return mixtureEstimate(r, pairs, r.Margins), nil
 	}
-	grid, err := support(r.Parties, k, pairs)
+	grid, err := proportionalFit(ctx, run, r, pairs)
+	if err != nil || total(grid.Weights) > leastSum {
+		return grid, err
+	}
+	r.doubts = append(r.doubts, "no weights of the grid agree with the tables of all pairs of parties, which noise has "+
+		"made; the answer is a mixture's: use a smaller local-k or a larger epsilon")
+	return mixtureEstimate(r, pairs, r.Margins), nil
+}
+
+// listed reports whether a grid of all cells is within its limit.
+func (r *Release) listed() bool {
+	_, ok := product(r.Clusters, r.Parties, maxDense)
+	return ok
+}
+
+// proportionalFit starts from equal weights of all cells and multiplies those of each
+// pair cell to its target until a sweep changes nothing (iterative proportional fitting).
+// Where the tables contradict each other no weight may be left.
+func proportionalFit(ctx context.Context, run runner, r *Release, pairs [][]float64) (*Grid, error) {
+	grid, err := newDenseGrid(r.Parties, r.Clusters)
 	if err != nil {
 		return nil, err
 	}
@@ -247,7 +188,7 @@ func proportionalFit(ctx context.Context, run runner, r *Release, pairs [][]floa
 	}
 	fit := newPairFit(grid)
 	ratio := func(target, sum, _ float64) float64 {
-		if sum > 0 {
+		if sum > leastSum {
 			return target / sum
 		}
 		return 0
@@ -268,6 +209,8 @@ func proportionalFit(ctx context.Context, run runner, r *Release, pairs [][]floa
 			break
 		}
 	}
-	rescale(grid.Weights, r.Records)
+	if total(grid.Weights) > leastSum {
+		rescale(grid.Weights, r.Records)
+	}
 	return grid, nil
 }

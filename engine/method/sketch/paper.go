@@ -165,9 +165,13 @@ func twoPartyEstimate(ctx context.Context, run runner, r *Release) (*Grid, error
 }
 
 // additiveFit starts from independence and moves the grid towards the pair
-// tables, each correction spread evenly over the cells of its pair cell.
+// tables, each correction spread evenly over the cells of its pair cell. Where the grid
+// cannot be listed a mixture takes its place.
 func additiveFit(ctx context.Context, run runner, r *Release, pairs, size [][]float64) (*Grid, error) {
-	grid, err := support(r.Parties, r.Clusters, pairs)
+	if !r.listed() {
+		return mixtureEstimate(r, pairs, size), nil
+	}
+	grid, err := newDenseGrid(r.Parties, r.Clusters)
 	if err != nil {
 		return nil, err
 	}
@@ -202,19 +206,24 @@ func additiveFit(ctx context.Context, run runner, r *Release, pairs, size [][]fl
 	return grid, nil
 }
 
-// rescale multiplies w so that it sums to total; all zeros become equal shares.
-func rescale(w []float64, total float64) {
-	sum := 0.0
-	for _, x := range w {
-		sum += x
-	}
+// rescale multiplies w so that it sums to `to`; all zeros become equal shares.
+func rescale(w []float64, to float64) {
+	sum := total(w)
 	if sum <= 0 {
 		for i := range w {
-			w[i] = total / float64(len(w))
+			w[i] = to / float64(len(w))
 		}
 		return
 	}
 	for i := range w {
-		w[i] *= total / sum
+		w[i] *= to / sum
 	}
+}
+
+func total(w []float64) float64 {
+	sum := 0.0
+	for _, x := range w {
+		sum += x
+	}
+	return sum
 }

@@ -221,6 +221,7 @@ func TestBadRequests(t *testing.T) {
 			"2 ln(1/delta_2)"},
 		"em with gamma 1":          {func(j *Job) { j.Gamma = 1 }, "1/64"},
 		"gamma too small":          {func(j *Job) { j.Gamma = 1e-5 }, "1/1450"},
+		"too many events":          {func(j *Job) { j.Sketches, j.LocalK.N = 1<<20, 60 }, "fewer sketches"},
 		"sketch share":             {func(j *Job) { j.Share = 1 }, "between 0 and 1"},
 		"sketches":                 {func(j *Job) { j.Sketches = -1 }, "from 1"},
 		"replace-one":              {func(j *Job) { j.Neighbours = privacy.ReplaceOne }, "add-remove"},
@@ -271,97 +272,136 @@ func TestCancellation(t *testing.T) {
 	}
 }
 
-// The registers of a run, of a stream and of parts of it are the first arrivals of
-// every record by itself.
+// encodings are the labels of records whose registers several ways of encoding must agree on.
+type encodings struct {
+	secret   Secret
+	rng      *rand.Rand
+	labels   []uint16
+	phantoms cellPhantoms
+}
+
+const encodedClusters, encodedSketches = 4, 333
+
+// newEncodings draws the labels of small clusters and a large one.
+func newEncodings() *encodings {
+	e := &encodings{secret: Secret{1, 2, 3}, rng: rand.New(rand.NewPCG(23, 24)), labels: make([]uint16, 20_000),
+		phantoms: cellPhantoms{2, 1, 7}}
+	for i := range e.labels {
+		e.labels[i] = uint16(min(e.rng.IntN(40), encodedClusters-1))
+	}
+	return e
+}
+
+// id is the name of a record, which of every other is too long to be a digest.
+func (*encodings) id(row int, dst []byte) []byte {
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(row))
+	if row%2 == 0 {
+		dst = append(dst, "of some length"...)
+	}
+	return dst
+}
+
+func (e *encodings) sketcher(t *testing.T) *sketcher {
+	t.Helper()
+	sk, err := newSketcher(context.Background(), inline{}, e.secret, len(e.labels), e.id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sk
+}
+
+// encode has a run encode the labels.
+func (e *encodings) encode(t *testing.T, sk *sketcher) *Encoder {
+	t.Helper()
+	got, err := sk.encode(context.Background(), 5, encodedSketches, e.labels, encodedClusters, e.phantoms)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+// encoder has no records yet.
+func (e *encodings) encoder(t *testing.T) *Encoder {
+	t.Helper()
+	empty, err := NewEncoder(e.secret, 5, encodedSketches, encodedClusters)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return empty
+}
+
+// exhaustive puts every record and phantom in by itself.
+func (e *encodings) exhaustive(t *testing.T) *Encoder {
+	x := e.encoder(t)
+	put := func(key *kernels.ArrivalKey, digest Digest, rate float64, a int) {
+		kernels.Arrivals(key, []Digest{digest}, rate, 0.05, x.registers[a], &x.scratch)
+	}
+	for row, a := range e.labels {
+		put(x.records, x.hash.record(e.id(row, nil)), 1, int(a))
+	}
+	for a := range encodedClusters {
+		for other := range encodedClusters {
+			digest := make([]Digest, 1)
+			phantomDigests(encodedClusters, e.phantoms.parties, e.phantoms.at, a, other, digest)
+			put(x.phantoms, digest[0], e.phantoms.perCell, a)
+		}
+	}
+	return x
+}
+
+// The registers of a run are the first arrivals of every record by itself, from stored digests and
+// from those computed on the way, however early generation stops at first, and however far it is
+// known where the records stand.
 func TestEncodersAgree(t *testing.T) {
-	const records, clusters, sketches, phantoms = 20_000, 4, 333, 7.0
-	rng := rand.New(rand.NewPCG(23, 24))
-	labels := make([]uint16, records)
-	for i := range labels {
-		labels[i] = uint16(min(rng.IntN(40), clusters-1)) // small clusters and a large one
-	}
-	secret := Secret{1, 2, 3}
-	id := func(row int, dst []byte) []byte {
-		dst = binary.LittleEndian.AppendUint64(dst, uint64(row))
-		if row%2 == 0 { // too long to be a digest
-			dst = append(dst, "of some length"...)
-		}
-		return dst
-	}
-	ctx := context.Background()
-	sk, err := newSketcher(ctx, inline{}, secret, records, id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := sk.encode(ctx, 5, sketches, labels, clusters, cellPhantoms{2, 1, phantoms})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if sk.stored = nil; true { // digests computed on the way
-		again, err := sk.encode(ctx, 5, sketches, labels, clusters, cellPhantoms{2, 1, phantoms})
-		if err != nil {
-			t.Fatal(err)
-		}
-		sameRegisters(t, "digests on the way", again, got)
-	}
-	// However early generation stops at first, and however far it is known where the
-	// records stand.
+	e := newEncodings()
+	sk, want := e.sketcher(t), e.exhaustive(t)
+	sameRegisters(t, "a run", e.encode(t, sk), want)
+	sk.stored = nil
+	sameRegisters(t, "digests on the way", e.encode(t, sk), want)
 	for _, early := range []float64{0.02, 0.3} {
 		for _, horizon := range []float64{0, 0.05, 1} {
-			e := sk.newEncoding(5, sketches, labels, clusters, cellPhantoms{2, 1, phantoms})
-			for a := range e.clusters {
-				c := &e.clusters[a]
+			encoding := sk.newEncoding(5, encodedSketches, e.labels, encodedClusters, e.phantoms)
+			for a := range encoding.clusters {
+				c := &encoding.clusters[a]
 				c.Limit *= early
 				c.horizon = c.Limit + horizon*c.horizon
 			}
-			again, err := e.encode(ctx)
+			again, err := encoding.encode(context.Background())
 			if err != nil {
 				t.Fatal(err)
 			}
-			sameRegisters(t, fmt.Sprintf("first limit x %v, horizon x %v", early, horizon), again, got)
+			sameRegisters(t, fmt.Sprintf("first limit x %v, horizon x %v", early, horizon), again, want)
 		}
 	}
-	newPart := func() *Encoder {
-		e, err := NewEncoder(secret, 5, sketches, clusters)
-		if err != nil {
+}
+
+// So are those of a stream and of parts of it, and their sketches.
+func TestEncodersOfPartsAgree(t *testing.T) {
+	e := newEncodings()
+	stream, parts, want := e.encoder(t), []*Encoder{e.encoder(t), e.encoder(t), e.encoder(t)}, e.exhaustive(t)
+	for row, a := range e.labels {
+		stream.Add(int(a), e.id(row, nil))
+		parts[e.rng.IntN(3)].Add(int(a), e.id(row, nil))
+	}
+	for _, x := range []*Encoder{stream, parts[1]} {
+		if err := x.AddPhantoms(e.phantoms.parties, e.phantoms.at, e.phantoms.perCell); err != nil {
 			t.Fatal(err)
-		}
-		return e
-	}
-	stream, parts := newPart(), []*Encoder{newPart(), newPart(), newPart()}
-	exhaustive := newPart()
-	for row, a := range labels {
-		stream.Add(int(a), id(row, nil))
-		parts[rng.IntN(3)].Add(int(a), id(row, nil))
-		digest := exhaustive.hash.record(id(row, nil))
-		kernels.Arrivals(exhaustive.records, []Digest{digest}, 1, 0.05, exhaustive.registers[a], &exhaustive.scratch)
-	}
-	for _, e := range []*Encoder{stream, parts[1]} {
-		if err := e.AddPhantoms(2, 1, phantoms); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for a := range clusters {
-		for other := range clusters {
-			digest := make([]Digest, 1)
-			phantomDigests(clusters, 2, 1, a, other, digest)
-			kernels.Arrivals(exhaustive.phantoms, digest, phantoms, 0.05, exhaustive.registers[a], &exhaustive.scratch)
 		}
 	}
 	distribution := distribution(t, 1.0/64)
-	want := stream.Sketches(distribution, 3)
-	for _, e := range parts[1:] {
-		if err := parts[0].Merge(e); err != nil {
+	sketches := stream.Sketches(distribution, 3)
+	for _, x := range parts[1:] {
+		if err := parts[0].Merge(x); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if !slices.Equal(parts[0].Sketches(distribution, 3).Heights, want.Heights) {
+	if !slices.Equal(parts[0].Sketches(distribution, 3).Heights, sketches.Heights) {
 		t.Error("sketches of merged parts differ from those of one stream")
 	}
-	sameRegisters(t, "a stream", stream, got)
-	sameRegisters(t, "merged parts", parts[0], got)
-	sameRegisters(t, "record by record", exhaustive, got)
-	if other, err := NewEncoder(secret, 5, sketches+1, clusters); err != nil || stream.Merge(other) == nil {
+	sameRegisters(t, "a stream", stream, want)
+	sameRegisters(t, "merged parts", parts[0], want)
+	other, err := NewEncoder(e.secret, 5, encodedSketches+1, encodedClusters)
+	if err != nil || stream.Merge(other) == nil {
 		t.Errorf("error %v; merged encoders of two shapes", err)
 	}
 }

@@ -201,7 +201,7 @@ func (v *server) drawn(ctx context.Context, r *Release) (*Grid, error) {
 			tables = append(tables, table)
 		}
 	}
-	return proportionalFit(ctx, v.Pool(), r, tables)
+	return fitPairs(ctx, v.Pool(), r, tables)
 }
 
 // rake scales rows and columns of a table to sums in turn.

@@ -11,78 +11,95 @@ import (
 	"github.com/cohort-engine/cohort/engine/protocol"
 )
 
+// drawnByOne plans draws for some parties of three clusters each, whose sketches a trial puts
+// with and without one record more.
+func drawnByOne(t *testing.T, parties int) *WorstCase {
+	w, err := NewWorstCase(WorstCase{Calibration: privacy.Proven, Budget: privacy.Budget{Epsilon: 8, Delta: 1e-3},
+		Parties: parties, Clusters: 3, Sketches: 2048, Gamma: DefaultGamma})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, j := w.run.plan, *w.run.job
+	j.Budget = w.Budget
+	p.returned, p.localMu = &returned{pairs: parties * (parties - 1) / 2, sets: 1}, 0.01
+	if err := p.noiseOfDraws(&j, p.sketches, p.phantoms, 0); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// putBoth has the sketches of four records, and of five.
+func putBoth(t *testing.T, rt *engine.Runtime, w *WorstCase, trial uint64) (without, with *View) {
+	put := func(labels [][]uint16) *View {
+		st := privacy.NewStreams(&trial).Stream(0, 0, "drawn cells")
+		all, err := w.Put(context.Background(), rt, st, labels)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all[0]
+	}
+	labels := [][]uint16{{0, 1, 2, 1}, {1, 1, 2, 0}, {2, 1, 0, 0}}[:w.Parties]
+	more := slices.Clone(labels)
+	for l := range more {
+		more[l] = append(slices.Clone(more[l]), uint16(l%w.Clusters))
+	}
+	return put(labels), put(more)
+}
+
+// moves tells whether a key draws other cells in one view than in another; of no pair of parties
+// does it move more than one into a cell and one out of one.
+func moves(t *testing.T, a, b *View, key, parties int) bool {
+	changed := false
+	drawn := func(v *View, l1, l2 int) []int64 {
+		one, counts := *v, make([]int64, v.clusters()*v.clusters())
+		one.Sketches = nil
+		for _, s := range v.Sketches {
+			one.Sketches = append(one.Sketches, &Sketches{Keys: 1, Clusters: v.clusters(), Heights: s.Row(key)})
+		}
+		one.draw(l1, l2, counts)
+		return counts
+	}
+	for l1 := range parties {
+		for l2 := l1 + 1; l2 < parties; l2++ {
+			before, after := drawn(a, l1, l2), drawn(b, l1, l2)
+			in, out := 0, 0
+			for g, n := range before {
+				in += max(0, int(after[g]-n))
+				out += max(0, int(n-after[g]))
+			}
+			if in > 1 || out > 1 {
+				t.Fatalf("a key's draw moves %d into cells and %d out of them", in, out)
+			}
+			changed = changed || in+out > 0
+		}
+	}
+	return changed
+}
+
 // One record changes the drawn cells of about as many keys as are planned, of each key one cell to another, and
 // the number over sets of keys has the mean and the mean square of the binomial distribution that the plan counts with,
 // or less: within six deviations.
 func TestOneRecordDrawsFewKeys(t *testing.T) {
-	const trials, clusters = 200, 3
+	const trials = 200
 	pool := engine.NewPool(1)
 	defer pool.Close()
 	rt := engine.NewRuntime(pool)
 	for _, parties := range []int{2, 3} {
-		w, err := NewWorstCase(WorstCase{Calibration: privacy.Proven, Budget: privacy.Budget{Epsilon: 8, Delta: 1e-3},
-			Parties: parties, Clusters: clusters, Sketches: 2048, Gamma: DefaultGamma})
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := drawnByOne(t, parties)
 		p := w.run.plan
-		j := *w.run.job
-		j.Budget = w.Budget
-		p.returned, p.localMu = &returned{pairs: parties * (parties - 1) / 2, sets: 1}, 0.01
-		if err := p.noiseOfDraws(&j, p.sketches, p.phantoms, 0); err != nil {
-			t.Fatal(err)
-		}
 		sum, squares := 0.0, 0.0
 		for trial := range uint64(trials) {
-			var views [2]*View
-			for present := range views {
-				labels := [][]uint16{{0, 1, 2, 1}, {1, 1, 2, 0}, {2, 1, 0, 0}}[:parties]
-				if present == 1 { // one record more, of the last row
-					labels = slices.Clone(labels)
-					for l := range labels {
-						labels[l] = append(slices.Clone(labels[l]), uint16(l%clusters))
-					}
-				}
-				st := privacy.NewStreams(&trial).Stream(0, 0, "drawn cells")
-				all, err := w.Put(context.Background(), rt, st, labels)
-				if err != nil {
-					t.Fatal(err)
-				}
-				views[present] = all[0]
-			}
+			without, with := putBoth(t, rt, w, trial)
 			keys := 0
 			for key := range p.sketches {
-				changed := false
-				for l1 := range parties {
-					for l2 := l1 + 1; l2 < parties; l2++ {
-						var counts [2][clusters * clusters]int64
-						for i, v := range views {
-							one := *v
-							one.Sketches = nil
-							for _, s := range v.Sketches {
-								one.Sketches = append(one.Sketches, &Sketches{Keys: 1, Clusters: clusters, Heights: s.Row(key)})
-							}
-							one.draw(l1, l2, counts[i][:])
-						}
-						in, out := 0, 0
-						for g, n := range counts[0] {
-							in += max(0, int(counts[1][g]-n))
-							out += max(0, int(n-counts[1][g]))
-						}
-						if in > 1 || out > 1 {
-							t.Fatalf("a key's draw moves %d into cells and %d out of them", in, out)
-						}
-						changed = changed || in+out > 0
-					}
-				}
-				if changed {
+				if moves(t, without, with, key, parties) {
 					keys++
 				}
 			}
 			sum += float64(keys)
 			squares += float64(keys * keys)
 		}
-		phantoms := p.phantoms * math.Pow(clusters, float64(parties))
+		phantoms := p.phantoms * math.Pow(float64(w.Clusters), float64(parties))
 		// a record among 5 and the phantoms, of which one and a cell's phantoms are in the same cell
 		mean := float64(p.sketches) / (phantoms + 5) * (1 - (p.phantoms+1)/(phantoms+4))
 		off := 6 * math.Sqrt(mean/trials)

@@ -206,8 +206,7 @@ func (r *run) roles(ctx context.Context, pool *engine.Pool, o *protocol.Options)
 		case o.Seat == nil:
 			data := &r.job.Clients[0]
 			p.points = kernels.NewPanels(data.Points.N, len(columns))
-			shards := p.shards()
-			err := pool.Run(ctx, len(shards), func(_, i int) { data.CopyColumns(p.points, columns, shards[i].Lo, shards[i].Hi) })
+			err := pool.Scan(ctx, p.points, func(_ int, s engine.Shard) { data.CopyColumns(p.points, columns, s.Lo, s.Hi) })
 			if err != nil {
 				return nil, nil, err
 			}
@@ -265,7 +264,7 @@ func (r *run) Connect(ctx context.Context, rt *engine.Runtime, options protocol.
 	}
 	res.Details["relative_intersection_error"] = intersectionError(v.grid, exact, r.job.Own())
 	part := dataset.Part{Points: j.Clients[0].Points, FractionBits: j.Clients[0].FractionBits}
-	res.Quality, err = engine.Measure(ctx, rt.Pool(), engine.Evaluation{Parts: []dataset.Part{part}, Labels: j.Labels,
+	res.Quality, err = engine.Measure(ctx, rt.Pool(), engine.Evaluation{Part: part, Labels: j.Labels,
 		Clamped: j.Clamped}, s.Centroids(), j.K)
 	return res, err
 }

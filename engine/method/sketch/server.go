@@ -154,13 +154,13 @@ func (v *server) weights(ctx context.Context) (*Grid, error) {
 	}
 	release := v.release()
 	if v.returned != nil {
-		return v.drawn(ctx, release)
+		grid, err := v.drawn(ctx, release)
+		v.doubt(release)
+		return grid, err
 	}
 	v.warn(release)
 	grid, err := v.estimate(ctx, release)
-	if err == nil && grid.Len() == maxSupport {
-		v.Note("the support was cut to the %d cells of the largest pair weights", maxSupport)
-	}
+	v.doubt(release)
 	return grid, err
 }
 
@@ -228,7 +228,7 @@ func (r *run) outcome(cells int, centroids, weights []float64) *protocol.Outcome
 // receive is what the server makes of the messages.
 func (v *server) receive(messages []*message) *Release {
 	plan := v.plan
-	r := &Release{Parties: plan.parties, Clusters: plan.clusters}
+	r := &Release{Parties: plan.parties, Clusters: plan.clusters, Mixture: plan.mixture, Classes: plan.classes}
 	view := func(sketches ...*Sketches) *View {
 		return &View{Distribution: plan.distribution, Sketches: sketches, Phantoms: plan.phantoms,
 			Shared: v.job.Calibration == privacy.Proven, Floor: plan.floor}
@@ -274,9 +274,16 @@ func (r *Release) estimate(ctx context.Context, run runner, e Estimator) (*Grid,
 	case e == EstimatorPair:
 		return pairEstimate(ctx, run, r)
 	case r.Joint != nil:
-		return jointEstimate(ctx, run, r.Joint, r.Records, r.Margins)
+		return jointEstimate(ctx, run, r.Joint, r.Records, r.Margins, emThreshold)
 	}
 	return pairwiseJointEstimate(ctx, run, r)
+}
+
+// doubt notes what is doubtful about an estimate.
+func (v *server) doubt(r *Release) {
+	for _, d := range r.doubts {
+		v.Note("%s", d)
+	}
 }
 
 // warn notes settings in which the sketches can say little.
@@ -297,9 +304,9 @@ func (v *server) warn(r *Release) {
 	}
 	if v.plan.pairKeys {
 		v.Note("each of the %d pairs of parties has keys of its own", len(r.Pairs))
-		if _, ok := product(r.Clusters, r.Parties, maxDense); !ok {
-			v.Note("the grid of %d^%d cells is not built: its support is the cells that no pair of parties excludes, "+
-				"at most %d", r.Clusters, r.Parties, maxSupport)
+		if r.Mixture || !r.listed() {
+			v.Note("the grid of %d^%d cells is not built: cells are drawn from a mixture of at most %d classes, which is "+
+				"fitted to the tables of all pairs", r.Clusters, r.Parties, r.Classes)
 		}
 	}
 }

@@ -65,6 +65,12 @@ type Release struct {
 	// Margins are the noisy sizes of the local clusters, by party, scaled to
 	// Records; nil if they were not released.
 	Margins [][]float64
+	// Mixture says that a mixture stands for the weights of the grid whatever its size. It has at most so many Classes.
+	Mixture bool
+	Classes int
+
+	// doubts are about what has been estimated from the release.
+	doubts []string
 }
 
 // pairIndex numbers the pairs l1 < l2 of parties.

@@ -167,9 +167,6 @@ func (p *Part) chunk(i int) (lo, hi int) {
 	return i * chunkPoints, min((i+1)*chunkPoints, p.points.N)
 }
 
-// records returns the number of records.
-func (p *Part) records() int { return p.points.N }
-
 // Weight returns the sum of the weights, the number of records where there are none.
 func (p *Part) Weight() float64 {
 	if p.weights == nil {
@@ -354,81 +351,25 @@ func Trials(k int) int { return 2 + int(math.Log(float64(k))) }
 func PlusPlus(parts []*Part, k, trials int, uniform func() float64) []float32 {
 	d := parts[0].points.D
 	centres := make([]float32, 0, k*d)
-	var rows []float32
+	weights, potentials := make([]float64, len(parts)), make([]float64, len(parts))
+	whole := true
+	for q, p := range parts {
+		weights[q], potentials[q], whole = p.Weight(), p.Potential(), whole && p.weights == nil
+	}
 	for len(centres) < k*d {
-		rows = rows[:0]
-		total := 0.0
+		var rows []float32
+		for _, pick := range Picks(potentials, weights, whole, trials, uniform) {
+			rows = append(rows, parts[pick.Party].Picked(pick)...)
+		}
+		var left []float64
 		for _, p := range parts {
-			total += p.Potential()
+			left = append(left, p.Try(rows)...)
 		}
-		if len(centres) == 0 || total == 0 { // fewer distinct records than centres
-			rows = append(rows, anyRecord(parts, uniform())...)
-		} else {
-			for range trials {
-				rows = append(rows, draw(parts, float64(uniform()*total))...)
-			}
-		}
-		chosen := best(parts, rows)
+		chosen := Best(left, potentials)
 		for _, p := range parts {
 			p.Add(chosen)
 		}
 		centres = append(centres, rows[chosen*d:(chosen+1)*d]...)
 	}
 	return centres
-}
-
-// anyRecord returns the record at a share u of the weights of all parts.
-func anyRecord(parts []*Part, u float64) []float32 {
-	total := 0.0
-	for _, p := range parts {
-		total += p.Weight()
-	}
-	x, last := float64(total*u), parts[0]
-	for _, p := range parts {
-		weight := p.Weight()
-		if weight == 0 {
-			continue
-		}
-		if last = p; x < weight {
-			return p.Record(p.AtWeight(x), nil)
-		}
-		x -= weight
-	}
-	return last.Record(last.records()-1, nil)
-}
-
-// draw returns the record at which the running sum over all parts first exceeds x.
-func draw(parts []*Part, x float64) []float32 {
-	from := 0
-	for q, p := range parts {
-		share := p.Potential()
-		if share == 0 {
-			continue
-		}
-		from = q
-		if x < share {
-			break
-		}
-		x -= share
-	}
-	return parts[from].Record(parts[from].Find(x), nil)
-}
-
-// best tries candidates in all parts and returns the one that leaves the least
-// potential, the first of several.
-func best(parts []*Part, rows []float32) int {
-	q := len(rows) / parts[0].points.D
-	sums := make([]float64, q)
-	for _, p := range parts {
-		for a, x := range p.Try(rows) {
-			sums[a] += x
-		}
-	}
-	least := 0
-	for a, x := range sums {
-		if x < sums[least] {
-			least = a
-		}
-	}
-	return least
 }

@@ -155,18 +155,12 @@ func empty(column []float64, first, last int, noise float64) bool {
 // countMarginals counts the party's records in the cells of each column of a frame, in the
 // outermost of which are those beyond it.
 func (p *Party) countMarginals(ctx context.Context, f *Frame, words []int64) error {
-	pool := p.Pool()
-	shards := engine.Shards([]int{p.Records.N}, p.D)
-	parts := make([][]int64, pool.Workers())
-	err := pool.Run(ctx, len(shards), func(worker, i int) {
-		if parts[worker] == nil {
-			parts[worker] = make([]int64, len(words))
-		}
+	return p.Pool().Count(ctx, p.Records, words, func(own []int64, s engine.Shard) {
 		const lanes = kernels.Lanes
-		for first := shards[i].Lo; first < shards[i].Hi; first += lanes {
-			panel, n := p.Records.Data[first*p.D:], min(lanes, shards[i].Hi-first)
+		for first := s.Lo; first < s.Hi; first += lanes {
+			panel, n := p.Records.Data[first*p.D:], min(lanes, s.Hi-first)
 			for h, lo := range f.Lo {
-				width, cells := f.Hi[h]-lo, parts[worker][h*marginalCells:][:marginalCells]
+				width, cells := f.Hi[h]-lo, own[h*marginalCells:][:marginalCells]
 				for lane, x := range panel[h*lanes:][:n] {
 					c := int((float64(x) - lo) / width * marginalCells)
 					cells[min(max(c, 0), marginalCells-1)] += p.Weights.Of(first + lane)
@@ -174,12 +168,6 @@ func (p *Party) countMarginals(ctx context.Context, f *Frame, words []int64) err
 			}
 		}
 	})
-	for _, part := range parts {
-		for i, n := range part {
-			words[i] += n
-		}
-	}
-	return err
 }
 
 // Widths are those of the columns.
@@ -191,13 +179,21 @@ func (f *Frame) Widths() []float64 {
 	return w
 }
 
-// Image is the map of records from the frame onto [-1,1]^d, for column h: what is beyond the
-// frame is clamped. The image of a record is on the grid and a function of that record.
-func (f *Frame) Image(fractionBits int) func(h int, x float32) float32 {
-	grid := math.Ldexp(1, fractionBits)
-	return func(h int, x float32) float32 {
-		part := (float64(x) - f.Lo[h]) / (f.Hi[h] - f.Lo[h])
-		return float32(math.Trunc(min(max(float64(2*part)-1, -1), 1)*grid) / grid)
+// Image is the map of records from the frame onto [-1,1]^d, for coordinates src of column h: what
+// is beyond the frame is clamped. The image of a record is on the grid and a function of that record.
+func (f *Frame) Image(fractionBits int) func(h int, dst, src []float32) {
+	grid, step := math.Ldexp(1, fractionBits), math.Ldexp(1, -fractionBits)
+	return func(h int, dst, src []float32) {
+		lo, width := f.Lo[h], f.Hi[h]-f.Lo[h]
+		for i, x := range src {
+			y := float64(2*((float64(x)-lo)/width)) - 1
+			if y < -1 {
+				y = -1
+			} else if y > 1 {
+				y = 1
+			}
+			dst[i] = float32(float64(int64(y*grid)) * step)
+		}
 	}
 }
 

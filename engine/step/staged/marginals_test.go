@@ -49,14 +49,14 @@ func TestFrame(t *testing.T) {
 }
 
 // checkImage compares the images of records with the boxes that they lie in.
-func checkImage(t *testing.T, p *kernels.Panels, image func(int, float32) float32, f *staged.Frame) {
+func checkImage(t *testing.T, p *kernels.Panels, image func(int, []float32, []float32), f *staged.Frame) {
 	t.Helper()
 	const step = 1. / 64
 	for i := range p.N {
 		x := p.Point(i, nil)
 		y := make([]float32, len(x))
-		for h, v := range x {
-			y[h] = image(h, v)
+		for h := range x {
+			image(h, y[h:h+1], x[h:h+1])
 		}
 		box := synopsis.Box{}
 		for _, v := range y {

@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"github.com/cohort-engine/cohort/engine"
-	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/synopsis"
 	"github.com/cohort-engine/cohort/kernels"
 )
@@ -18,9 +17,7 @@ func (f *Plan) AddMean(l Share) *Release {
 
 // PrivateMean releases the sum of all records and divides it by the public n, or by their total weight.
 func (p *Party) PrivateMean(ctx context.Context, s *Release) ([]float64, error) {
-	own := protocol.NewPrivate(p.D)
-	span := p.Begin(engine.PhaseAccumulate, p.Released)
-	err := own.Fill(func(words []int64) error {
+	mean, err := p.Release(ctx, s, []Group{{p.D, p.FractionBits, s.Scale}}, func(words []int64) error {
 		if p.Weights != nil { // offsets from the origin, which are not cut
 			o := NewOffsets(p.Pool(), 1, p.D, p.FractionBits)
 			return o.add(ctx, p.Records, p.Weights, make([]float32, p.D), []float64{math.Inf(1)},
@@ -28,11 +25,6 @@ func (p *Party) PrivateMean(ctx context.Context, s *Release) ([]float64, error) 
 		}
 		return SumByLabel(ctx, p.Pool(), p.Records, make([]uint16, p.Records.N), 1, p.FractionBits, words, nil)
 	})
-	p.End(span)
-	if err != nil {
-		return nil, err
-	}
-	mean, err := p.Release(ctx, s, []Group{{p.D, p.FractionBits, s.Scale}}, own)
 	if err != nil {
 		return nil, err
 	}
@@ -59,28 +51,19 @@ func (p *Party) DistanceQuantile(ctx context.Context, s *Release, points []float
 	width := top / bins
 	center := kernels.NewCentroids(len(points)/p.D, p.D)
 	center.Set(points)
-	pool, records := p.Pool(), p.Records
 	noisy, err := p.ReleaseCounts(ctx, s, bins, func(words []int64) error {
-		shards := engine.Shards([]int{records.N}, p.D)
-		counts := make([][bins]int64, pool.Workers())
-		labels, dist := make([]uint16, records.N), make([]float32, records.N)
-		err := pool.Run(ctx, len(shards), func(worker, i int) {
-			lo, hi := shards[i].Lo, shards[i].Hi
-			shard := records.Slice(lo, hi)
+		labels, dist := make([]uint16, p.Records.N), make([]float32, p.Records.N)
+		return p.Pool().Count(ctx, p.Records, words, func(own []int64, s engine.Shard) {
+			lo, hi := s.Lo, s.Hi
+			shard := p.Records.Slice(lo, hi)
 			if center.K > 1 {
 				kernels.Assign(shard, center, labels[lo:hi], nil)
 			}
 			kernels.Distances(shard, center, labels[lo:hi], dist[lo:hi])
 			for r, x := range dist[lo:hi] {
-				counts[worker][min(int(math.Sqrt(float64(x))/width), bins-1)] += p.Weights.Of(lo + r)
+				own[min(int(math.Sqrt(float64(x))/width), bins-1)] += p.Weights.Of(lo + r)
 			}
 		})
-		for _, c := range counts {
-			for b, x := range c {
-				words[b] += x
-			}
-		}
-		return err
 	})
 	if err != nil {
 		return 0, err
@@ -107,10 +90,8 @@ func SumByLabel(ctx context.Context, pool *engine.Pool, records *kernels.Panels,
 	for i := range accs {
 		accs[i] = kernels.NewAccumulator(k, records.D, bits)
 	}
-	shards := engine.Shards([]int{records.N}, records.D)
-	err := pool.Run(ctx, len(shards), func(worker, i int) {
-		lo, hi := shards[i].Lo, shards[i].Hi
-		kernels.Accumulate(records.Slice(lo, hi), labels[lo:hi], accs[worker])
+	err := pool.Scan(ctx, records, func(worker int, s engine.Shard) {
+		kernels.Accumulate(records.Slice(s.Lo, s.Hi), labels[s.Lo:s.Hi], accs[worker])
 	})
 	for _, a := range accs {
 		for i, x := range a.Sums {

@@ -83,9 +83,9 @@ func TestRolesApart(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", c.name, err)
 		}
-		o := plan.(staged.Planned)
+		o := plan.(*staged.Plan)
 		var roles protocoltest.Roles
-		options := protocoltest.Apart(o.Plan.Plan)
+		options := protocoltest.Apart(o.Plan)
 		options.Joined = roles.Join
 		apart, err := o.Connect(context.Background(), engine.NewRuntime(pool), options)
 		if err != nil {

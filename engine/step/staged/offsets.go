@@ -43,6 +43,7 @@ type offsetWorker struct {
 	farCounts      []int64
 }
 
+// NewOffsets makes them for k centroids of d coordinates.
 func NewOffsets(pool *engine.Pool, k, d, fractionBits int) *Offsets {
 	o := &Offsets{pool: pool, fractionBits: fractionBits, centroids: kernels.NewCentroids(k, d),
 		workers: make([]*offsetWorker, pool.Workers())}
@@ -75,9 +76,8 @@ func (o *Offsets) add(ctx context.Context, p *kernels.Panels, weights Weights, c
 			return err
 		}
 	}
-	shards := engine.Shards([]int{p.N}, d)
-	err := o.pool.Run(ctx, len(shards), func(worker, s int) {
-		w, lo, hi := o.workers[worker], shards[s].Lo, shards[s].Hi
+	err := o.pool.Scan(ctx, p, func(worker int, s engine.Shard) {
+		w, lo, hi := o.workers[worker], s.Lo, s.Hi
 		part := p.Slice(lo, hi)
 		w.room(part.N)
 		if given != nil {

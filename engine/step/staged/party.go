@@ -45,9 +45,6 @@ func (f *Plan) Program(own step.Records, run Run) protocol.Program {
 // Run is what every party does with its own records.
 type Run func(ctx context.Context, p *Party) (*protocol.Outcome, error)
 
-// Planned is a plan in which every party runs the same program on its own records.
-type Planned struct{ *Plan }
-
 // Does says what every party does, and that the coordinates of its centroids stay within
 // [-limit, limit].
 func (f *Plan) Does(limit float64, run Run) { f.limit, f.run = limit, run }
@@ -60,17 +57,17 @@ func (f *Plan) finish() (engine.Plan, error) {
 			return nil, err
 		}
 	}
-	return Planned{f}, nil
+	return f, nil
 }
 
 // Run implements engine.Plan.
-func (o Planned) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, error) {
-	return o.Connect(ctx, rt, protocol.Options{Replay: o.problem.Replay})
+func (f *Plan) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, error) {
+	return f.Connect(ctx, rt, protocol.Options{Replay: f.problem.Replay})
 }
 
 // Connect implements protocol.Runner.
-func (o Planned) Connect(ctx context.Context, rt *engine.Runtime, options protocol.Options) (*engine.Result, error) {
-	x := o.problem
+func (f *Plan) Connect(ctx context.Context, rt *engine.Runtime, options protocol.Options) (*engine.Result, error) {
+	x := f.problem
 	programs := make([]protocol.Program, len(x.Clients))
 	for i, c := range x.Clients {
 		if !options.Plays(protocol.Role(i)) {
@@ -84,13 +81,13 @@ func (o Planned) Connect(ctx context.Context, rt *engine.Runtime, options protoc
 		if i == 0 {
 			own.Clamped = x.Clamped
 		}
-		programs[i] = o.Program(own, o.run)
+		programs[i] = f.Program(own, f.run)
 	}
 	var server protocol.Program
-	if o.Coordinated {
+	if f.Coordinated {
 		server = protocol.Serve
 	}
-	return protocol.Start(rt, o.Plan.Plan, programs, server, options).Finish(ctx, x.Bounds)
+	return protocol.Start(rt, f.Plan, programs, server, options).Finish(ctx, x.Bounds)
 }
 
 // Group is a run of consecutive values with one noise scale in data units. A value
@@ -101,24 +98,27 @@ type Group struct {
 	Scale        float64
 }
 
-// Release adds up the parties' vectors with discrete noise and returns the noisy
-// sums in data units. Noise streams are named by purpose and number, so that the
+// Release adds up the vectors that the parties fill in over their records, with discrete noise, and returns the
+// noisy sums in data units. Noise streams are named by purpose and number, so that the
 // same seed gives the same noise on any number of workers.
-func (p *Party) Release(ctx context.Context, s *Release, groups []Group, own *protocol.Private) ([]float64, error) {
-	layout := make([]protocol.Group, len(groups))
-	for i, g := range groups {
-		layout[i] = protocol.Group{Values: g.Values, Shift: uint(releaseBits - g.Bits)}
-		if i > 0 && g.Scale == groups[i-1].Scale {
-			layout[i].Noise = layout[i-1].Noise
-			continue
-		}
-		var err error
-		if layout[i].Noise, err = protocol.NewDistribution(protocol.Noise{Mechanism: s.Share.noise(),
-			Scale: g.Scale * (1 << releaseBits), Shares: s.Share.shares}, p.Replay); err != nil {
-			return nil, fmt.Errorf("%s: %w", s.Purpose, err)
-		}
+func (p *Party) Release(ctx context.Context, s *Release, groups []Group,
+	fill func(words []int64) error) ([]float64, error) {
+	layout, err := p.layout(ctx, s, groups)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", s.Purpose, err)
 	}
 	layout[0].Stream = s.Purpose
+	length := 0
+	for _, g := range groups {
+		length += g.Values
+	}
+	own := protocol.NewPrivate(length)
+	span := p.Begin(engine.PhaseAccumulate, p.Released)
+	err = own.Fill(fill)
+	p.End(span)
+	if err != nil {
+		return nil, err
+	}
 	sum, err := p.Sum(ctx, s.Release, p.Released, layout, own)
 	p.Released++
 	if err != nil {
@@ -131,17 +131,42 @@ func (p *Party) Release(ctx context.Context, s *Release, groups []Group, own *pr
 	return out, nil
 }
 
+// layout is that of a release, without its streams. Groups may differ in their noise, which takes a while to
+// prepare: all workers do.
+func (p *Party) layout(ctx context.Context, s *Release, groups []Group) ([]protocol.Group, error) {
+	layout, errs := make([]protocol.Group, len(groups)), make([]error, len(groups))
+	repeats := func(i int) bool { return i > 0 && groups[i].Scale == groups[i-1].Scale }
+	prepare := func(_, i int) {
+		if g := groups[i]; !repeats(i) {
+			layout[i].Noise, errs[i] = protocol.NewDistribution(protocol.Noise{Mechanism: s.Share.noise(),
+				Scale: g.Scale * (1 << releaseBits), Shares: s.Share.shares}, p.Replay)
+		}
+	}
+	if p.Replay == nil {
+		if err := p.Pool().Run(ctx, len(groups), prepare); err != nil {
+			return nil, err
+		}
+	} else { // which keeps what it has prepared, and serves one goroutine
+		for i := range groups {
+			prepare(0, i)
+		}
+	}
+	for i, g := range groups {
+		if errs[i] != nil {
+			return nil, errs[i]
+		}
+		layout[i].Values, layout[i].Shift = g.Values, uint(releaseBits-g.Bits)
+		if repeats(i) {
+			layout[i].Noise = layout[i-1].Noise
+		}
+	}
+	return layout, nil
+}
+
 // ReleaseCounts releases counts of disjoint sets of records that count fills in, each record for its weight.
 func (p *Party) ReleaseCounts(ctx context.Context, s *Release, cells int,
 	count func(words []int64) error) ([]float64, error) {
-	own := protocol.NewPrivate(cells)
-	span := p.Begin(engine.PhaseAccumulate, p.Released)
-	err := own.Fill(count)
-	p.End(span)
-	if err != nil {
-		return nil, err
-	}
-	return p.Release(ctx, s, []Group{{cells, p.Weights.Bits(), s.Scale}}, own)
+	return p.Release(ctx, s, []Group{{cells, p.Weights.Bits(), s.Scale}}, count)
 }
 
 // Search is the free search for k centres on released numbers, the number-th of
@@ -187,6 +212,7 @@ func (p *Party) Outcome(centroids []float32, sizes []float64, iterations int,
 	return &protocol.Outcome{Centroids: Widen(centroids), Sizes: sizes, Iterations: iterations, Details: details}
 }
 
+// Widen is x in float64.
 func Widen(x []float32) []float64 {
 	y := make([]float64, len(x))
 	for i, v := range x {

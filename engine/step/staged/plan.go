@@ -68,9 +68,16 @@ func capacity(n int) secagg.Capacity {
 		Noise: math.Ldexp(1, 61)}
 }
 
+// mostPlanned is the most rounds of a plan, which states the release of each.
+const mostPlanned = 1000
+
 // New begins the plan of a private run of a problem that has been checked, with a kind of
 // noise. coordinates bounds the number of noise values that one record can influence.
 func New(method string, x *protocol.Problem, mechanism protocol.Mechanism, coordinates int) (*Plan, error) {
+	if x.Iterations > mostPlanned {
+		return nil, fault.Range("iterations", x.Iterations,
+			fmt.Sprintf("at most %d: each round has a release and noise of its own", mostPlanned))
+	}
 	f, err := NewPlain(method, x)
 	if err != nil {
 		return nil, err

@@ -68,14 +68,8 @@ func (p *Party) Recover(ctx context.Context, s *Release, low *Projected, origin 
 	centers := kernels.NewCentroids(k, low.Records.D)
 	centers.Set(low.Centers)
 	o.labels = func() ([]uint16, error) {
-		records := low.Records
-		labels := make([]uint16, records.N)
-		shards := engine.Shards([]int{records.N}, records.D)
-		err := p.Pool().Run(ctx, len(shards), func(_, i int) {
-			lo, hi := shards[i].Lo, shards[i].Hi
-			kernels.Assign(records.Slice(lo, hi), centers, labels[lo:hi], nil)
-		})
-		return labels, err
+		labels := make([]uint16, low.Records.N)
+		return labels, p.Pool().Assign(ctx, low.Records, centers, labels, nil)
 	}
 	counts, err = p.equalRound(ctx, o, s, centroids, reach)
 	return centroids, counts, err

@@ -44,6 +44,16 @@ func RandomProjection(kind Projection, q, d int, scale float64, st *privacy.Stre
 	return rows
 }
 
+// Direction draws a row of normal entries, which points anywhere alike, and the square of its length.
+func Direction(d int, st *privacy.Stream) (row []float64, square float64) {
+	row = make([]float64, d)
+	for h := range row {
+		row[h] = st.Normal()
+		square += float64(row[h] * row[h])
+	}
+	return row, square
+}
+
 // Project writes m (x - origin) for every record x, clipped to [-1,1] and
 // truncated onto the grid: the records of a low-dimensional data set of their
 // own, each a function of one record.
@@ -56,10 +66,9 @@ func Project(ctx context.Context, pool *engine.Pool, p *kernels.Panels, m *kerne
 	kernels.Project(*single, m, *shift)
 	offset := shift.Point(0, nil)
 	grid := math.Ldexp(1, bits)
-	shards := engine.Shards([]int{p.N}, p.D)
-	err := pool.Run(ctx, len(shards), func(_, i int) {
-		part := out.Slice(shards[i].Lo, shards[i].Hi)
-		kernels.Project(p.Slice(shards[i].Lo, shards[i].Hi), m, part)
+	err := pool.Scan(ctx, p, func(_ int, s engine.Shard) {
+		part := out.Slice(s.Lo, s.Hi)
+		kernels.Project(p.Slice(s.Lo, s.Hi), m, part)
 		for base := 0; base < part.N; base += kernels.Lanes {
 			lanes := min(kernels.Lanes, part.N-base)
 			for q := range m.Q {

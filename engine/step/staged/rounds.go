@@ -86,15 +86,6 @@ func (f *Plan) roundEntry(s *Release, radius, scale float64) privacy.Entry {
 func (p *Party) RelativeRound(ctx context.Context, o *Offsets, s *Release, centroids []float32, radius []float64,
 	scales []Scales) (sums, counts []float64, err error) {
 	k, d := len(radius), p.D
-	own := protocol.NewPrivate(k*d + k)
-	span := p.Begin(engine.PhaseAccumulate, p.Released)
-	err = own.Fill(func(words []int64) error {
-		return o.add(ctx, p.Records, p.Weights, centroids, radius, offsetSums{words[:k*d], words[k*d:]})
-	})
-	p.End(span)
-	if err != nil {
-		return nil, nil, err
-	}
 	groups := make([]Group, 0, 2*k)
 	for j := range k {
 		groups = append(groups, Group{d, p.FractionBits, scales[j].Sums})
@@ -102,7 +93,9 @@ func (p *Party) RelativeRound(ctx context.Context, o *Offsets, s *Release, centr
 	for j := range k {
 		groups = append(groups, Group{1, p.Weights.Bits(), scales[j].Counts})
 	}
-	released, err := p.Release(ctx, s, groups, own)
+	released, err := p.Release(ctx, s, groups, func(words []int64) error {
+		return o.add(ctx, p.Records, p.Weights, centroids, radius, offsetSums{words[:k*d], words[k*d:]})
+	})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -151,10 +144,7 @@ func (p *Party) bookRound(s *Release, radius []float64, scales []Scales) error {
 func Move(l Share, centroids []float32, sums, counts, radius []float64, scales []Scales, d, bits int) {
 	for j, count := range counts {
 		sum := sums[j*d : (j+1)*d]
-		norm2 := 0.0
-		for _, x := range sum {
-			norm2 += float64(x * x)
-		}
+		norm2 := elementary.SquaredLength(sum)
 		size := max(count, 2*scales[j].Counts, 1)
 		factor := 0.0
 		if norm2 > 0 {
@@ -208,8 +198,7 @@ func (f *Plan) AddEqualRounds(l Share, rounds, k int) []*Release {
 }
 
 // EqualRounds runs relative rounds with one radius for all clusters, each
-// followed by James-Stein shrinkage; in a round 2% goes to the counts. It returns
-// the noisy counts of the last.
+// followed by James-Stein shrinkage. It returns the noisy counts of the last.
 func (p *Party) EqualRounds(ctx context.Context, rounds []*Release, centroids []float32,
 	radius float64) (counts []float64, err error) {
 	o := NewOffsets(p.Pool(), p.K, p.D, p.FractionBits)
@@ -227,6 +216,17 @@ func (p *Party) EqualRounds(ctx context.Context, rounds []*Release, centroids []
 	return counts, nil
 }
 
+// equalScales gives 2% of a round to the counts. Where two records change together under Gaussian noise, by 2 radius in
+// one sum, or by radius in two and 1 in two counts, both have all of it: the former is no less (THEOREMS.md T2).
+func (f *Plan) equalScales(l Share, radius float64) Scales {
+	sums, counts := 0.98, 0.02
+	if l.pair && l.Gaussian {
+		sums, counts = 1, 1
+	}
+	return Scales{Sums: l.Part(sums).scale(f.Bound("relative sums", radius)),
+		Counts: l.Part(counts).scale(f.Bound("relative counts", 0))}
+}
+
 // equalRound is one relative round with a common radius; it returns the
 // noisy counts.
 func (p *Party) equalRound(ctx context.Context, o *Offsets, s *Release, centroids []float32,
@@ -235,8 +235,7 @@ func (p *Party) equalRound(ctx context.Context, o *Offsets, s *Release, centroid
 	radii, scales := make([]float64, k), make([]Scales, k)
 	for c := range radii {
 		radii[c] = radius
-		scales[c] = Scales{Sums: l.Part(0.98).scale(p.Bound("relative sums", radius)),
-			Counts: l.Part(0.02).scale(p.Bound("relative counts", 0))}
+		scales[c] = p.equalScales(l, radius)
 	}
 	sums, counts, err := p.RelativeRound(ctx, o, s, centroids, radii, scales)
 	if err != nil {

@@ -34,6 +34,9 @@ type Share struct {
 	// all draws have together in units of what the share asks for.
 	shares int
 	excess float64
+	// budget is what the whole keeps, with slack for discrete Gaussian noise.
+	budget privacy.Budget
+	slack  float64
 }
 
 // newShare is the whole of a budget. Under replace-one the budget of a single
@@ -42,15 +45,16 @@ type Share struct {
 func newShare(b privacy.Budget, laplace bool, neighbours privacy.Neighbours, coordinates, shares int,
 	excess float64) (Share, error) {
 	s := Share{Gaussian: !laplace, Total: b.Epsilon, pair: neighbours == privacy.ReplaceOne,
-		shares: shares, excess: excess}
+		shares: shares, excess: excess, budget: b}
 	if !laplace {
-		slack := privacy.GaussianSlack(1<<(releaseBits-minScaleBits), coordinates)
+		s.slack = privacy.GaussianSlack(1<<(releaseBits-minScaleBits), coordinates)
 		distance := s.distance(minScale, coordinates)
 		if s.pair {
-			slack *= 2
+			s.slack *= 2
 			distance *= 2
 		}
-		mu, err := privacy.DiscreteMu(b.Less(0, distance), slack)
+		s.budget = b.Less(0, distance)
+		mu, err := privacy.DiscreteMu(s.budget, s.slack)
 		if err != nil {
 			return Share{}, err
 		}
@@ -69,6 +73,35 @@ func newShare(b privacy.Budget, laplace bool, neighbours privacy.Neighbours, coo
 // Part is a fraction of the share.
 func (s Share) Part(f float64) Share {
 	s.Total *= f
+	return s
+}
+
+// Beside is the whole of a budget of which choices take a part, so many of equal worth. A choice has an epsilon that is
+// worth less than the Gaussian noise that it takes the place of (Pure); the whole is so much larger that both together
+// spend the budget, by their exact profile (THEOREMS.md T9).
+func (s Share) Beside(part float64, choices int) Share {
+	if !s.Gaussian {
+		return s
+	}
+	fits := func(total float64) bool {
+		whole := s
+		whole.Total = total
+		mu, epsilon := whole.Part(1-part).Mu(), whole.Part(part/float64(choices)).Pure()
+		if s.pair {
+			mu, epsilon = 2*mu, 2*epsilon
+		}
+		both := privacy.NewMixed(mu, privacy.Responses{Epsilon: epsilon, Times: choices})
+		return both != nil && both.Within(s.budget, s.slack)
+	}
+	lo, hi := s.Total, s.Total/(1-part)
+	for range 40 {
+		if total := (lo + hi) / 2; fits(total) {
+			lo = total
+		} else {
+			hi = total
+		}
+	}
+	s.Total = coarse(lo)
 	return s
 }
 
@@ -164,7 +197,8 @@ func (s Share) Pure() float64 {
 	if !s.Gaussian {
 		return s.Total
 	}
-	return coarse(2 * math.Atanh(math.Erf(math.Sqrt(s.Total)/(2*math.Sqrt2))))
+	curve := math.Erf(math.Sqrt(s.Total) / (2 * math.Sqrt2))
+	return coarse(2 * math.Atanh(min(curve, 1-0x1p-53))) // at most 37, which is as good as no noise
 }
 
 // coarse drops the last 20 of the 52 bits of x > 0, in which libraries differ.

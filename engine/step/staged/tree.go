@@ -14,15 +14,20 @@ import (
 
 // treeShape is the shape of the midpoint tree for n records in d dimensions:
 // bits halvings a level (2^bits children), and as many levels as bring the
-// cells to about n mu.
-func treeShape(n, d int, mu float64, fractionBits int) (bits, levels int) {
+// cells to about n mu, and to 2^treeBits or treeShare for each of k clusters at most.
+func treeShape(n, d, k int, mu float64, fractionBits int) (bits, levels int) {
 	bits = min(d, 3)
 	levels = max(1, int(math.Ceil(elementary.Log2(float64(n)*mu)/float64(bits))))
-	for levels > 1 && (bits*levels > 62 || (bits*levels+d-1)/d > fractionBits) {
+	most := max(treeBits, int(math.Ceil(elementary.Log2(float64(k)*treeShare))))
+	for levels > 1 && (bits*levels > most || (bits*levels+d-1)/d > fractionBits) {
 		levels--
 	}
 	return bits, levels
 }
+
+// Half of the cells without records open, too, each takes some hundred bytes until the search has ended, and the
+// search looks at all that are left: many records would make more than any number of clusters has use for.
+const treeBits, treeShare = 18, 64
 
 // Tree is a planned tree: its shape, and the release of each level.
 type Tree struct {
@@ -33,7 +38,7 @@ type Tree struct {
 // AddTree plans a midpoint tree in d dimensions with the whole of l.
 func (f *Plan) AddTree(l Share, d int) *Tree {
 	t := &Tree{d: d}
-	t.bits, t.levels = treeShape(f.N, d, l.Mu(), f.FractionBits)
+	t.bits, t.levels = treeShape(f.N, d, f.K, l.Mu(), f.FractionBits)
 	total := 0.0
 	for level := range t.levels {
 		total += l.growth(level)
@@ -56,10 +61,10 @@ func (p *Party) releaseTree(ctx context.Context, t *Tree, records *kernels.Panel
 // Cuts is how often the tree halves a box, one axis a time.
 func (t *Tree) Cuts() int { return t.bits * t.levels }
 
-// ReleaseTreeAlong is releaseTree with the axes to cut, in their order, and the image of each
-// coordinate, see [synopsis.PathsAlong]; public values decide both.
+// ReleaseTreeAlong is releaseTree with the axes to cut, in their order, and the image of
+// coordinates, see [synopsis.PathsAlong]; public values decide both.
 func (p *Party) ReleaseTreeAlong(ctx context.Context, t *Tree, records *kernels.Panels,
-	order []int, image func(h int, x float32) float32) (*synopsis.Trie, error) {
+	order []int, image func(h int, dst, src []float32)) (*synopsis.Trie, error) {
 	span := p.Begin(engine.PhaseEncode, 0)
 	paths, err := synopsis.PathsAlong(ctx, p.Pool(), records, p.FractionBits, t.bits, order, image)
 	p.End(span)

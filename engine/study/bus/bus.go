@@ -20,6 +20,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -254,6 +255,24 @@ type Conn struct {
 	nc    *nats.Conn
 	self  protocol.Role
 	study string
+
+	mu   sync.Mutex
+	lost chan struct{} // closed when the connection is
+}
+
+// broken returns what is closed when the connection, as it is now, is lost.
+func (c *Conn) broken() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.lost
+}
+
+// breaks says that the connection is lost.
+func (c *Conn) breaks() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	close(c.lost)
+	c.lost = make(chan struct{})
 }
 
 // Dial connects a role.
@@ -266,6 +285,7 @@ func Dial(ctx context.Context, d Dialer) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	c := &Conn{self: d.Self, study: d.Study, lost: make(chan struct{})}
 	options := []nats.Option{
 		nats.Name(name(d.Self)), nats.MaxReconnects(-1), nats.ReconnectWait(250 * time.Millisecond),
 		nats.ReconnectJitter(100*time.Millisecond, 250*time.Millisecond), nats.ReconnectBufSize(-1),
@@ -273,7 +293,8 @@ func Dial(ctx context.Context, d Dialer) (*Conn, error) {
 		nats.Timeout(10 * time.Second), nats.PingInterval(10 * time.Second), nats.MaxPingsOutstanding(2),
 		nats.CustomInboxPrefix("c." + d.Study + ".in." + name(d.Self)), nats.IgnoreAuthErrorAbort(),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
-			if d.Away != nil {
+			c.breaks()
+			if d.Away != nil && err != nil { // else this end has closed it
 				d.Away(err)
 			}
 		}),
@@ -312,7 +333,7 @@ func Dial(ctx context.Context, d Dialer) (*Conn, error) {
 		return nil, fault.Failed("connection to "+d.URL, fmt.Sprintf("takes messages of at most %d bytes", nc.MaxPayload()),
 			fmt.Sprintf("set max_payload of the cluster to %d or more", link.FrameBytes), nil)
 	}
-	c := &Conn{nc: nc, self: d.Self, study: d.Study}
+	c.nc = nc
 	if d.Frames == nil {
 		return c, nil
 	}
@@ -403,11 +424,21 @@ func (c *Conn) Publish(to protocol.Role, frame []byte) error {
 	return c.nc.Publish("c."+c.study+"."+name(c.self)+"."+name(to), frame)
 }
 
-// Request asks the coordinator.
+// Request asks the coordinator. It ends with an error when the connection is lost, as the answer is.
 func (c *Conn) Request(ctx context.Context, body []byte) ([]byte, error) {
 	if len(body) > mostRequest {
 		return nil, fault.Range("request", len(body), "shorter")
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	broken := c.broken()
+	go func() {
+		select {
+		case <-broken:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
 	m, err := c.nc.RequestWithContext(ctx, "c."+c.study+"."+name(c.self)+".ctl", body)
 	if err != nil {
 		return nil, err
@@ -430,9 +461,11 @@ func (c *Conn) Answer(answer func(from protocol.Role, body []byte) []byte) error
 	return err
 }
 
-// Close ends the connection after what was published has left.
+// Close ends the connection after what was published has left; on one that is lost nothing waits.
 func (c *Conn) Close() {
-	_ = c.nc.FlushTimeout(2 * time.Second)
+	if c.nc.IsConnected() {
+		_ = c.nc.FlushTimeout(2 * time.Second)
+	}
 	c.nc.Close()
 }
 

@@ -167,3 +167,29 @@ func TestForeignSubjects(t *testing.T) {
 		}
 	}
 }
+
+// A connection whose server is gone ends at once: nothing that was published can leave.
+func TestCloseWithoutServer(t *testing.T) {
+	var log logBuffer
+	own, err := nkeys.CreateUser()
+	if err != nil {
+		t.Fatal(err)
+	}
+	public, err := own.PublicKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, pin := listen(t, []string{"", public}, &log)
+	c, err := Dial(t.Context(), Dialer{Self: 0, Study: "id", URL: "tls://" + s.Address(), Pin: pin, Key: own})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	for c.nc.IsConnected() {
+		time.Sleep(time.Millisecond)
+	}
+	begun := time.Now()
+	if c.Close(); time.Since(begun) > 1500*time.Millisecond {
+		t.Errorf("closing took %v", time.Since(begun))
+	}
+}

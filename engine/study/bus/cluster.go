@@ -82,7 +82,7 @@ func (c *Cluster) refused(url string, err error) error {
 	switch {
 	case final(err):
 		return fault.Failed("connection to "+url, "the cluster does not know this study's users",
-			"have the file of --nats-users included in its configuration and reloaded, then start the same command again", err)
+			"have the file of --nats-users included as it says there, and reloaded, then start the same command again", err)
 	case errors.As(err, &unknown), errors.As(err, &name):
 		return fault.Failed("connection to "+url, "its certificate is not of the cluster's authority: "+err.Error(),
 			"check the address, and --nats-ca of the coordinator", err)
@@ -92,12 +92,13 @@ func (c *Cluster) refused(url string, err error) error {
 }
 
 // Users is the part of a cluster's configuration that lets the roles of a study in, each
-// with its key.
+// with its key. It is for an account of the study's own: a second authorization of the file that includes it
+// would take the place of the cluster's, whose users would be locked out.
 func Users(study string, roles []protocol.Role, seeds [][]byte) (string, error) {
 	var b strings.Builder
-	fmt.Fprintf(&b,
-		"# Users of cohort study %s: include this file in the configuration of every server of the cluster.\n", study)
-	b.WriteString("authorization {\n  users = [\n")
+	fmt.Fprintf(&b, "# Users of cohort study %s, for an account in the configuration of every server of the cluster:\n"+
+		"#   accounts { cohort { include \"nats-users.conf\" } }\n", study)
+	b.WriteString("users = [\n")
 	for i, seed := range seeds {
 		pair, err := nkeys.FromSeed(seed)
 		if err != nil {
@@ -108,10 +109,10 @@ func Users(study string, roles []protocol.Role, seeds [][]byte) (string, error) 
 			return "", err
 		}
 		publish, subscribe := subjects(study, roles[i])
-		fmt.Fprintf(&b, "    { nkey: %s, permissions: { publish: { allow: [%s] }, subscribe: { allow: [%s] } } }\n",
+		fmt.Fprintf(&b, "  { nkey: %s, permissions: { publish: { allow: [%s] }, subscribe: { allow: [%s] } } }\n",
 			public, quoted(publish), quoted(subscribe))
 	}
-	b.WriteString("  ]\n}\n")
+	b.WriteString("]\n")
 	return b.String(), nil
 }
 

@@ -57,14 +57,16 @@ type File struct {
 	records []Record
 	dirty   bool
 	err     error // of a write: nothing more is written
-	// Crash, if not nil, is called before and after each sync, for tests that kill
-	// the process there.
-	Crash func(point string)
+	crash   func(point string)
 }
 
 // Open opens or makes the journal at path and reads all its records. The file is
 // locked until Close: a role runs once.
-func Open(path string) (*File, error) {
+func Open(path string) (*File, error) { return OpenToCrash(path, nil) }
+
+// OpenToCrash is Open for tests that kill the process: crash, if not nil, is called before,
+// within and after each sync, from the one that makes the file on.
+func OpenToCrash(path string, crash func(point string)) (*File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fault.Failed(path, err.Error(), "name a folder that can be written", err)
 	}
@@ -76,7 +78,10 @@ func Open(path string) (*File, error) {
 		file.Close()
 		return nil, fault.Failed(path, "is in use by another process", "end that one first", err)
 	}
-	j := &File{file: file, path: path, w: bufio.NewWriterSize(file, gathered), hash: sha256.New()}
+	j := &File{file: file, path: path, w: bufio.NewWriterSize(file, gathered), hash: sha256.New(), crash: crash}
+	if j.crash == nil {
+		j.crash = func(string) {}
+	}
 	if err := j.load(); err != nil {
 		file.Close()
 		return nil, err
@@ -291,12 +296,6 @@ func (j *File) Sync() error {
 	j.dirty = false
 	j.crash("after sync")
 	return nil
-}
-
-func (j *File) crash(point string) {
-	if j.Crash != nil {
-		j.Crash(point)
-	}
 }
 
 // Read returns the payload of a record that was flushed. It may be called from

@@ -25,6 +25,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash"
 	"slices"
@@ -368,11 +369,15 @@ func (e *End) Start() {
 	e.Again()
 }
 
-// Close ends the streams. What was not acknowledged is kept by the journals.
+// Close ends the streams. What was not acknowledged is kept by the journals. Frames that are
+// delivered later are left: the journal is no longer the end's.
 func (e *End) Close() {
 	close(e.stop)
 	e.stopped.Wait()
+	e.Fail(errClosed)
 }
+
+var errClosed = errors.New("link: the end is closed")
 
 // nonce is that of a message, valid until the next call.
 func (e *End) nonce(number uint64) []byte {

@@ -2,6 +2,8 @@ package link
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
@@ -249,6 +251,32 @@ func TestMarks(t *testing.T) {
 	}
 	w.die(a)
 	w.die(b)
+}
+
+// Nobody but a role itself can say what it has received: with another's tag, or that of the other
+// direction, an acknowledgement does not make a message forgotten, and a greeting ends nothing.
+func TestForgedFrames(t *testing.T) {
+	w := &wire{rng: rand.New(rand.NewPCG(1, 2)), ends: map[protocol.Role]*End{}}
+	a := w.begin(t, 0, t.TempDir())
+	defer w.die(a)
+	if err := a.Send(context.Background(), 1, []byte("one")); err != nil {
+		t.Fatal(err)
+	}
+	tagged := func(f frame, key [32]byte) []byte {
+		b := f.append(nil)
+		return tag(hmac.New(sha256.New, key[:]), b, b)
+	}
+	acked, greeted := frame{kind: frameAck, durable: 1, message: 1}, frame{kind: frameHello, first: 9}
+	for _, key := range [][32]byte{{}, {0, 1}, {2, 0}} {
+		a.Deliver(1, tagged(acked, key))
+		a.Deliver(1, tagged(greeted, key))
+		if a.Waiting(1) != 1 || a.err != nil {
+			t.Errorf("a frame under the key %v was taken: %v", key[:2], a.err)
+		}
+	}
+	if a.Deliver(1, tagged(acked, [32]byte{1, 0})); a.Waiting(1) != 0 {
+		t.Error("a true acknowledgement was refused")
+	}
 }
 
 // FuzzDeliver gives an end frames of anybody: it must not fail, nor take a message.

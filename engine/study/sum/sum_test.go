@@ -49,39 +49,63 @@ type message struct {
 // drops says that a party is gone from a step on.
 type drops map[int]Phase
 
-// run plays sum number to its end.
-func run(c Config, all []*Member, number uint32, vectors [][]byte, gone drops) (*exchange, error) {
-	expected := slices.Repeat([]bool{true}, c.Parties)
-	x := &exchange{server: c.NewServer(number, expected), clients: make([]*Client, c.Parties)}
+// begin begins sum number among parties.
+func begin(c Config, all []*Member, number uint32, vectors [][]byte) (*exchange, error) {
+	x := &exchange{server: c.NewServer(number, slices.Repeat([]bool{true}, c.Parties))}
 	for i, m := range all {
 		client, first, err := m.Begin(number, vectors[i])
 		if err != nil {
 			return nil, err
 		}
-		x.clients[i] = client
+		x.clients = append(x.clients, client)
 		x.waiting = append(x.waiting, message{i, first})
 	}
-	for x.server.Phase() != Done {
-		for _, w := range x.waiting {
-			if from, is := gone[w.party]; is && from <= x.server.Phase() {
-				continue
-			}
-			x.seen = append(x.seen, w)
-			if late, err := x.server.Take(w.party, w.body); late || err != nil {
-				return nil, fmt.Errorf("party %d, late %v: %w", w.party, late, err)
-			}
+	return x, nil
+}
+
+// take has the server take what is waiting from parties that are not gone.
+func (x *exchange) take(gone drops) error {
+	for _, w := range x.waiting {
+		if from, is := gone[w.party]; is && from <= x.server.Phase() {
+			continue
 		}
-		x.waiting = nil
+		x.seen = append(x.seen, w)
+		if late, err := x.server.Take(w.party, w.body); late || err != nil {
+			return fmt.Errorf("party %d, late %v: %w", w.party, late, err)
+		}
+	}
+	x.waiting = nil
+	return nil
+}
+
+// answer has the parties answer what the server sends.
+func (x *exchange) answer(outs []Out) error {
+	for _, o := range outs {
+		answer, _, err := x.clients[o.To].Take(o.Body)
+		if err != nil {
+			return fmt.Errorf("party %d: %w", o.To, err)
+		}
+		x.waiting = append(x.waiting, message{o.To, answer})
+	}
+	return nil
+}
+
+// run plays sum number to its end.
+func run(c Config, all []*Member, number uint32, vectors [][]byte, gone drops) (*exchange, error) {
+	x, err := begin(c, all, number, vectors)
+	if err != nil {
+		return nil, err
+	}
+	for x.server.Phase() != Done {
+		if err := x.take(gone); err != nil {
+			return nil, err
+		}
 		outs, err := x.server.Close()
 		if err != nil {
 			return x, err
 		}
-		for _, o := range outs {
-			answer, _, err := x.clients[o.To].Take(o.Body)
-			if err != nil {
-				return nil, fmt.Errorf("party %d: %w", o.To, err)
-			}
-			x.waiting = append(x.waiting, message{o.To, answer})
+		if err := x.answer(outs); err != nil {
+			return nil, err
 		}
 	}
 	return x, nil
@@ -249,85 +273,111 @@ func TestShamir(t *testing.T) {
 	}
 }
 
+// refuses has a party, or the server, take what breaks the rules.
+func (x *exchange) refuses(t *testing.T, what string, party int, body []byte) {
+	t.Helper()
+	if _, _, err := x.clients[party].Take(body); !errors.Is(err, ErrMessage) {
+		t.Errorf("%s: %v", what, err)
+	}
+}
+
+func (x *exchange) serverRefuses(t *testing.T, what string, party int, body []byte) {
+	t.Helper()
+	if _, err := x.server.Take(party, body); !errors.Is(err, ErrMessage) {
+		t.Errorf("%s: %v", what, err)
+	}
+}
+
 // Messages that break the rules are refused, and change nothing.
 func TestRefusals(t *testing.T) {
 	c := Config{Parties: 4, Threshold: 3}
 	all := members(c)
 	vectors, total := vectorsOf(c, 5, 4)
-	first := make([]*Client, c.Parties)
-	s := c.NewServer(2, slices.Repeat([]bool{true}, 4))
-	for i, m := range all {
-		client, b, err := m.Begin(2, vectors[i])
-		if err != nil {
-			t.Fatal(err)
-		}
-		first[i] = client
-		if _, err := s.Take(i, b); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.Take(i, b); !errors.Is(err, ErrMessage) {
-			t.Errorf("a second key: %v", err)
-		}
+	x, err := begin(c, all, 2, vectors)
+	if err != nil {
+		t.Fatal(err)
 	}
 	_, other, err := all[0].Begin(3, vectors[0])
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Take(0, other); !errors.Is(err, ErrMessage) {
-		t.Errorf("a key of another sum: %v", err)
-	}
-	outs, err := s.Close()
-	if err != nil {
-		t.Fatal(err)
-	}
-	forged := bytes.Clone(outs[0].Body)
-	forged[headBytes+2] ^= 1
-	if _, _, err := first[outs[0].To].Take(forged); !errors.Is(err, ErrMessage) {
-		t.Errorf("a key that its owner did not sign: %v", err)
-	}
+	keys := x.waiting
 	step := func(outs []Out) []Out {
 		t.Helper()
-		for _, o := range outs {
-			answer, _, err := first[o.To].Take(o.Body)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := s.Take(o.To, answer); err != nil {
-				t.Fatal(err)
-			}
+		if err := errors.Join(x.answer(outs), x.take(nil)); err != nil {
+			t.Fatal(err)
 		}
-		next, err := s.Close()
+		next, err := x.server.Close()
 		if err != nil {
 			t.Fatal(err)
 		}
 		return next
 	}
+	if err := x.take(nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range keys {
+		x.serverRefuses(t, "a second key", m.party, m.body)
+	}
+	x.serverRefuses(t, "a key of another sum", 0, other)
+	outs := step(nil)
+	x.refuses(t, "a key that its owner did not sign", outs[0].To, flipped(outs[0].Body, headBytes+2))
 	outs = step(step(outs)) // the set
-	small := append(head(kindSet, 2), 0b0011)
-	if _, _, err := first[0].Take(small); !errors.Is(err, ErrMessage) {
-		t.Errorf("a set below the threshold: %v", err)
-	}
+	x.refuses(t, "a set below the threshold", 0, append(head(kindSet, 2), 0b0011))
 	outs = step(outs) // signers
-	second := append(head(kindSet, 2), 0b0111)
-	if _, _, err := first[0].Take(second); !errors.Is(err, ErrMessage) {
-		t.Errorf("a second set: %v", err)
-	}
+	x.refuses(t, "a second set", 0, append(head(kindSet, 2), 0b0111))
 	for _, o := range outs {
 		if o.To == 0 {
 			one := o.Body[:headBytes+2+signBytes]
-			if _, _, err := first[0].Take(one); !errors.Is(err, ErrMessage) {
-				t.Errorf("a set that one party signed: %v", err)
-			}
+			x.refuses(t, "a set that one party signed", 0, one)
+			x.refuses(t, "a set that one party signed, thrice", 0, slices.Concat(one, one[headBytes:], one[headBytes:]))
+			x.refuses(t, "a set with a signature that its party did not make", 0, flipped(o.Body, len(o.Body)-1))
 		}
 	}
 	step(outs)
-	if !bytes.Equal(s.Total(), total(s.Set())) {
+	if !bytes.Equal(x.server.Total(), total(x.server.Set())) {
 		t.Error("the sum is wrong")
 	}
-	otherSet := s.Result(s.Total())
+	otherSet := x.server.Result(x.server.Total())
 	otherSet[headBytes] = 0b0111
-	if _, _, err := first[0].Take(otherSet); !errors.Is(err, ErrMessage) {
-		t.Errorf("a sum over a set that was not signed: %v", err)
+	x.refuses(t, "a sum over a set that was not signed", 0, otherSet)
+}
+
+// flipped are bytes of which one has changed.
+func flipped(b []byte, at int) []byte {
+	b = bytes.Clone(b)
+	b[at] ^= 1
+	return b
+}
+
+// A party that is not in a set cannot make up for one that has not signed it.
+func TestSignersAreOfTheSet(t *testing.T) {
+	c := Config{Parties: 4, Threshold: 3}
+	all := members(c)
+	vectors, _ := vectorsOf(c, 5, 4)
+	x, err := run(c, all, 2, vectors, drops{3: Vectors})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := x.clients[0]
+	statement := client.statement("set", 2, client.set)
+	signers := func(parties ...int) []byte {
+		b := head(kindSigners, 2)
+		for _, p := range parties {
+			signature, err := all[p].Sign(statement)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b = entry(b, p, signature)
+		}
+		return b
+	}
+	client.next = kindSigners // as before it heard of them
+	if _, _, err := client.Take(signers(0, 1, 3)); !errors.Is(err, ErrMessage) {
+		t.Errorf("a signer that is not in the set: %v", err)
+	}
+	if _, _, err := client.Take(signers(0, 1, 2)); err != nil {
+		t.Errorf("the signers of the set: %v", err)
 	}
 }
 

@@ -40,23 +40,34 @@ type End struct{ Message, Byte float64 }
 // of is the cost of a message.
 func (e End) of(bytes int) float64 { return e.Message + e.Byte*float64(bytes) }
 
-// Transport is what ends of messages cost on a machine with so many connections: the more
-// there are, the less of each is in the processor's caches, and the less of a round is
-// waiting for the last.
-type Transport struct {
-	Few, Many     End
-	AtFew, AtMany float64 // connections
+// Transport is what ends of messages cost on machines with so many connections, in ascending
+// order: the more there are, the less of each is in the processor's caches, and the less of a
+// round is waiting for the last.
+type Transport []Measured
+
+// Measured is what an end costs on a machine with so many connections.
+type Measured struct {
+	Connections float64
+	End         End
 }
 
-// With is the cost of an end on a machine with so many connections: linear in their
-// logarithm. With more than many it goes on to rise, where it does, and does not fall.
+// With is the cost of an end on a machine with so many connections: linear in their logarithm
+// between two measurements, and that of the nearest beyond them.
 func (t Transport) With(connections int) End {
-	if t.AtMany <= t.AtFew || float64(connections) <= t.AtFew {
-		return t.Few
+	n := float64(connections)
+	above := slices.IndexFunc(t, func(m Measured) bool { return m.Connections >= n })
+	switch {
+	case len(t) == 0:
+		return End{}
+	case above < 0:
+		return t[len(t)-1].End
+	case above == 0:
+		return t[0].End
 	}
-	at := math.Log(float64(connections)/t.AtFew) / math.Log(t.AtMany/t.AtFew)
-	between := func(few, many float64) float64 { return few + max((many-few)*at, min(many-few, 0)) }
-	return End{Message: between(t.Few.Message, t.Many.Message), Byte: between(t.Few.Byte, t.Many.Byte)}
+	few, many := t[above-1], t[above]
+	at := math.Log(n/few.Connections) / math.Log(many.Connections/few.Connections)
+	between := func(a, b float64) float64 { return a + (b-a)*at }
+	return End{Message: between(few.End.Message, many.End.Message), Byte: between(few.End.Byte, many.End.Byte)}
 }
 
 // Simulation is a sum of Parties vectors of Words elements.

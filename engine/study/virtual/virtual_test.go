@@ -105,14 +105,17 @@ func TestRecalled(t *testing.T) {
 	near(t, "missing", float64(few.Missing), float64(all.Missing), 0.5)
 }
 
-// An end costs what it did with few connections, or with many, and in between it grows
-// with their logarithm.
+// An end costs what it did with so many connections as were measured; in between, it follows
+// their logarithm, and beyond, the nearest.
 func TestTransport(t *testing.T) {
-	few, many := End{Message: 1, Byte: 4}, End{Message: 3, Byte: 2}
-	x := Transport{Few: few, Many: many, AtFew: 10, AtMany: 1000}
-	for connections, want := range map[int]End{1: few, 10: few, 100: {2, 3}, 1000: many, 100000: {5, 2}} {
+	x := Transport{{10, End{1, 4}}, {1000, End{3, 2}}, {4000, End{2, 2}}}
+	for connections, want := range map[int]End{1: {1, 4}, 10: {1, 4}, 100: {2, 3}, 1000: {3, 2}, 2000: {2.5, 2},
+		100000: {2, 2}} {
 		got := x.With(connections)
 		near(t, "a message", got.Message, want.Message, 1e-9)
-		near(t, "a byte", got.Byte, want.Byte, 1e-9) // no less than with many
+		near(t, "a byte", got.Byte, want.Byte, 1e-9)
+	}
+	if got := Transport(nil).With(5); got != (End{}) {
+		t.Errorf("of nothing measured: %v", got)
 	}
 }

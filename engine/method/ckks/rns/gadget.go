@@ -129,14 +129,33 @@ func (g *Gadget) newLevel(l int) gadgetLevel {
 // that meets a digit there.
 type Key struct {
 	g    *Gadget
-	rows map[int]*ntt.Key // by index in rings
+	rows map[int]keyRow // by index in rings
+}
+
+// keyRow is a key modulo one prime: the factors of its first digits and, of more than go into one inner product, those
+// of the rest.
+type keyRow []*ntt.Key
+
+// inner sets k0 and k1 to the inner products of digits with the row's factors, as [ntt.Prime.Inner] does.
+func (row keyRow) inner(r *ntt.Ring, k0, k1 []uint32, digits [][]uint32, c0, c1 []uint32, lift uint32) {
+	for _, key := range row {
+		n := min(len(digits), ntt.MaxTerms)
+		if n == 0 {
+			return
+		}
+		r.Inner(k0, k1, digits[:n], key, c0, c1, lift)
+		// The sum so far joins the next as R times itself over R.
+		digits, c0, c1, lift = digits[n:], k0, k1, centred(radix(r), r.Q())
+	}
 }
 
 // NewKey makes an empty key for the digits of the gadget's highest level.
 func (g *Gadget) NewKey() *Key {
-	k := &Key{g: g, rows: map[int]*ntt.Key{}}
+	k := &Key{g: g, rows: map[int]keyRow{}}
 	for _, j := range g.rows(g.maxLevel) {
-		k.rows[j] = ntt.NewKey(g.c.n, g.Digits(g.maxLevel))
+		for left := g.Digits(g.maxLevel); left > 0; left -= ntt.MaxTerms {
+			k.rows[j] = append(k.rows[j], ntt.NewKey(g.c.n, min(left, ntt.MaxTerms)))
+		}
 	}
 	return k
 }
@@ -164,7 +183,7 @@ func (k *Key) Set(digit int, bQ, bP, aQ, aP [][]uint64) {
 		}
 		centre(b, r.Q())
 		centre(a, r.Q())
-		row.Set(digit, b, a)
+		row[digit/ntt.MaxTerms].Set(digit%ntt.MaxTerms, b, a)
 	}
 }
 

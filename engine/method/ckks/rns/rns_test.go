@@ -41,10 +41,10 @@ func testPrimes(t testing.TB, logs ...int) []uint64 {
 
 // chains are those of the pairs protocol for product trees of depth 0, 2, 3 and 4.
 var chains = []struct{ q, p []int }{
-	{[]int{30, 30, 29, 29, 29, 29, 29, 29, 29}, []int{30, 30, 30}},
-	{[]int{30, 30, 29, 29, 29, 29, 29, 29, 29, 29, 29}, []int{30, 29, 29, 29}},
-	{[]int{30, 30, 28, 28, 28, 28, 28, 28, 28, 28, 28, 28}, []int{25, 25, 24, 24}},
-	{[]int{30, 30, 28, 28, 28, 28, 28, 28, 28, 28, 28, 28, 28}, []int{23, 23, 23}},
+	{[]int{30, 30, 30, 30, 30, 30, 30, 30, 30}, []int{30, 30, 30}},
+	{[]int{30, 30, 30, 30, 30, 30, 30, 30, 30, 30, 30}, []int{27, 27, 27, 27}},
+	{[]int{30, 30, 30, 30, 30, 30, 30, 30, 30, 30, 30, 30}, []int{26, 26, 26}},
+	{[]int{30, 30, 30, 30, 30, 30, 30, 30, 30, 30, 30, 30, 30}, []int{24, 24}}, // seven digits
 }
 
 // fixture is a chain with Lattigo's parameters, secret and keys for it.

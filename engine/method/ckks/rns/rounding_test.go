@@ -99,3 +99,64 @@ func TestDitheredDigitsSwitchKeys(t *testing.T) {
 		}
 	})
 }
+
+// What a relinearisation is off by has mean 0 with a dither, the digits' part in it too: digits of 60 bits over 48
+// bits of auxiliary primes make it the most of it. A division by a level's prime hides that part: there it shows in
+// the random words that are drawn.
+func TestDitheredRelinearisationHasNoBias(t *testing.T) {
+	fixtures(t, func(t *testing.T, x *fixture) {
+		if len(x.params.P()) != 2 {
+			return
+		}
+		const trials, l = 40, 6
+		_, key := x.relinKey()
+		a := [2]Poly{x.random(l, false), x.random(l, false)}
+		dst := [2]Poly{x.NewPoly(l), x.NewPoly(l)}
+		r := x.params.RingQ().AtLevel(l)
+		want := x.phase(x.wide(a[0]), x.wide(a[1]))
+		r.NTT(want, want)
+		r.MulCoeffsBarrett(want, want, want)
+		r.INTT(want, want)
+		w := x.NewWorkspace()
+		// bias is the square of the mean error over the mean of its squares.
+		bias := func() float64 {
+			total, squares := r.NewPoly(), 0.0
+			for range trials {
+				w.Product(l, &a, &a, 1)
+				w.Relinearise(l, key, &dst)
+				off := x.phase(x.wide(dst[0]), x.wide(dst[1]))
+				r.Sub(off, want, off)
+				r.Add(total, off, total)
+				one := x.distance(off, r.NewPoly())
+				squares += one * one / trials
+			}
+			mean := x.distance(total, r.NewPoly()) / trials
+			return mean * mean / squares
+		}
+		if got := bias(); got < 0.99 {
+			t.Errorf("without a dither the error's mean is %g of it", got)
+		}
+		drawn := &counted{words: words{x.rng}}
+		w.Dither = drawn
+		if got := bias(); got > 1.5/trials {
+			t.Errorf("with a dither the error's mean has %g of its squares, want %g", got, 1.0/trials)
+		}
+		drawn.calls = 0
+		w.Product(l, &a, &a, 1)
+		w.Finish(l, key, &[2]Poly{dst[0][:l], dst[1][:l]})
+		if want := key.g.Digits(l) + 2; drawn.calls != want {
+			t.Errorf("a relinearisation with division draws %d polynomials of randomness, want %d", drawn.calls, want)
+		}
+	})
+}
+
+// counted counts the polynomials that words are drawn for.
+type counted struct {
+	words
+	calls int
+}
+
+func (c *counted) Words(dst []uint32) {
+	c.calls++
+	c.words.Words(dst)
+}

@@ -23,9 +23,8 @@ type Workspace struct {
 	parts [2]Poly
 	local []Poly
 	run   func(n int, f func(worker, i int))
-	// Dither, if set, makes divisions round at random, and digits random representatives but in Finish: the error of
-	// either has the mean 0 whatever is divided or taken apart. The digits' turns are in turns; offset is what is
-	// rounded.
+	// Dither, if set, makes divisions round at random, and digits random representatives: the error of either has the
+	// mean 0 whatever is divided or taken apart. The digits' turns are in turns; offset is what is rounded.
 	Dither        Dither
 	turns, offset Poly
 }
@@ -60,7 +59,7 @@ func (c *Chain) newWorkspace(workers int, run func(n int, f func(worker, i int))
 		w.parts[i] = c.NewPoly(maxTerms)
 	}
 	for range workers {
-		w.local = append(w.local, c.NewPoly(maxTerms))
+		w.local = append(w.local, c.NewPoly(MaxDigits-1))
 	}
 	return w
 }
@@ -123,7 +122,7 @@ func (w *Workspace) ScaleProduct(l int, f float64) {
 // below that of the rounding even where P is smaller than a digit. dst is of
 // level l-1.
 func (w *Workspace) Finish(l int, key *Key, dst *[2]Poly) {
-	w.inner(l, key, w.C[2], w.C[0], w.C[1], false) // the digits' errors are divided away
+	w.inner(l, key, w.C[2], w.C[0], w.C[1])
 	w.divide(key.g.levels[l].drop, 2, func(h, prime int) []uint32 { return w.k[h][prime] },
 		func(h int) Poly { return dst[h] })
 }
@@ -131,7 +130,7 @@ func (w *Workspace) Finish(l int, key *Key, dst *[2]Poly) {
 // Relinearise is Finish without the division by the level's prime; dst is of level
 // l.
 func (w *Workspace) Relinearise(l int, key *Key, dst *[2]Poly) {
-	w.inner(l, key, w.C[2], w.C[0], w.C[1], true)
+	w.inner(l, key, w.C[2], w.C[0], w.C[1])
 	w.divide(key.g.levels[l].out, 2, func(h, prime int) []uint32 { return w.k[h][prime] },
 		func(h int) Poly { return dst[h] })
 }
@@ -142,7 +141,7 @@ func (w *Workspace) Switch(l int, key *Key, x Poly, dst *[2]Poly) {
 	for j := range l + 1 {
 		w.c.rings[j].Scale(x[j], x[j], 1)
 	}
-	w.inner(l, key, x, nil, nil, true)
+	w.inner(l, key, x, nil, nil)
 	w.divide(key.g.levels[l].out, 2, func(h, prime int) []uint32 { return w.k[h][prime] },
 		func(h int) Poly { return dst[h] })
 }
@@ -162,8 +161,8 @@ func (c *Chain) NewRescaling(l int) *Rescaling {
 
 // inner sets k to the product of x with the key modulo Q P at level l, with P
 // (c0, c1) added where they are given. x, c0 and c1 are divided by R.
-func (w *Workspace) inner(l int, key *Key, x, c0, c1 Poly, random bool) {
-	random = random && w.Dither != nil
+func (w *Workspace) inner(l int, key *Key, x, c0, c1 Poly) {
+	random := w.Dither != nil
 	g, c := key.g, w.c
 	if l > g.maxLevel {
 		panic(fmt.Sprintf("rns: level %d, the key has %d", l, g.maxLevel))
@@ -202,12 +201,12 @@ func (w *Workspace) inner(l int, key *Key, x, c0, c1 Poly, random bool) {
 		if c0 != nil && j <= l {
 			r0, r1, lift = c0[j], c1[j], v.lift[j]
 		}
-		r.Inner(w.k[0][j], w.k[1][j], digits[:len(v.digits)], key.rows[j], r0, r1, lift)
+		key.rows[j].inner(r, w.k[0][j], w.k[1][j], digits[:len(v.digits)], r0, r1, lift)
 	})
 }
 
 // MaxDigits bounds the digits of a key.
-const MaxDigits = 5
+const MaxDigits = 7
 
 // Permute sets dst[i] = a[index[i]] in every row.
 func Permute(dst, a Poly, index []uint32) {

@@ -1,0 +1,296 @@
+package sketch
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+)
+
+// A mixture stands for the weights of a grid with more cells than can be listed: given one of a few classes, the
+// parties' clusters are independent. It is fitted to the tables of all pairs of parties by expectation maximisation
+// of the composite likelihood, the sum of the tables' own (Lindsay 1988): a table of k'^2 cells costs as much for
+// sixteen parties as for two, and noise, which no class explains in all tables, averages out over them.
+const (
+	// mostFitted is the most parties whose grid is fitted to the tables of pairs cell by cell.
+	mostFitted = 4
+	// mostClasses bounds the classes, of which there are up to twice the clusters asked for.
+	mostClasses = 128
+	// A class is added where a table has more than classNoise deviations of a cell's noise above the mixture; so
+	// many steps follow, and lastSteps at the end.
+	classNoise, classSteps, lastSteps = 2, 20, 200
+	// drawnCells is the number of cells that a mixture is drawn as.
+	drawnCells = 1 << 13
+)
+
+// classMixture has the share of each class and the chances of a party's clusters in it, by party, class and cluster.
+type classMixture struct {
+	parties, clusters int
+	share             []float64
+	chance            [][][]float64
+}
+
+// mixtureFit is a mixture with the tables that it is fitted to, as parts of all records.
+type mixtureFit struct {
+	*classMixture
+	pairs [][]float64
+	// Of a step: what each class gets of each cluster, a table over that of the mixture, and what one
+	// class gets of the second party's clusters.
+	moved       [][][]float64
+	ratio, left []float64
+}
+
+// ratios fills in f.ratio for parties l1 < l2; it is 0 where the mixture has nothing.
+func (f *mixtureFit) ratios(l1, l2 int) {
+	clear(f.ratio)
+	for c, share := range f.share {
+		for a, p := range f.chance[l1][c] {
+			row, w := f.ratio[a*f.clusters:(a+1)*f.clusters], float64(share*p)
+			for b, q := range f.chance[l2][c] {
+				row[b] += float64(w * q)
+			}
+		}
+	}
+	table := f.pairs[pairIndex(f.parties, l1, l2)]
+	for i, p := range f.ratio {
+		f.ratio[i] = 0
+		if p > leastSum {
+			f.ratio[i] = table[i] / p
+		}
+	}
+}
+
+// step is a step of the expectation maximisation.
+func (f *mixtureFit) step() {
+	for l := range f.moved {
+		for c := range f.moved[l] {
+			clear(f.moved[l][c])
+		}
+	}
+	for l1 := range f.parties {
+		for l2 := l1 + 1; l2 < f.parties; l2++ {
+			f.ratios(l1, l2)
+			for c := range f.share {
+				f.collect(c, l1, l2)
+			}
+		}
+	}
+	total := 0.0
+	for c := range f.share {
+		f.share[c] = 0
+		for l := range f.parties {
+			sum := 0.0
+			for _, x := range f.moved[l][c] {
+				sum += x
+			}
+			f.share[c] += sum
+			if sum > 0 {
+				for a, x := range f.moved[l][c] {
+					f.chance[l][c][a] = x / sum
+				}
+			}
+		}
+		total += f.share[c]
+	}
+	for c := range f.share {
+		f.share[c] /= total
+	}
+}
+
+// collect adds to moved what class c has of the table of parties l1 < l2.
+func (f *mixtureFit) collect(c, l1, l2 int) {
+	second := f.chance[l2][c]
+	clear(f.left)
+	for a, p := range f.chance[l1][c] {
+		w, sum := float64(f.share[c]*p), 0.0
+		for b, r := range f.ratio[a*f.clusters : (a+1)*f.clusters] {
+			z := float64(r * second[b])
+			sum += z
+			f.left[b] += float64(w * z)
+		}
+		f.moved[l1][c][a] += float64(w * sum)
+	}
+	for b, z := range f.left {
+		f.moved[l2][c][b] += z
+	}
+}
+
+// excess is the cell of a table that holds most above the mixture, if more than noise.
+type excess struct {
+	share          float64
+	l1, l2, a1, a2 int
+}
+
+// largest finds the largest excess.
+func (f *mixtureFit) largest(noise float64) (best excess, found bool) {
+	best.share = noise
+	for l1 := range f.parties {
+		for l2 := l1 + 1; l2 < f.parties; l2++ {
+			f.ratios(l1, l2)
+			for i, x := range f.pairs[pairIndex(f.parties, l1, l2)] {
+				if r := f.ratio[i]; r > 0 {
+					x -= x / r
+				}
+				if x > best.share {
+					best, found = excess{x, l1, l2, i / f.clusters, i % f.clusters}, true
+				}
+			}
+		}
+	}
+	return best, found
+}
+
+// add appends the class of an excess: nearly all of its two clusters, and of each other party's what the tables have
+// beside both of them.
+func (f *mixtureFit) add(x excess, noise float64) {
+	beside := func(l, m, a int, chance []float64) { // cluster a of party m
+		table, first, step := []float64(nil), a, f.clusters
+		if l < m {
+			table = f.pairs[pairIndex(f.parties, l, m)]
+		} else {
+			table, first, step = f.pairs[pairIndex(f.parties, m, l)], a*f.clusters, 1
+		}
+		for b := range chance {
+			chance[b] *= table[first+b*step] + noise/20
+		}
+	}
+	for l := range f.parties {
+		chance := slices.Repeat([]float64{1}, f.clusters)
+		for _, of := range [2][2]int{{x.l1, x.a1}, {x.l2, x.a2}} {
+			if of[0] != l {
+				beside(l, of[0], of[1], chance)
+				continue
+			}
+			for b := range chance {
+				if b != of[1] {
+					chance[b] *= 0.1 / float64(f.clusters)
+				}
+			}
+		}
+		rescale(chance, 1)
+		f.chance[l] = append(f.chance[l], chance)
+		f.moved[l] = append(f.moved[l], make([]float64, f.clusters))
+	}
+	rescale(f.share, 1-x.share)
+	f.share = append(f.share, x.share)
+}
+
+// fitMixture fits up to so many classes to tables of all pairs of parties, from the independence of margins on. All
+// are parts of all records; noise is about the deviation of a cell. Where the tables have nothing above it, the
+// parties stay independent.
+func fitMixture(pairs, margins [][]float64, classes int, noise float64) *classMixture {
+	parties, k := len(margins), len(margins[0])
+	f := &mixtureFit{classMixture: &classMixture{parties: parties, clusters: k, share: []float64{1}}, pairs: pairs,
+		ratio: make([]float64, k*k), left: make([]float64, k)}
+	for _, m := range margins {
+		f.chance = append(f.chance, [][]float64{slices.Clone(m)})
+		f.moved = append(f.moved, [][]float64{make([]float64, k)})
+	}
+	for len(f.share) < classes {
+		x, found := f.largest(classNoise * noise)
+		if !found {
+			break
+		}
+		f.add(x, classNoise*noise)
+		for range classSteps {
+			f.step()
+		}
+	}
+	if len(f.share) > 1 {
+		for range lastSteps {
+			f.step()
+		}
+	}
+	return f.classMixture
+}
+
+// grid draws cells: each class as often as its share asks for, and within it as often each cluster of a party, in a
+// public order of each party's own.
+func (m *classMixture) grid(records float64) *Grid {
+	weights := make(map[string]float64)
+	for c, share := range m.share {
+		n := int(math.Round(share * drawnCells))
+		cells := make([]byte, n*m.parties)
+		for l := range m.parties {
+			order, sum, from := mixedOrder(uint64(c*m.parties+l)<<32, n), 0.0, 0
+			for a, p := range m.chance[l][c] {
+				sum += p
+				to := min(max(int(math.Round(sum*float64(n))), from), n)
+				for _, i := range order[from:to] {
+					cells[i*m.parties+l] = byte(a)
+				}
+				from = to
+			}
+		}
+		for i := range n {
+			weights[string(cells[i*m.parties:(i+1)*m.parties])] += share / float64(n)
+		}
+	}
+	g := &Grid{Parties: m.parties, Clusters: m.clusters}
+	for _, cell := range slices.Sorted(maps.Keys(weights)) {
+		g.Cells = append(g.Cells, cell...)
+		g.Weights = append(g.Weights, weights[cell])
+	}
+	rescale(g.Weights, records)
+	return g
+}
+
+// mixedOrder is that of the first n numbers of a seed's public sequence.
+func mixedOrder(seed uint64, n int) []int {
+	order := make([]int, n)
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(i, j int) int { return cmp.Compare(mixed(seed, i), mixed(seed, j)) })
+	return order
+}
+
+// mixtureEstimate is the grid of a mixture fitted to the tables of all pairs of parties. sizes are those of the
+// parties' clusters; without them the tables' own are taken.
+func mixtureEstimate(r *Release, tables, sizes [][]float64) *Grid {
+	parts := func(x []float64) []float64 {
+		x = slices.Clone(x)
+		rescale(x, 1)
+		return x
+	}
+	var shares, margins [][]float64
+	for _, t := range tables {
+		shares = append(shares, parts(t))
+	}
+	if sizes == nil {
+		sizes = tableSizes(r.Parties, r.Clusters, tables)
+	}
+	for _, m := range sizes {
+		margins = append(margins, parts(m))
+	}
+	return fitMixture(shares, margins, r.Classes, r.pairNoise()/r.Records).grid(r.Records)
+}
+
+// tableSizes adds up the tables of pairs by the clusters of each party.
+func tableSizes(parties, k int, tables [][]float64) [][]float64 {
+	sizes := make([][]float64, parties)
+	for l := range sizes {
+		sizes[l] = make([]float64, k)
+	}
+	for l1 := range parties {
+		for l2 := l1 + 1; l2 < parties; l2++ {
+			for i, x := range tables[pairIndex(parties, l1, l2)] {
+				sizes[l1][i/k] += x
+				sizes[l2][i%k] += x
+			}
+		}
+	}
+	return sizes
+}
+
+// pairNoise is about the deviation of the weight of a cell of two parties: its phantoms are told from the records and
+// phantoms of its two clusters under so many keys (see enoughSketches). Phantoms that parties do not share hide it
+// among those of the whole union.
+func (r *Release) pairNoise() float64 {
+	v, k := r.pair(0, 1), float64(r.Clusters)
+	if !v.Shared {
+		return (r.Records + v.inUnion()) / math.Sqrt(float64(v.keys()))
+	}
+	n := v.inCell()
+	return math.Sqrt(n * (2*r.Records/k + 2*k*n) / float64(v.keys()))
+}

@@ -1,0 +1,107 @@
+package sketch
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
+)
+
+// plantedTables are the tables of all pairs of parties of classes of equal shares, in each of which every party is
+// nearly always in one cluster, with noise of that deviation, and the parties' margins.
+func plantedTables(rng *rand.Rand, parties, k, classes int, noise float64) (tables, margins, exact [][]float64) {
+	const sure = 0.9
+	chance := func(c, l, a int) float64 {
+		if (c*(l+1)+l)%k == a {
+			return sure
+		}
+		return (1 - sure) / float64(k-1)
+	}
+	for l1 := range parties {
+		margin := make([]float64, k)
+		for c := range classes {
+			for a := range k {
+				margin[a] += chance(c, l1, a) / float64(classes)
+			}
+		}
+		margins = append(margins, margin)
+		for l2 := l1 + 1; l2 < parties; l2++ {
+			table := make([]float64, k*k)
+			for i := range table {
+				for c := range classes {
+					table[i] += chance(c, l1, i/k) * chance(c, l2, i%k) / float64(classes)
+				}
+			}
+			exact = append(exact, slices.Clone(table))
+			for i := range table {
+				table[i] = max(table[i]+noise*rng.NormFloat64(), 0)
+			}
+			tables = append(tables, table)
+		}
+	}
+	return tables, margins, exact
+}
+
+// distance is the mean L1 distance of a grid's tables of pairs to others.
+func distance(g *Grid, tables [][]float64) float64 {
+	sum := 0.0
+	for l1 := range g.Parties {
+		for l2 := l1 + 1; l2 < g.Parties; l2++ {
+			table := slices.Clone(tables[pairIndex(g.Parties, l1, l2)])
+			for i, w := range g.Weights {
+				table[g.pairCell(i, l1, l2)] -= w
+			}
+			for _, x := range table {
+				sum += math.Abs(x)
+			}
+		}
+	}
+	return sum / float64(len(tables))
+}
+
+// TestMixture: classes that are in all tables are found under noise of which each table is full, and the cells drawn
+// have the tables without it; where nothing stands above the noise, parties are independent.
+func TestMixture(t *testing.T) {
+	const parties, k = 8, 4
+	rng := rand.New(rand.NewPCG(3, 4))
+	for _, classes := range []int{2, 3, 5} {
+		tables, margins, exact := plantedTables(rng, parties, k, classes, 0.01)
+		m := fitMixture(tables, margins, 2*classes, 0.01)
+		grid, own := m.grid(1), 0.0
+		for i, table := range tables {
+			for c, x := range table {
+				own += math.Abs(x-exact[i][c]) / float64(len(tables))
+			}
+		}
+		if off := distance(grid, exact); off > 0.9*own {
+			t.Errorf("%d classes: tables are off by %.3f in all, those with noise by %.3f", classes, off, own)
+		}
+		if !slices.IsSortedFunc(slices.Collect(slices.Chunk(grid.Cells, parties)), slices.Compare) {
+			t.Errorf("%d classes: the cells are not in order", classes)
+		}
+	}
+	tables, margins, _ := plantedTables(rng, parties, k, 1, 0.001)
+	if m := fitMixture(tables, margins, 6, 0.01); len(m.share) != 1 {
+		t.Errorf("%d classes in noise", len(m.share))
+	}
+}
+
+// TestManyParties: eight parties, whose grid is too large for the joint likelihood, end, with fewer local clusters
+// than clusters are asked for where there are too few records, and find separated clusters.
+func TestManyParties(t *testing.T) {
+	const parties, k = 8, 3
+	for _, c := range []struct {
+		n, localK int
+		most      float64
+	}{{3000, k, 0.08}, {60, 2, math.Inf(1)}} {
+		data := mixture(t, c.n, parties)
+		r := runJob(t, 2, &Job{Method: Sketch, Problem: protocol.Problem{Clients: data.Table(), Bounds: data.Bounds,
+			Columns: EqualSplit(parties, parties), K: k, Budget: privacy.Budget{Epsilon: 1, Delta: 1e-4}, Seed: seed(5)}})
+		if got := r.Details["local_k"]; got != c.localK || !(*r.NICV < c.most) {
+			t.Errorf("%d records: %v local clusters, loss %.3g", c.n, got, *r.NICV)
+		}
+	}
+}
