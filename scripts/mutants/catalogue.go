@@ -25,6 +25,9 @@ const (
 	inCensus     = "engine/census"
 	inAudit      = "engine/audit"
 	inGate       = "internal/gate"
+	inBalcan     = "engine/method/balcan"
+	inStudy      = "engine/study"
+	inCatalog    = "engine/catalog"
 )
 
 // catalogue is all mutants, by subject.
@@ -88,6 +91,11 @@ func accounting() []mutant {
 			inPrivacy, "TestPureAndZCDPClosedForms|TestCurrencies", "rho|zcdp|Gaussian"),
 		one("a pure mechanism at half its Renyi divergence", inPrivacy, "x := alpha*e - math.Log1p(math.Exp(e))",
 			"x := alpha*e/2 - math.Log1p(math.Exp(e))", inPrivacy, "TestCurrencies", "Pure|divergence|order"),
+		one("a choice beside noise costs half", inPrivacy, "float64((2*b-n)*r.Epsilon), o.Chance * p",
+			"float64((2*b-n)*r.Epsilon/2), o.Chance * p", inPrivacy, "TestMixedProfile", "pld accountant"),
+		one("beside noise choices are planned at half their epsilon", inStaged,
+			"float64(choices)).Pure()\n\t\tif s.pair", "float64(choices)).Pure()/2\n\t\tif s.pair", inBalcan,
+			"TestBalcanLedger", "total is"),
 		one("disjoint releases cost as the cheapest", inPrivacy, "w = math.Max(w, f(m))",
 			"w = math.Max(math.Inf(-1), f(m))", inPrivacy, "TestParallel|TestLedgerTotalsPerViewer", "half|parallel|clients"),
 		one("the distance of discrete noise is left out", inPrivacy, "return math.Min(1, float64(n)*(0.0607/(sigma*sigma)",
@@ -107,15 +115,16 @@ func accounting() []mutant {
 			"\t\t\tn = min(n, hi-1)\n\t\t}\n\t}\n\treturn hi / 2, nil", inPrivacy, "TestFMPhantomsPLDIsTheTable", "phantoms"),
 		one("the sensitivity of constrained centroids is one cluster's", inPrivacy,
 			"v := clusters(s) * dims(s) * rounded(s, 2*s.Bound*exclusive(s)/float64(s.Lo))",
-			"v := dims(s) * rounded(s, 2*s.Bound*exclusive(s)/float64(s.Lo))", inPrivacy, "TestCalibrationsTable", "centroids"),
+			"v := dims(s) * rounded(s, 2*s.Bound*exclusive(s)/float64(s.Lo))", inPrivacy,
+			"TestSensitivitiesOfTheTable", "centroids"),
 		one("a rounded quotient is taken for an exact one", inPrivacy, "return (math.Floor(x/s.Unit) + 1) * s.Unit",
-			"return x", inPrivacy, "TestCalibrationsTable", "centroids"),
+			"return x", inPrivacy, "TestSensitivitiesOfTheTable", "centroids"),
 		one("sums are bounded by one coordinate", inPrivacy,
 			"boxL1 = twice(func(s Shape) float64 { return dims(s) * s.Bound })",
-			"boxL1 = twice(func(s Shape) float64 { return s.Bound })", inPrivacy, "TestCalibrationsTable", "sums"),
+			"boxL1 = twice(func(s Shape) float64 { return s.Bound })", inPrivacy, "TestSensitivitiesOfTheTable", "sums"),
 		one("replacing a record costs as much as adding one", inPrivacy,
 			"\t\tif s.Neighbours == ReplaceOne {\n\t\t\treturn 2 * f(s)\n\t\t}", "", inPrivacy,
-			"TestCalibrationsTable", "replace"),
+			"TestSensitivitiesOfTheTable", "replace"),
 	}
 }
 
@@ -134,11 +143,11 @@ func ledgers() []mutant {
 			inPrivacy, "TestLedgerTotalsHaveAdditiveDeltas", "distance"),
 		one("one column pays for the bounds of all", inPrivacy, `Release: "magnitudes", L1: twice(dims)`,
 			`Release: "magnitudes", L1: one(1, 2)`, inBounds, "TestNoiseOfMagnitudes", "scale"),
-		one("magnitudes leave without noise", inBounds, "Values: cells * d, Noise: noise}}",
-			"Values: cells * d}}\n\t_ = noise",
+		one("magnitudes leave without noise", inBounds, "Values: cells * len(columns), Noise: noise}}",
+			"Values: cells * len(columns)}}\n\t_ = noise",
 			inBounds, "TestNoiseOfMagnitudes", "noise"),
-		one("the bounds of a party's columns have half the noise", inBounds, "Laplace, Scale: pl.scale}, nil)",
-			"Laplace, Scale: pl.scale / 2}, nil)",
+		one("the bounds of a party's columns have half the noise", inBounds, "Laplace, Scale: pl.scale, Shares",
+			"Laplace, Scale: pl.scale / 2, Shares",
 			inBounds, "TestBoundsOfPartiesWithColumns", "noise"),
 		one("the bounds are not charged to the ledger file", inCommand, "if o.ledger != \"\" {\n\t\tif in.boundsPaid",
 			"if o.ledger == \"-\" {\n\t\tif in.boundsPaid",
@@ -223,8 +232,8 @@ func gate() []mutant {
 			"\tif r.index >= len(p.Plan.Releases) || p.Plan.Releases[r.index] != r {\n\t\treturn fmt.Errorf(\"protocol: %s "+
 				"is not in the plan\", r.Name)\n\t}\n\tif round", "\tif round", inProtocol, "TestReleaseOncePerRound", "plan"),
 		one("a private vector can be marshalled", inProtocol,
-			"func (v *Private) MarshalText() ([]byte, error) { return nil, errPrivate }",
-			"func (v *Private) MarshalText() ([]byte, error) { return []byte(fmt.Sprint(v.words)), nil }", inProtocol,
+			"func (v *Private) Len() int { return len(v.words) }", "func (v *Private) Len() int { return len(v.words) }\n\n"+
+				"func (v *Private) MarshalText() ([]byte, error) { return []byte(fmt.Sprint(v.words)), nil }", inProtocol,
 			"TestPrivateShowsNothing", "[Mm]arshal|private"),
 		one("a release that costs more than the plan is booked", inProtocol, "e.Cost.Scale < p.Scale*rounding",
 			"e.Cost.Scale < 0", inProtocol, "TestBookRefusesWhatIsDearer", "booked"),
@@ -248,6 +257,8 @@ func scales() []mutant {
 		one("a horizontal round has half the noise that it is charged for", inHorizontal,
 			"Scale: part.scales[t].scale / part.unit,", "Scale: part.scales[t].scale / 2 / part.unit,", inAudit,
 			"TestWhiteBox$", "distance"),
+		one("sums of replaced records have less noise than their round", inStaged, "sums, counts = 1, 1",
+			"sums, counts = 2, 1", inBalcan, "TestBalcanLedger", "costs|dearer|more than"),
 		one("a central release has half the noise that it is charged for", inStaged, "Scale: g.Scale * (1 << releaseBits),",
 			"Scale: g.Scale * (1 << (releaseBits - 1)),", inAudit, "TestWhiteBox$", "distance"),
 		one("counts of columns are charged as those of one column", inPrivacy,
@@ -255,8 +266,8 @@ func scales() []mutant {
 				"math.Sqrt(one(1, 2)(s) * dims(s)) },",
 			"\"marginal counts\", L1: one(1, 2), L2: one(1, math.Sqrt2),", inAudit, "TestWhiteBox$", "distance"),
 		one("a generation's counts are charged at half", inPrivacy,
-			"Release: \"candidate counts\", L1: one(1, 2), L2: one(1, math.Sqrt2)",
-			"Release: \"candidate counts\", L1: one(0.5, 1), L2: one(0.5, math.Sqrt2/2)", inAudit, "TestWhiteBox$", "distance"),
+			"Proven, Release: release, L1: one(1, 2), L2: one(1, math.Sqrt2)",
+			"Proven, Release: release, L1: one(0.5, 1), L2: one(0.5, math.Sqrt2/2)", inAudit, "TestWhiteBox$", "distance"),
 		one("a local release has half the noise that it is charged for", inSketch, "Scale: math.Ldexp(r.scale, unit)}",
 			"Scale: math.Ldexp(r.scale, unit-1)}", inAudit, "TestWhiteBox$", "distance"),
 		one("sketches have half of the planned phantoms", inSketch,
@@ -347,6 +358,12 @@ func messages() []mutant {
 		one("one mask serves all clients", inSecagg, "binary.BigEndian.PutUint32(iv[4:], uint32(client))",
 			"binary.BigEndian.PutUint32(iv[4:], uint32(client)*0)", inSecagg, "TestMaskIsAESCounterMode|TestMessagesHide",
 			"mask|client"),
+		one("sums begin when they are ready", inStudy, "return pause(ctx, time.Until(p.begun",
+			"return pause(ctx, 0*time.Until(p.begun", inStudy, "TestSumsBeginInTheirTime", "begins after"),
+		one("a sum that missed its time is not reported", inStudy, "\t\tp.missed++\n", "", inStudy,
+			"TestSumsBeginInTheirTime", "late|reported"),
+		one("jobs take records from outside the box", inStep, "\tif inside {\n\t\treturn nil",
+			"\tif inside || true {\n\t\treturn nil", inCatalog, "TestBadJobsAreRefused", "beyond the box"),
 		one("a root prints", inSecret,
 			"func (Root) Format(f fmt.State, _ rune) { fmt.Fprint(f, \"secret.Root(redacted)\") }",
 			"func (r Root) Format(f fmt.State, _ rune) { fmt.Fprintf(f, \"%x\", r.key[:]) }", inSecret,
