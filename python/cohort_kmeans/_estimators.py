@@ -27,6 +27,19 @@ def _is_arrow(X: Any) -> bool:
     return hasattr(X, "__arrow_c_stream__") and not isinstance(X, np.ndarray) and type(X).__module__.split(".")[0] != "pandas"
 
 
+def _check_frame(X: Any, why: ValueError) -> None:
+    """Say of a data frame that was refused what scikit-learn does not: that it has no columns, or which has no numbers."""
+    if not hasattr(X, "iloc") or getattr(X, "ndim", 0) != 2:
+        return
+    if X.shape[1] == 0:
+        raise ValueError("X: the data frame is empty: at least one column is needed") from why
+    for i, name in enumerate(X.columns):
+        try:
+            np.asarray(X.iloc[:, i], dtype=np.float64)
+        except (TypeError, ValueError) as e:
+            raise ValueError(f"X, column {name!r}: {e}: give numbers, or leave the column out") from why
+
+
 def _integer(name: str, value: Any, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
         raise ValueError(f"{name}: is {value!r}, must be an integer of at least {least}")
@@ -62,7 +75,11 @@ class _Cohort(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         """X where it is. The second value is X as an array, None where only the library reads it."""
         if _is_arrow(X):
             return _library.arrow(X), None
-        X = self._validate_data(X, accept_sparse=False, dtype=[np.float64, np.float32], force_all_finite=False, reset=reset)
+        try:
+            X = self._validate_data(X, accept_sparse=False, dtype=[np.float64, np.float32], force_all_finite=False, reset=reset)
+        except ValueError as e:
+            _check_frame(X, e)
+            raise
         names = getattr(self, "feature_names_in_", None)
         return _library.matrix(X, names), X
 

@@ -145,7 +145,9 @@ def test_bad_input(blobs):
     nan[7, 1], inf[3, 2] = np.nan, np.inf
     for bad, says in (
         (nan, "row 8"), (inf, "row 4"), (X[:0], "0 sample"), (X[:, :0], "0 feature"), (X[:, 0], "2D"), (X[:2], "n_samples=2"),
-        (pd.DataFrame({"a": ["x"] * 50}), "could not convert"), (X + 1j, "Complex"), (pd.DataFrame(), "at least one"),
+        (pd.DataFrame({"a": [1] * 50, "b": ["x"] * 50}), "X, column 'b': could not convert"), (X + 1j, "Complex"),
+        (pd.DataFrame(), "X: the data frame is empty"), (pd.DataFrame({"a": []}), "0 sample"),
+        (np.array([["x"]] * 50, dtype=object), "could not convert"),
     ):
         with pytest.raises(ValueError, match=says):
             KMeans(3).fit(bad)

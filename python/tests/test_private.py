@@ -86,8 +86,10 @@ def test_pure_and_other_methods(blobs):
     assert m.n_iter_ == 3
     with pytest.raises(ValueError, match="choose one of"):
         PrivateKMeans(3, bounds=(0, 100), method="no such").fit(X)
-    with pytest.raises(ValueError, match="does not take it"):
+    with pytest.raises(ValueError, match="no method has such an option"):
         PrivateKMeans(3, bounds=(0, 100), settings={"no-such": 1}).fit(X)
+    with pytest.raises(ValueError, match="does not take it"):
+        PrivateKMeans(3, bounds=(0, 100), settings={"radius": 0.5}).fit(X)
     for epsilon in (0, -1, np.nan, np.inf, None, "1"):
         with pytest.raises(ValueError, match="epsilon"):
             PrivateKMeans(3, epsilon=epsilon, bounds=(0, 100)).fit(X)
