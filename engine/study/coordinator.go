@@ -34,6 +34,7 @@ const (
 	recordUsers    byte = 'u' // seeds of the roles' keys for a cluster
 	// recordCertificate has a certificate of the study's own and its key.
 	recordCertificate byte = 't'
+	recordEnded       byte = 'x' // why the study was ended before it began
 )
 
 // JournalName is the journal's file within a state folder.
@@ -86,6 +87,7 @@ type Coordinator struct {
 	agreed   int
 	changed  chan struct{}
 	end      *link.End
+	ending   string // why the study was ended before it began
 }
 
 // NewCoordinator begins a study, or goes on with one that its state folder has.
@@ -219,6 +221,8 @@ func (o *Coordinator) recall() error {
 				o.entries[o.Study.index(protocol.Role(e.Party))] = e
 				o.enrolled++
 			}
+		case recordEnded:
+			o.ending = string(b)
 		case recordConsent:
 			if p := int(b[0]) | int(b[1])<<8; len(b) > 2 && p < len(o.consents) {
 				o.consents[p] = b[2:]
@@ -388,6 +392,10 @@ func (o *Coordinator) handle(from protocol.Role, r *request) (answer, error) {
 	if at < 0 {
 		return answer{}, fmt.Errorf("there is no %v", from)
 	}
+	if o.ending != "" {
+		o.done[from] = true
+		return answer{}, errors.New("the study was ended: " + o.ending)
+	}
 	switch r.Ask {
 	case askStudy:
 		text, err := o.Study.Encode()
@@ -504,13 +512,19 @@ func (o *Coordinator) frames(from protocol.Role, b []byte) {
 	}
 }
 
-// gather waits until all parties have enrolled and agreed.
+// gather waits until all parties have enrolled and agreed, or the study is ended: those who have enrolled
+// are told then.
 func (o *Coordinator) gather(ctx context.Context) (*Roster, error) {
 	for {
 		o.mu.Lock()
-		ready := o.agreed == len(o.entries)
+		ready, why, here := o.agreed == len(o.entries), o.ending, o.enrolled
 		o.mu.Unlock()
-		if ready {
+		switch {
+		case why != "":
+			o.Watch.ended(why)
+			o.seeOff(ctx, here)
+			return nil, &ended{why}
+		case ready:
 			return o.roster()
 		}
 		select {
@@ -625,14 +639,23 @@ func (o *Coordinator) dismiss(ctx context.Context, box *postbox, why error) {
 	o.seeOff(ctx, 0)
 }
 
-// End ends the study: all parties are told why, nothing is released any more.
+// End ends the study, before it begins or later: all parties are told why, nothing is released any more.
 func (o *Coordinator) End(why string) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.end == nil {
-		return fault.Request("study", "has not begun", "stop cohort serve")
+	switch {
+	case o.end != nil:
+		return o.end.Mark([]byte(markEnd + why))
+	case o.agreed == len(o.entries):
+		return fault.Failed("study", "begins just now", "try again", nil)
+	case o.ending == "":
+		if err := o.note(recordEnded, []byte(why)); err != nil {
+			return err
+		}
+		o.ending = why
+		o.tell()
 	}
-	return o.end.Mark([]byte(markEnd + why))
+	return nil
 }
 
 // Close ends the coordinator's connections.

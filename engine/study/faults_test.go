@@ -535,6 +535,70 @@ func TestTooFew(t *testing.T) {
 	}
 }
 
+// An operator ends a study before it begins and in its midst: all roles that are there are told so and stop, what they
+// would have released is not, and it stays ended when the coordinator comes back.
+func TestEndedByItsOperator(t *testing.T) {
+	const why = "its operator ended it"
+	for name, atRound := range map[string]int{"before it begins": 0, "in round 2": 2} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, "sulloyd", 2, 120, method.Settings{"noise": "split", "mechanism": "gaussian",
+				"iterations": "6"})
+			n := newNetwork(t, f)
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			defer cancel()
+			c := n.coordinator(t)
+			parties := c.Invitations()
+			if atRound == 0 {
+				parties = parties[:1]
+			}
+			var most atomic.Int32 // round that a party reached
+			errs := make([]error, 3)
+			var roles sync.WaitGroup
+			for p, v := range parties {
+				j := n.join(t, v)
+				j.Step = func(round int, step string) {
+					most.Store(max(most.Load(), int32(round)))
+					if p == 0 && round == atRound {
+						if err := c.End(why); err != nil {
+							t.Error(err)
+						}
+					}
+				}
+				roles.Go(func() { _, errs[p] = Take(ctx, j) })
+			}
+			roles.Go(func() { _, errs[2] = c.Run(ctx) })
+			if atRound == 0 {
+				for status, changed := c.Watch.Status(); !status.Parties[0].Enrolled; status, changed = c.Watch.Status() {
+					<-changed
+				}
+				if err := c.End(why); err != nil {
+					t.Fatal(err)
+				}
+			}
+			roles.Wait()
+			c.Close()
+			told := map[string]error{"party 1": errs[0], "the coordinator": errs[2]}
+			if atRound == 0 {
+				again := n.coordinator(t)
+				defer again.Close()
+				soon, cancel := context.WithTimeout(ctx, time.Second)
+				defer cancel()
+				_, told["the coordinator that is back"] = again.Run(soon)
+			} else {
+				told["party 2"] = errs[1]
+			}
+			for role, err := range told {
+				if err == nil || !strings.Contains(err.Error(), why) {
+					t.Errorf("%s was told %v", role, err)
+				}
+			}
+			if got := int(most.Load()); got > atRound+1 {
+				t.Errorf("a party reached round %d", got)
+			}
+		})
+	}
+}
+
 // enrolled has a party take part until it has a place, and returns what ends it.
 func enrolled(ctx context.Context, t *testing.T, c *Coordinator, j Join) (stop func()) {
 	t.Helper()

@@ -82,6 +82,8 @@ func (b *postbox) next(ctx context.Context, deadline time.Time, mark string) (st
 	kind, body := ev.Body[0], ev.Body[1:]
 	switch {
 	case kind == mailEnd && ev.From == protocol.Server:
+		b.end.Acknowledge() // the coordinator waits for that
+		b.settle(ctx, func() bool { return false }, lastWord)
 		return "", &ended{string(body[:min(len(body), 300)])}
 	case kind == mailLeave:
 		b.leave(ev.From)
@@ -97,6 +99,9 @@ func (b *postbox) next(ctx context.Context, deadline time.Time, mark string) (st
 	}
 	return "", nil
 }
+
+// lastWord is how long a role that was told that the study has ended tries to acknowledge it.
+const lastWord = time.Second
 
 // leave notes that a role's program has ended.
 func (b *postbox) leave(r protocol.Role) {

@@ -14,11 +14,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -275,7 +277,8 @@ func (c *Control) Ask(ctx context.Context, what string) (*study.Status, error) {
 	case resp.StatusCode == http.StatusNoContent:
 		return nil, nil
 	case resp.StatusCode != http.StatusOK:
-		return nil, fault.Failed("coordinator", "answers "+resp.Status, "see its log", nil)
+		why, _ := io.ReadAll(io.LimitReader(resp.Body, 300))
+		return nil, fault.Failed("coordinator", "answers "+strings.TrimSpace(string(why)), "see its log", nil)
 	}
 	status := new(study.Status)
 	return status, json.NewDecoder(resp.Body).Decode(status)
