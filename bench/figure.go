@@ -90,15 +90,7 @@ func (f *Figure) fill(p *chart.Plot, rows []Row, panel string) {
 	f.addLevels(p, rows, panel, len(colours))
 	slices.SortStableFunc(p.Curves, func(a, b chart.Curve) int { return a.Colour - b.Colour })
 	for i := range p.Curves {
-		slices.SortStableFunc(p.Curves[i].Points, func(a, b chart.Point) int {
-			switch {
-			case a.X < b.X:
-				return -1
-			case a.X > b.X:
-				return 1
-			}
-			return 0
-		})
+		slices.SortStableFunc(p.Curves[i].Points, func(a, b chart.Point) int { return cmp.Compare(a.X, b.X) })
 	}
 }
 

@@ -71,13 +71,13 @@
 package flow
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
 	"math/bits"
 	"strings"
 
+	"github.com/cohort-engine/cohort/internal/parallel"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
@@ -87,28 +87,8 @@ var ErrInfeasible = errors.New("infeasible sizes")
 // ErrProblem is wrapped by every error about a malformed problem.
 var ErrProblem = errors.New("malformed problem")
 
-// Runner spreads independent calls over workers, as engine.Pool does: Run calls
-// fn(worker, index) once for every index in [0, n), 0 <= worker < Workers(), and
-// returns ctx.Err() if ctx ends before every index was started.
-type Runner interface {
-	Workers() int
-	Run(ctx context.Context, n int, fn func(worker, index int)) error
-}
-
-// serial is the Runner that is used in place of nil.
-type serial struct{}
-
-func (serial) Workers() int { return 1 }
-
-func (serial) Run(ctx context.Context, n int, fn func(worker, index int)) error {
-	for i := range n {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		fn(0, i)
-	}
-	return ctx.Err()
-}
+// Runner spreads independent calls over workers, as engine.Pool does. A nil Runner means the calling goroutine.
+type Runner = parallel.Runner
 
 // Problem is one size-constrained assignment.
 type Problem struct {

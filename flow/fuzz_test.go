@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cohort-engine/cohort/internal/parallel"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
@@ -127,7 +128,7 @@ func TestBoxesShareAlike(t *testing.T) {
 		p := mixture(4000, 2, 160)
 		change(p)
 		var s Solver
-		ctx, run := context.Background(), serial{}
+		ctx, run := context.Background(), parallel.Serial{}
 		p, err := s.order.arrange(ctx, run, p)
 		if err != nil {
 			t.Fatal(err)

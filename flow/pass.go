@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -448,15 +449,7 @@ func (s *Solver) sumSides(v *view, workers, k int) {
 		}
 	}
 	s.scratch[0].sides = all
-	slices.SortFunc(all, func(a, b pair) int {
-		switch {
-		case a.cell < b.cell:
-			return -1
-		case a.cell > b.cell:
-			return 1
-		}
-		return 0
-	})
+	slices.SortFunc(all, func(a, b pair) int { return cmp.Compare(a.cell, b.cell) })
 	v.edges = v.edges[:0]
 	for i, c := range all {
 		if i > 0 && all[i-1].cell == c.cell {

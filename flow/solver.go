@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/cohort-engine/cohort/internal/parallel"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
@@ -128,9 +129,7 @@ func (s *Solver) Solve(ctx context.Context, run Runner, p *Problem, res *Result)
 	if err := p.check(); err != nil {
 		return err
 	}
-	if run == nil {
-		run = serial{}
-	}
+	run = parallel.Or(run)
 	s.stats, s.looked = Stats{}, 0
 	plain := p.plain()
 	if s.ordered = s.worthOrdering(p); s.ordered {

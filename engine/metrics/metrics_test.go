@@ -10,22 +10,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/cohort-engine/cohort/internal/parallel"
 	"github.com/cohort-engine/cohort/kernels"
 )
-
-// serial runs regions on the calling goroutine.
-type serial struct{}
-
-func (serial) Workers() int { return 1 }
-func (serial) Run(ctx context.Context, n int, fn func(worker, index int)) error {
-	for i := range n {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		fn(0, i)
-	}
-	return nil
-}
 
 func panels(d int, rows ...float32) *kernels.Panels {
 	p := kernels.NewPanels(len(rows)/d, d)
@@ -51,7 +38,7 @@ func TestByHand(t *testing.T) {
 	if !slices.Equal(c.Sizes(), []int{2, 0, 2}) {
 		t.Errorf("sizes %v", c.Sizes())
 	}
-	p, err := c.Pairwise(context.Background(), serial{}, 1, ExactPoints)
+	p, err := c.Pairwise(context.Background(), parallel.Serial{}, 1, ExactPoints)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +51,7 @@ func TestByHand(t *testing.T) {
 
 func TestDegenerateClusterings(t *testing.T) {
 	one := &Clustering{Points: panels(1, 0, 1, 4), Labels: []uint16{0, 0, 0}, Centroids: []float64{1, 2}, K: 2}
-	p, err := one.Pairwise(context.Background(), serial{}, 1, ExactPoints)
+	p, err := one.Pairwise(context.Background(), parallel.Serial{}, 1, ExactPoints)
 	if err != nil || !math.IsNaN(p.Silhouette) || !math.IsNaN(p.Dunn) || !math.IsNaN(one.DaviesBouldin()) {
 		t.Errorf("one cluster: %+v, %v, error %v", p, one.DaviesBouldin(), err)
 	}
@@ -72,12 +59,12 @@ func TestDegenerateClusterings(t *testing.T) {
 	if v := same.DaviesBouldin(); !math.IsInf(v, 1) {
 		t.Errorf("one centroid twice: Davies-Bouldin is %v", v)
 	}
-	if p, err := same.Pairwise(context.Background(), serial{}, 1, ExactPoints); err != nil || p.Silhouette != 0 {
+	if p, err := same.Pairwise(context.Background(), parallel.Serial{}, 1, ExactPoints); err != nil || p.Silhouette != 0 {
 		t.Errorf("points alone in their clusters: %+v, error %v", p, err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := same.Pairwise(ctx, serial{}, 1, ExactPoints); err != context.Canceled {
+	if _, err := same.Pairwise(ctx, parallel.Serial{}, 1, ExactPoints); err != context.Canceled {
 		t.Errorf("cancelled: error is %v", err)
 	}
 }
@@ -95,11 +82,11 @@ func TestSampleIsCloseToExact(t *testing.T) {
 	big := &Clustering{Points: panels(1, rows...), Labels: labels, Centroids: []float64{0, 1}, K: 2, FractionBits: 9}
 	small := &Clustering{Points: panels(1, rows[:4000]...), Labels: labels[:4000], Centroids: []float64{0, 1}, K: 2,
 		FractionBits: 9}
-	a, err := big.Pairwise(context.Background(), serial{}, 9, most)
+	a, err := big.Pairwise(context.Background(), parallel.Serial{}, 9, most)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := small.Pairwise(context.Background(), serial{}, 9, most)
+	b, err := small.Pairwise(context.Background(), parallel.Serial{}, 9, most)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +204,7 @@ func BenchmarkPairwise(b *testing.B) {
 	}
 	c := &Clustering{Points: panels(2, rows...), Labels: labels, Centroids: make([]float64, 30), K: 15}
 	for b.Loop() {
-		if _, err := c.Pairwise(context.Background(), serial{}, 1, ExactPoints); err != nil {
+		if _, err := c.Pairwise(context.Background(), parallel.Serial{}, 1, ExactPoints); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -238,7 +225,7 @@ func TestPairwiseAgainstDefinition(t *testing.T) {
 			}
 		}
 		c := &Clustering{Points: panels(d, rows...), Labels: labels, Centroids: make([]float64, k*d), K: k, FractionBits: 8}
-		got, err := c.Pairwise(context.Background(), serial{}, 1, n)
+		got, err := c.Pairwise(context.Background(), parallel.Serial{}, 1, n)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/cohort-engine/cohort/internal/parallel"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
@@ -15,12 +16,6 @@ const ExactPoints = 50000
 
 // samplePairs bounds the coordinates that a sample's distances read.
 const samplePairs = 4e9
-
-// Runner runs parallel regions: fn(worker, index) once for every index below n.
-type Runner interface {
-	Workers() int
-	Run(ctx context.Context, n int, fn func(worker, index int)) error
-}
 
 // PairScores are the measures that compare all pairs of points.
 type PairScores struct {
@@ -42,7 +37,7 @@ type PairScores struct {
 // Both are NaN with fewer than two clusters. The points lie on the grid of
 // FractionBits, so squared distances are exact; the silhouette takes their roots in
 // float32, which moves it by less than 2^-22.
-func (c *Clustering) Pairwise(ctx context.Context, r Runner, seed uint64, most int) (PairScores, error) {
+func (c *Clustering) Pairwise(ctx context.Context, r parallel.Runner, seed uint64, most int) (PairScores, error) {
 	points, starts := c.sample(seed, most)
 	out := PairScores{Silhouette: math.NaN(), Dunn: math.NaN(), Sample: points.N}
 	if len(starts) < 3 {

@@ -1,6 +1,7 @@
 package privacy
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -23,15 +24,7 @@ type atom struct{ loss, mass float64 }
 
 // finish sorts the atoms and computes the moments.
 func (l *Losses) finish() {
-	slices.SortFunc(l.atoms, func(a, b atom) int {
-		switch {
-		case a.loss < b.loss:
-			return -1
-		case a.loss > b.loss:
-			return 1
-		}
-		return 0
-	})
+	slices.SortFunc(l.atoms, func(a, b atom) int { return cmp.Compare(a.loss, b.loss) })
 	var m, s float64
 	for _, a := range l.atoms {
 		m += a.mass * a.loss

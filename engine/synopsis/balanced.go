@@ -1,6 +1,7 @@
 package synopsis
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -8,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/cohort-engine/cohort/flow"
+	"github.com/cohort-engine/cohort/internal/parallel"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
@@ -110,15 +112,7 @@ func unitPoints(w *Weighted) (*kernels.Panels, []int) {
 		rest[i], order[i] = exact-float64(counts[i]), i
 		given += counts[i]
 	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		switch {
-		case rest[a] > rest[b]:
-			return -1
-		case rest[a] < rest[b]:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(rest[b], rest[a]) })
 	for i := 0; given < balancedUnits; i++ {
 		counts[order[i%len(order)]]++
 		given++
@@ -155,7 +149,7 @@ func (b *balanced) descend(ctx context.Context, r Runner, centers []float32) (fl
 	before := make([]float32, len(centers))
 	for range 30 {
 		b.problem.Centroids = centers
-		if err := b.solver.Solve(ctx, runner(r), &b.problem, &res); err != nil {
+		if err := b.solver.Solve(ctx, parallel.Or(r), &b.problem, &res); err != nil {
 			return 0, nil, fmt.Errorf("synopsis: sizes: %w", err)
 		}
 		cost := math.Ldexp(flow.Distance(&b.problem, &res).Float(), -2*balancedBits)

@@ -11,32 +11,14 @@
 // no budget.
 package synopsis
 
-import "context"
+import "github.com/cohort-engine/cohort/internal/parallel"
 
-// Runner runs fn for every index in [0, n) on its workers; engine.Pool is one.
-// A nil Runner means the calling goroutine.
-type Runner interface {
-	Workers() int
-	Run(ctx context.Context, n int, fn func(worker, index int)) error
-}
+// Runner spreads independent calls over workers, as engine.Pool does. A nil Runner means the calling goroutine.
+type Runner = parallel.Runner
 
 // Source is a stream of uniform 64-bit words; a privacy stream or a
 // math/rand/v2 generator.
 type Source interface{ Uint64() uint64 }
-
-type serial struct{}
-
-func (serial) Workers() int { return 1 }
-
-func (serial) Run(ctx context.Context, n int, fn func(worker, index int)) error {
-	for i := range n {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		fn(0, i)
-	}
-	return nil
-}
 
 // reporter returns how r tells that done of total parts are done: a runner that is to
 // say so has the method Report, as engine.Pool does.
@@ -45,13 +27,6 @@ func reporter(r Runner) func(what string, done, total int) {
 		return w.Report
 	}
 	return func(string, int, int) {}
-}
-
-func runner(r Runner) Runner {
-	if r == nil {
-		return serial{}
-	}
-	return r
 }
 
 // uniform returns a number in [0, 1) with 53 random bits.

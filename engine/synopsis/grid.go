@@ -3,6 +3,7 @@ package synopsis
 import (
 	"context"
 
+	"github.com/cohort-engine/cohort/internal/parallel"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
@@ -46,7 +47,7 @@ func (g Grid) Cells() int {
 // Count adds the number of records in every cell to counts, axis 0 varying
 // slowest; with units not nil each record counts for so many.
 func (g Grid) Count(ctx context.Context, r Runner, p *kernels.Panels, units []uint32, counts []int64) error {
-	r = runner(r)
+	r = parallel.Or(r)
 	parts := make([][]int64, r.Workers())
 	step := shardPoints(g.D)
 	err := r.Run(ctx, (p.N+step-1)/step, func(worker, s int) {

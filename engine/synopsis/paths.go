@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/cohort-engine/cohort/internal/parallel"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
@@ -155,7 +156,7 @@ func shardPoints(d int) int { return max((1<<16)/d/kernels.Lanes, 4) * kernels.L
 // depend on n and d alone.
 func eachShard(ctx context.Context, r Runner, n, d int, fn func(lo, hi int)) error {
 	step := shardPoints(d)
-	return runner(r).Run(ctx, (n+step-1)/step, func(_, s int) { fn(s*step, min((s+1)*step, n)) })
+	return parallel.Or(r).Run(ctx, (n+step-1)/step, func(_, s int) { fn(s*step, min((s+1)*step, n)) })
 }
 
 // Walker takes the records of one party down a trie, level by level.
@@ -195,7 +196,7 @@ const outsideCell = math.MinInt32
 // that digit in that open node count for, their number without weights, at the level that the walk has reached.
 // len(counts) is the number of cells of that level.
 func (w *Walker) Count(ctx context.Context, r Runner, counts []int64) error {
-	r = runner(r)
+	r = parallel.Or(r)
 	if len(w.part) < r.Workers() {
 		w.part = make([][]int64, r.Workers())
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 
+	"github.com/cohort-engine/cohort/internal/parallel"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
@@ -118,7 +119,7 @@ func (f Forest) Release(paths *Paths, d int) (*Weighted, error) {
 // (Weigh), of 2^-unitBits, a record adds its coordinates times these, truncated toward zero.
 func (w *Walker) LeafSums(ctx context.Context, r Runner, p *kernels.Panels, fractionBits, unitBits int,
 	sums []int64) error {
-	r = runner(r)
+	r = parallel.Or(r)
 	leaf := make([]int32, p.N)
 	w.leaves(leaf)
 	parts := make([][]int64, r.Workers())

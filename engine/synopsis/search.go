@@ -1,6 +1,7 @@
 package synopsis
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -10,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/cohort-engine/cohort/internal/elementary"
+	"github.com/cohort-engine/cohort/internal/parallel"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
@@ -85,7 +87,7 @@ func Search(ctx context.Context, r Runner, w *Weighted, k int, o SearchOptions, 
 		return fewPoints(w, k), nil
 	}
 	p := newProblem(w)
-	r = runner(r)
+	r = parallel.Or(r)
 	states := make([]*descent, o.Starts)
 	seeds := make([]*rand.Rand, o.Starts+o.Chains)
 	for i := range seeds {
@@ -103,15 +105,7 @@ func Search(ctx context.Context, r Runner, w *Weighted, k int, o SearchOptions, 
 	if err != nil {
 		return nil, err
 	}
-	slices.SortStableFunc(states, func(a, b *descent) int {
-		switch {
-		case a.loss < b.loss:
-			return -1
-		case a.loss > b.loss:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(states, func(a, b *descent) int { return cmp.Compare(a.loss, b.loss) })
 	err = r.Run(ctx, o.Chains, func(_, i int) {
 		w := newSwaps(states[i])
 		for n := 0; n < o.Swaps && ctx.Err() == nil; n++ {

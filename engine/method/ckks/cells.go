@@ -1,6 +1,7 @@
 package ckks
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -117,15 +118,7 @@ func prune(pairs []pair, centroids [][]float64) []pair {
 		kept[n], order[n] = true, n
 		distance[n] = elementary.SquaredDistance(centroids[p.i], centroids[p.j])
 	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		switch {
-		case distance[a] > distance[b]:
-			return -1
-		case distance[a] < distance[b]:
-			return 1
-		}
-		return a - b
-	})
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(distance[b], distance[a]) })
 	cell := func(c int) []half {
 		var hs []half
 		for n, p := range pairs {

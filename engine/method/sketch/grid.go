@@ -1,6 +1,7 @@
 package sketch
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -90,15 +91,7 @@ func (g *Grid) round() {
 // Euclidean distance. total must be positive.
 func projectSimplex(w []float64, total float64) {
 	s := slices.Clone(w)
-	slices.SortFunc(s, func(a, b float64) int {
-		switch {
-		case a > b:
-			return -1
-		case a < b:
-			return 1
-		}
-		return 0
-	})
+	slices.SortFunc(s, func(a, b float64) int { return cmp.Compare(b, a) })
 	sum, threshold := 0.0, 0.0
 	for i, x := range s {
 		sum += x
