@@ -3,6 +3,9 @@ package synopsis
 import (
 	"fmt"
 	"math"
+	"slices"
+
+	"github.com/cohort-engine/cohort/internal/elementary"
 )
 
 // Trie is a partition released level by level. Each open node has 2^Bits cells;
@@ -23,6 +26,23 @@ type trieLevel struct {
 	estimate []float64 // after Estimate: consistent count of each cell
 	next     []int32   // cell -> open node of the next level, or ^leaf
 }
+
+// TreeShape is the shape of the midpoint tree for n records in d dimensions:
+// bits halvings a level (2^bits children), and as many levels as bring the
+// cells to about n mu, and to 2^treeBits or treeShare for each of k clusters at most.
+func TreeShape(n, d, k int, mu float64, fractionBits int) (bits, levels int) {
+	bits = min(d, 3)
+	levels = max(1, int(math.Ceil(elementary.Log2(float64(n)*mu)/float64(bits))))
+	most := max(treeBits, int(math.Ceil(elementary.Log2(float64(k)*treeShare))))
+	for levels > 1 && (bits*levels > most || (bits*levels+d-1)/d > fractionBits) {
+		levels--
+	}
+	return bits, levels
+}
+
+// Half of the cells without records open, too, each takes some hundred bytes until the search has ended, and the
+// search looks at all that are left: many records would make more than any number of clusters has use for.
+const treeBits, treeShare = 18, 64
 
 // NewTrie returns a trie whose root is open.
 func NewTrie(bits int) *Trie { return &Trie{Bits: bits} }
@@ -268,4 +288,20 @@ func (t *Trie) openAfter(l int) int {
 		return len(t.levels[l+1].parent)
 	}
 	return 0
+}
+
+// Significant drops the leaves of a coarse tree that are lighter than one
+// standard deviation of their noise: the consistent estimate leaves positive
+// noise in the empty part of the space, which is most of it. It keeps all where
+// a cluster of average size stands less than five deviations above the noise, as
+// too much of the clusters would go.
+func Significant(boxes []Box, noise, cluster float64) []Box {
+	if cluster < 5*noise {
+		return boxes
+	}
+	kept := slices.DeleteFunc(slices.Clone(boxes), func(b Box) bool { return b.Weight < noise })
+	if len(kept) == 0 {
+		return boxes
+	}
+	return kept
 }

@@ -385,3 +385,21 @@ func TestCubePaths(t *testing.T) {
 		}
 	}
 }
+
+// TestSignificant keeps what stands above the noise, and everything where a
+// cluster does not.
+func TestSignificant(t *testing.T) {
+	boxes := []Box{{Weight: 3}, {Weight: 30}, {Weight: 9.9}, {Weight: 10}}
+	if kept := Significant(boxes, 10, 100); len(kept) != 2 || kept[0].Weight != 30 || kept[1].Weight != 10 {
+		t.Errorf("kept %v", kept)
+	}
+	if boxes[0].Weight != 3 {
+		t.Error("the leaves themselves were changed")
+	}
+	if kept := Significant(boxes, 10, 49); len(kept) != 4 {
+		t.Errorf("%d leaves kept at a weak signal, want all", len(kept))
+	}
+	if kept := Significant(boxes, 40, 1000); len(kept) != 4 {
+		t.Errorf("%d leaves kept where none is above the noise, want all", len(kept))
+	}
+}

@@ -38,22 +38,6 @@ func refinement(snr, halvings float64, d int) (rounds int, radius float64) {
 	return rounds, radius
 }
 
-// significant drops the leaves of a coarse tree that are lighter than one
-// standard deviation of their noise: the consistent estimate leaves positive
-// noise in the empty part of the space, which is most of it. It keeps all where
-// a cluster of average size stands less than five deviations above the noise, as
-// too much of the clusters would go.
-func significant(boxes []synopsis.Box, noise, cluster float64) []synopsis.Box {
-	if cluster < 5*noise {
-		return boxes
-	}
-	kept := slices.DeleteFunc(slices.Clone(boxes), func(b synopsis.Box) bool { return b.Weight < noise })
-	if len(kept) == 0 {
-		return boxes
-	}
-	return kept
-}
-
 func (h *plan) addTreeBranch(j *Job) {
 	f, l := h.Plan, h.Share
 	share := f.MarginalShare()
@@ -130,7 +114,7 @@ func (h *plan) searchLeaves(ctx context.Context, p *staged.Party, ground *ground
 		ground.frame.Place(found.boxes)
 	}
 	if h.balance == 0 && coarseTree(h.halvings(), p.D) {
-		found.boxes = significant(found.boxes, trie.LeafNoise(), float64(p.N)/float64(p.K))
+		found.boxes = synopsis.Significant(found.boxes, trie.LeafNoise(), float64(p.N)/float64(p.K))
 	}
 	points := synopsis.Spread(found.boxes, p.D, 3000)
 	number := &numbered{k: p.K}

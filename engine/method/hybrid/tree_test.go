@@ -51,24 +51,6 @@ func TestTreeOfManyRecords(t *testing.T) {
 	}
 }
 
-// TestSignificant keeps what stands above the noise, and everything where a
-// cluster does not.
-func TestSignificant(t *testing.T) {
-	boxes := []synopsis.Box{{Weight: 3}, {Weight: 30}, {Weight: 9.9}, {Weight: 10}}
-	if kept := significant(boxes, 10, 100); len(kept) != 2 || kept[0].Weight != 30 || kept[1].Weight != 10 {
-		t.Errorf("kept %v", kept)
-	}
-	if boxes[0].Weight != 3 {
-		t.Error("the leaves themselves were changed")
-	}
-	if kept := significant(boxes, 10, 49); len(kept) != 4 {
-		t.Errorf("%d leaves kept at a weak signal, want all", len(kept))
-	}
-	if kept := significant(boxes, 40, 1000); len(kept) != 4 {
-		t.Errorf("%d leaves kept where none is above the noise, want all", len(kept))
-	}
-}
-
 // TestLeafSpread compares weights and radii of clusters with the mean squared
 // distances of many points in each box.
 func TestLeafSpread(t *testing.T) {

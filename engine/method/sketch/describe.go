@@ -65,8 +65,8 @@ func (j *Job) own() method.Options {
 		})}}
 	if m.Private() {
 		options = append(options, method.Option{Name: "local-start", Default: "auto",
-			About: "start of the local centres: auto, grid or lsf",
-			Value: method.Choice(&j.LocalStart, StartAuto, StartGrid, StartForest)})
+			About: "start of the local centres: auto, grid, tree or lsf",
+			Value: method.Choice(&j.LocalStart, StartAuto, StartGrid, StartTree, StartForest)})
 	}
 	if m == Sketch {
 		options = append(options, method.Option{Name: "estimator", Default: "em; paper under claimed",

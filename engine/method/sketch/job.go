@@ -73,11 +73,14 @@ type LocalStart string
 
 // The starts.
 const (
-	// StartAuto is the grid for up to 5 columns and the forest beyond, under the
-	// proven calibration of the sketch protocols; the forest elsewhere.
+	// StartAuto is the grid for up to 5 columns and the tree beyond, under the
+	// proven calibration of the sketch protocols; the forest elsewhere, and where
+	// a tree could not halve three columns of four (treeHalvings).
 	StartAuto LocalStart = "auto"
 	// StartGrid is k-means on a noisy histogram of equal cells.
 	StartGrid LocalStart = "grid"
+	// StartTree is k-means on the leaves of a midpoint tree of noisy counts.
+	StartTree LocalStart = "tree"
 	// StartForest is the LSH forest (DPLSF; Sketch-V, section 3.5).
 	StartForest LocalStart = "lsf"
 )
@@ -301,9 +304,10 @@ func (j *Job) validateBudget() error {
 				" statement: the paper adds or removes a record", "use --calibration proven")
 		}
 	}
-	if j.LocalStart == StartGrid && (!j.Method.sketches() || j.Calibration != privacy.Proven) {
-		return fault.Request("local-start", "is grid, which belongs to the sketches under the proven calibration",
-			"use lsf or auto")
+	if s := j.LocalStart; (s == StartGrid || s == StartTree) &&
+		(!j.Method.sketches() || j.Calibration != privacy.Proven) {
+		return fault.Request("local-start", fmt.Sprintf("is %s, which belongs to the sketches under the proven calibration",
+			s), "use lsf or auto")
 	}
 	return nil
 }

@@ -28,6 +28,10 @@ const (
 	trustedCell = 4
 	// gridColumns is the largest number of columns that start from a grid.
 	gridColumns = 5
+	// treeHalvings is how often a tree must be able to halve each column on average, and treeRounds the
+	// rounds of the refinement after it.
+	treeHalvings = 0.75
+	treeRounds   = 3
 	// forestLevels is the depth of the forest under the proven calibration;
 	// paperLevels is L in Sketch-V, appendix B.1.
 	forestLevels = 12
@@ -165,6 +169,37 @@ func (p *party) startGrid(ctx context.Context) error {
 	}
 	boxes := grid.Boxes(noisy, trustedCell*r.scale)
 	return p.search(ctx, synopsis.Spread(boxes, p.d(), len(boxes)))
+}
+
+// startTree finds centres on the leaves of a midpoint tree, whose counts are made consistent with the
+// number of records.
+func (p *party) startTree(ctx context.Context) error {
+	r, pool, d := p.releases.tree, p.Pool(), p.d()
+	span := p.span(engine.PhaseAccumulate, 0)
+	order := synopsis.InTurn(d, r.bits*r.levels)
+	paths, err := synopsis.PathsAlong(ctx, pool, p.points, p.bits, r.bits, order, nil)
+	if err != nil {
+		p.End(span)
+		return err
+	}
+	w := synopsis.NewWalker(paths)
+	g := synopsis.Growing{Bits: r.bits, Levels: r.levels, Threshold: func(float64) float64 { return 0 },
+		Count: func(level, cells int) ([]float64, float64, error) {
+			noisy, err := p.noisyFloats(&r.counts, level, "tree counts", 0,
+				func(words []int64) error { return w.Count(ctx, pool, words) }, cells)
+			return noisy, r.counts.deviation() * r.counts.deviation(), err
+		}}
+	trie, err := g.Grow(nil, w)
+	p.End(span)
+	if err != nil {
+		return err
+	}
+	trie.Estimate(float64(p.job.PublicRecords()))
+	boxes := trie.BoxesAlong(d, order)
+	if len(order) < 2*d {
+		boxes = synopsis.Significant(boxes, trie.LeafNoise(), float64(p.job.PublicRecords())/float64(p.plan.clusters))
+	}
+	return p.search(ctx, synopsis.Spread(boxes, d, 3000))
 }
 
 // startForest finds centres by an LSH forest (Sketch-V, appendix B.1): sign

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 )
@@ -68,5 +69,67 @@ func TestGoldenForest(t *testing.T) {
 	}
 	if !bytes.Equal(want, b) {
 		t.Errorf("results differ from %s; run with -update if they should", path)
+	}
+}
+
+// TestLocalStart: the start follows from the columns and the budget for them, both public.
+func TestLocalStart(t *testing.T) {
+	for _, c := range []struct {
+		n, columns int
+		mu         float64
+		want       LocalStart
+	}{
+		{5000, 5, 0.1, StartGrid}, {5000, 6, 0.1, StartTree}, {5000, 11, 0.1, StartTree}, {5000, 12, 0.1, StartForest},
+		{5000, 11, 0.01, StartForest}, {1_000_000, 22, 0.1, StartTree},
+	} {
+		r := &run{job: &Job{LocalStart: StartAuto, Problem: protocol.Problem{Records: c.n}}}
+		if got := r.localStart(c.columns, c.mu); got != c.want {
+			t.Errorf("%d records, %d columns, mu %v: %s, want %s", c.n, c.columns, c.mu, got, c.want)
+		}
+		r.job.LocalStart = StartForest
+		if got := r.localStart(c.columns, c.mu); got != StartForest {
+			t.Errorf("a stated start is not taken: %s", got)
+		}
+	}
+}
+
+// TestTreeStart: the levels of a tree spend what they may, a tree that noise hides gives centres still, and where
+// parties with eight columns have many clusters, a run that starts from trees loses less than one from forests.
+func TestTreeStart(t *testing.T) {
+	const n, d, k = 4000, 7, 3
+	data := mixture(t, n, d)
+	for _, mu := range []float64{0.5, 0.1, 1e-3} {
+		r := &run{Plan: &protocol.Plan{Parties: 2, Seed: seed(9)}, job: &Job{Method: Sketch,
+			Problem: protocol.Problem{Calibration: privacy.Proven, Neighbours: privacy.AddRemove,
+				Clients: data.Table(), Bounds: data.Bounds}}, plan: &plan{clusters: k}, bits: data.FractionBits}
+		p := &party{run: r, points: data.Points, releases: partyReleases{tree: r.gaussianTree(0, d, mu)}}
+		onParty(t, p, p.startTree)
+		spent := r.Releases[0].Entries[0].Cost
+		if got := max(float64(spent.Rounds), 1) / (spent.Scale * spent.Scale); got > mu*mu*(1+1e-9) || got < 0.99*mu*mu {
+			t.Errorf("mu %v: the levels spend a squared mu of %v", mu, got)
+		}
+		if len(p.centers) != k*d {
+			t.Errorf("mu %v: %d numbers for %d centres", mu, len(p.centers), k)
+		}
+	}
+	table, err := dataset.Generate(t.Context(), "blobs", dataset.Generator{N: 1000, D: 16, K: 5, Separation: 6, Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bounds, err := dataset.BoundsFromData(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if data, err = dataset.Normalise(table, bounds, dataset.DefaultFractionBits); err != nil {
+		t.Fatal(err)
+	}
+	loss := func(start LocalStart) float64 {
+		r := runJob(t, 2, &Job{Method: Sketch, LocalStart: start, ExactWeights: true, Problem: protocol.Problem{
+			Clients: data.Table(), Bounds: data.Bounds, Columns: EqualSplit(16, 2), K: 5,
+			Budget: privacy.Budget{Epsilon: 1, Delta: 1e-3}, Seed: seed(1)}})
+		return *r.NICV
+	}
+	if tree, forest := loss(StartAuto), loss(StartForest); !(tree < 0.7*forest) {
+		t.Errorf("loss %.3g from trees, %.3g from forests", tree, forest)
 	}
 }

@@ -84,6 +84,8 @@ func (p *party) localCenters(ctx context.Context) error {
 		return err
 	case r.histogram != nil:
 		err = p.startGrid(ctx)
+	case r.tree != nil:
+		err = p.startTree(ctx)
 	default:
 		err = p.startForest(ctx)
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/synopsis"
+	"github.com/cohort-engine/cohort/internal/elementary"
 )
 
 // release is a planned release of one party with one noise scale, in data units.
@@ -27,6 +28,7 @@ func (r *release) deviation() float64 {
 type partyReleases struct {
 	exact      *protocol.Release // centres, and with them memberships
 	histogram  *histogramRelease
+	tree       *treeRelease
 	forest     *forestRelease
 	refinement *refinementRelease
 	sizes      *release
@@ -39,6 +41,12 @@ type partyReleases struct {
 type histogramRelease struct {
 	release
 	grid synopsis.Grid
+}
+
+// treeRelease is a midpoint tree: the counts of so many levels of so many halvings.
+type treeRelease struct {
+	bits, levels int
+	counts       release
 }
 
 // forestRelease is an LSH forest: counts of each level, sums of the leaves.
@@ -54,8 +62,9 @@ type refinementRelease struct {
 	sums, counts release
 }
 
-// The releases of a forest, as the table of calibrations names them.
+// The releases of a tree and of a forest, as the table of calibrations names them.
 const (
+	treeCounts   = "counts of the local tree"
 	forestCounts = "counts of the forest"
 	forestSums   = "sums of the forest's leaves"
 )
@@ -148,19 +157,23 @@ func (r *run) planParty(l int) partyReleases {
 func (r *run) planCenters(l, d int, out *partyReleases) {
 	j, mu := r.job, r.plan.localMu
 	rounds, radius := 1, gridRadius
-	if j.LocalStart == StartForest || j.LocalStart == StartAuto && d > gridColumns {
-		out.forest, radius = r.gaussianForest(l, d, forestLevels, mu*math.Sqrt(startShare)), forestRadius
+	start := mu * math.Sqrt(startShare)
+	switch r.localStart(d, start) {
+	case StartGrid:
+		b := r.bound(d, "local histogram", 0)
+		out.histogram = &histogramRelease{r.add(l, protocol.Gaussian, b, gaussianScale(b.L2(), start), "records", 1, 1),
+			synopsis.NewGrid(d, float64(j.PublicRecords())*start/2, 3, 32)}
+	case StartTree:
+		out.tree, radius = r.gaussianTree(l, d, start), forestRadius
+		rounds = treeRounds
+	default:
+		out.forest, radius = r.gaussianForest(l, d, forestLevels, start), forestRadius
 		if d > gridColumns {
 			rounds = 2
 			if j.Budget.Epsilon >= 1 {
 				rounds = refineRounds
 			}
 		}
-	} else {
-		mu := mu * math.Sqrt(startShare)
-		b := r.bound(d, "local histogram", 0)
-		out.histogram = &histogramRelease{r.add(l, protocol.Gaussian, b, gaussianScale(b.L2(), mu), "records", 1, 1),
-			synopsis.NewGrid(d, float64(j.PublicRecords())*mu/2, 3, 32)}
 	}
 	mu *= math.Sqrt(refineShare / float64(rounds))
 	radius *= math.Sqrt(float64(d))
@@ -171,6 +184,27 @@ func (r *run) planCenters(l, d int, out *partyReleases) {
 		sums: r.add(l, protocol.Gaussian, sums, gaussianScale(sums.L2(), mu*math.Sqrt(sumShare)), "", d, rounds),
 		counts: r.add(l, protocol.Gaussian, counts, gaussianScale(counts.L2(), mu*math.Sqrt(1-sumShare)),
 			"records", 1, rounds)}
+}
+
+// localStart is how a party with d columns starts; mu is the budget of that.
+func (r *run) localStart(d int, mu float64) LocalStart {
+	switch s := r.job.LocalStart; {
+	case s != StartAuto:
+		return s
+	case d <= gridColumns:
+		return StartGrid
+	case elementary.Log2(float64(r.job.PublicRecords())*mu) >= treeHalvings*float64(d):
+		return StartTree
+	}
+	return StartForest
+}
+
+// gaussianTree spends all of mu on the counts of the levels.
+func (r *run) gaussianTree(l, d int, mu float64) *treeRelease {
+	bits, levels := synopsis.TreeShape(r.job.PublicRecords(), d, r.plan.clusters, mu, r.bits)
+	b := r.bound(d, treeCounts, 0)
+	return &treeRelease{bits, levels,
+		r.add(l, protocol.Gaussian, b, gaussianScale(math.Sqrt(float64(levels))*b.L2(), mu), "records", 1, levels)}
 }
 
 // gaussianForest spends half of the squared mu on counts, half on sums.

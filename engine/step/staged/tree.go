@@ -3,31 +3,12 @@ package staged
 import (
 	"context"
 	"fmt"
-	"math"
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/synopsis"
-	"github.com/cohort-engine/cohort/internal/elementary"
 	"github.com/cohort-engine/cohort/kernels"
 )
-
-// treeShape is the shape of the midpoint tree for n records in d dimensions:
-// bits halvings a level (2^bits children), and as many levels as bring the
-// cells to about n mu, and to 2^treeBits or treeShare for each of k clusters at most.
-func treeShape(n, d, k int, mu float64, fractionBits int) (bits, levels int) {
-	bits = min(d, 3)
-	levels = max(1, int(math.Ceil(elementary.Log2(float64(n)*mu)/float64(bits))))
-	most := max(treeBits, int(math.Ceil(elementary.Log2(float64(k)*treeShare))))
-	for levels > 1 && (bits*levels > most || (bits*levels+d-1)/d > fractionBits) {
-		levels--
-	}
-	return bits, levels
-}
-
-// Half of the cells without records open, too, each takes some hundred bytes until the search has ended, and the
-// search looks at all that are left: many records would make more than any number of clusters has use for.
-const treeBits, treeShare = 18, 64
 
 // Tree is a planned tree: its shape, and the release of each level.
 type Tree struct {
@@ -38,7 +19,7 @@ type Tree struct {
 // AddTree plans a midpoint tree in d dimensions with the whole of l.
 func (f *Plan) AddTree(l Share, d int) *Tree {
 	t := &Tree{d: d}
-	t.bits, t.levels = treeShape(f.N, d, f.K, l.Mu(), f.FractionBits)
+	t.bits, t.levels = synopsis.TreeShape(f.N, d, f.K, l.Mu(), f.FractionBits)
 	total := 0.0
 	for level := range t.levels {
 		total += l.growth(level)
