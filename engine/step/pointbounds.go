@@ -89,9 +89,10 @@ const (
 	recordProducts = 700
 	filterSpeed    = 2.8
 	rankSpeed      = 1.9
-	// mostDear is how dear that may be for bounds to pay at all: without them runs took a fifth to
-	// two fifths less time at (k, d) from (2, 20) to (26, 16), and as long at (10, 784).
-	mostDear = 4
+	// mostDear is how dear that may be for bounds to pay at all: without them runs took a tenth to a quarter less
+	// time at (k, d) from (4, 20) to (5, 50) and (4, 784), and as long at (12, 32). From (26, 16) and (16, 20) to
+	// (10, 100) and (10, 784) they took a tenth to a fifth more.
+	mostDear = 8.5
 	// mostChanged is the share of the records whose label may change in a round that
 	// goes on from the sums of the one before: to take a record from sum to sum costs as
 	// much as to sum a dozen.
