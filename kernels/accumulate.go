@@ -340,13 +340,17 @@ func (s *sink) fold() {
 			continue
 		}
 		acc.Counts[i] += int64(n)
-		sums := acc.Sums[i*d : i*d+d]
 		row := acc.scratch.table[i*width : (i+1)*width]
+		n *= bias
+		if tableEndsAtD && d < Lanes && i*d+Lanes <= len(acc.Sums) { // columns past d are 0 but for the bias
+			asmFoldRow(&row[0], 1, n, &acc.Sums[i*d])
+			continue
+		}
+		sums := acc.Sums[i*d : i*d+d]
 		whole := d &^ (Lanes - 1)
 		if d < Lanes || !tableEndsAtD {
 			whole = d
 		}
-		n *= bias
 		blocks := whole / Lanes
 		if blocks > 0 {
 			asmFoldRow(&row[0], blocks, n, &sums[0])

@@ -55,16 +55,16 @@ func (p *Panels) prepareRank(each func(n int, task func(i int))) {
 	each(tasks, func(i int) {
 		var labels [chunkPoints]uint16
 		var squares [chunkPoints]float32
-		most := float32(0)
+		most := uint32(0) // the squares are in the order of their bits
 		for lo := i * rankTask; lo < min((i+1)*rankTask, p.N); lo += chunkPoints {
 			hi := min(lo+chunkPoints, p.N)
 			part := p.Slice(lo, hi)
 			assign(&part, origin, labels[:hi-lo], squares[:hi-lo], nil)
 			for _, x := range squares[:hi-lo] {
-				most = max(most, x)
+				most = max(most, math.Float32bits(x))
 			}
 		}
-		longest[i] = math.Sqrt(float64(most)) * filterUp
+		longest[i] = math.Sqrt(float64(math.Float32frombits(most))) * filterUp
 	})
 	p.longest = 0
 	for _, x := range longest {
