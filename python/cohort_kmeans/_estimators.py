@@ -682,6 +682,7 @@ class FederatedKMeans(_Private):
         options = self._budget()
         if options["method"] is None and self.epsilon is not None:
             options["method"] = "fastlloyd"
+        _check_holders(options["method"], "rows")
         parts = _holders(X, "client")
         sources, sizes = [], []
         for i, part in enumerate(parts):
@@ -770,6 +771,7 @@ class VerticalKMeans(_Private):
         options = self._budget()
         if options["method"] is None:
             options["method"] = "sketch" if self.epsilon is not None else "vertical-plain"
+        _check_holders(options["method"], "columns")
         options["holders"] = "columns"
         parts = _holders(X, "party")
         arrays = [check_array(p, dtype=[np.float64, np.float32], force_all_finite=False, input_name=f"party {i + 1}") for i, p in enumerate(parts)]
@@ -812,6 +814,14 @@ class VerticalKMeans(_Private):
         distances : ndarray of shape (n_samples, n_clusters)
         """
         return super().transform(self._whole(X))
+
+
+def _check_holders(method: Optional[str], holds: str) -> None:
+    """Refuse a method for other holders, which would work on one table of the records of all."""
+    held = {m["name"]: m["holds"] for m in _library.methods()}
+    if held.get(method, holds) != holds:
+        fitting = ", ".join(name for name, by in held.items() if by == holds)
+        raise ValueError(f"method: {method} is for {held[method]}, and holders here have {holds}: choose one of {fitting}")
 
 
 def _holders(X: Any, who: str) -> list[Any]:

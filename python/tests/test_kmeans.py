@@ -149,8 +149,9 @@ def test_bad_input(blobs):
         (pd.DataFrame(), "X: the data frame is empty"), (pd.DataFrame({"a": []}), "0 sample"),
         (np.array([["x"]] * 50, dtype=object), "could not convert"),
     ):
-        with pytest.raises(ValueError, match=says):
+        with pytest.raises(ValueError, match=says) as refused:
             KMeans(3).fit(bad)
+        assert "--" not in str(refused.value)  # no words of the command line
     m = KMeans(3, random_state=0).fit(X)
     for bad, says in ((X[:, :2], "features"), (nan, "row 8")):
         with pytest.raises(ValueError, match=says):

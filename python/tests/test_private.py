@@ -134,6 +134,9 @@ def test_federated(blobs):
     assert m.ledger_.total("outsider")[0] <= 4
     with pytest.raises(ValueError, match="list"):
         FederatedKMeans(3).fit(X)
+    for method in ("lsf", "pca", "sketch"):  # which would work on one table of all
+        with pytest.raises(ValueError, match=f"method: {method} is for .*choose one of lloyd"):
+            FederatedKMeans(3, epsilon=1, bounds=(0, 100), method=method).fit([X, X])
     with pytest.raises(ValueError, match="features"):
         FederatedKMeans(3).fit([X, X[:, :2]])
     with pytest.raises(ValueError, match="part 2, row 6"):
@@ -152,3 +155,6 @@ def test_vertical(blobs):
     assert adjusted_rand_score(m.labels_, labels) > 0.5 and m.ledger_.releases
     with pytest.raises(ValueError, match="records"):
         VerticalKMeans(3, bounds=(0, 100)).fit([X, X[:50]])
+    for method in ("lsf", "hybrid"):
+        with pytest.raises(ValueError, match=f"method: {method} is for .*choose one of vertical-plain"):
+            VerticalKMeans(3, bounds=(0, 100), method=method).fit([X[:, :1], X[:, 1:]])
