@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	_ "embed"
 	"encoding/csv"
 	"fmt"
@@ -52,7 +53,19 @@ func readCSV(name, text string) ([][]string, error) {
 	return lines[1:], nil
 }
 
-// FindOrigin returns where a set comes from.
+// paperNames are the sets to which the papers give another name than the suites.
+var paperNames = map[string]string{
+	"birch2": "birch2_25k", "synthov": "synth_sep21_k10_d10", "synthsep": "synth_sep70_k10_d10", "taxi": "nyctaxi",
+	"timesynth": "timesynth_k2_d2_n10000",
+}
+
+// SetName is the name by which the suites read a set that a paper calls name, in capitals or not.
+func SetName(name string) string {
+	name = strings.ToLower(name)
+	return cmp.Or(paperNames[name], name)
+}
+
+// FindOrigin returns where a set comes from, by the name that the suites have for it (SetName).
 func FindOrigin(name string) (Origin, error) {
 	all, err := readOrigins()
 	if err != nil {
@@ -60,10 +73,11 @@ func FindOrigin(name string) (Origin, error) {
 	}
 	var names []string
 	for _, o := range all {
-		if strings.HasPrefix(name, o.Prefix) {
+		family := strings.TrimSuffix(o.Prefix, "_")
+		if strings.HasPrefix(name, o.Prefix) || name == family {
 			return o, nil
 		}
-		names = append(names, strings.TrimSuffix(o.Prefix, "_"))
+		names = append(names, family)
 	}
 	return Origin{}, fault.Request("data set "+name, "no suite reads one of that name", "name one of "+
 		strings.Join(names, ", "))

@@ -8,34 +8,21 @@ import (
 
 // tableSuites are the papers' tables of data sets and of networks.
 func tableSuites() []Suite {
-	sets := func(name, group, place string, rows []namedSet) Suite {
+	sets := func(name, group, place string, names ...string) Suite {
 		s := Suite{Name: name, Group: group, Title: group + " " + place + ": data sets", Source: group + ", " + place,
 			About: "Records, columns and clusters of the sets that are at hand, as the suites read them.",
-			Run:   func(ctx context.Context, e *Env) { e.setSizes(ctx, rows) }}
-		for _, r := range rows {
-			s.Needs = append(s.Needs, r.set)
+			Run:   func(ctx context.Context, e *Env) { e.setSizes(ctx, names) }}
+		for _, n := range names {
+			s.Needs = append(s.Needs, SetName(n))
 		}
 		return s
 	}
-	plain := func(names ...string) []namedSet {
-		var out []namedSet
-		for _, n := range names {
-			out = append(out, namedSet{n, n})
-		}
-		return out
-	}
 	return []Suite{
-		sets("fastlloyd-table2", GroupFastLloyd, "Table 2", append(plain("iris", "lsun", "s1", "house", "adult"),
-			namedSet{"birch2", "birch2_25k"}, namedSet{"SynthOV", "synth_sep21_k10_d10"}, namedSet{"SynthSEP",
-				"synth_sep70_k10_d10"},
-			namedSet{"TimeSynth", "timesynth_k2_d2_n10000"})),
-		sets("thesis-8.1", GroupThesisH, "Table 8.1", append(plain("image", "house", "iris", "adult", "s1"),
-			namedSet{"birch2", "birch2_25k"})),
-		sets("sketch-table3", GroupSketch, "Table 3", []namedSet{{"taxi", "nyctaxi"}, {"loan", "loan"}, {"letter", "letter"},
-			{"mixgauss", "mixgauss"}}),
-		sets("ckks-table2", GroupCKKS, "Table 2", []namedSet{{"bank", "bank"}, {"har", "har"}, {"loan", "loan"}, {"taxi",
-			"nyctaxi"},
-			{"s1", "s1"}}),
+		sets("fastlloyd-table2", GroupFastLloyd, "Table 2", "iris", "lsun", "s1", "house", "adult", "birch2", "SynthOV",
+			"SynthSEP", "TimeSynth"),
+		sets("thesis-8.1", GroupThesisH, "Table 8.1", "image", "house", "iris", "adult", "s1", "birch2"),
+		sets("sketch-table3", GroupSketch, "Table 3", "taxi", "loan", "letter", "mixgauss"),
+		sets("ckks-table2", GroupCKKS, "Table 2", "bank", "har", "loan", "taxi", "s1"),
 		{
 			Name: "ckks-table1", Group: GroupCKKS, Title: "CKKS-V Table 1: networks", Source: "CKKS-V, Table 1",
 			About: "The ten networks as cohort run --method ckks models them, and what the model adds for a round trip and " +
@@ -46,13 +33,10 @@ func tableSuites() []Suite {
 	}
 }
 
-// namedSet is a set of the data folder under a paper's name.
-type namedSet struct{ name, set string }
-
-// setSizes measures the sizes of sets.
-func (e *Env) setSizes(ctx context.Context, rows []namedSet) {
-	for _, r := range rows {
-		e.On(ctx, r.set, "", []Label{L("set", r.name)}, func(ctx context.Context, c *Case, s *Set) error {
+// setSizes measures the sizes of sets, which have the paper's names.
+func (e *Env) setSizes(ctx context.Context, names []string) {
+	for _, name := range names {
+		e.On(ctx, SetName(name), "", []Label{L("set", name)}, func(ctx context.Context, c *Case, s *Set) error {
 			c.Number("records", Plain, float64(s.N))
 			c.Number("columns", Plain, float64(s.D))
 			c.Number("clusters", Plain, float64(s.K))

@@ -32,14 +32,15 @@ func newDataFetchHelpCommand() *cobra.Command {
 		Example: "  cohort data fetch-help har",
 		Args:    arguments(1, 1, "name a data set that cohort bench reads, such as har"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o, err := bench.FindOrigin(args[0])
+			name := bench.SetName(args[0])
+			o, err := bench.FindOrigin(name)
 			if err != nil {
 				return err
 			}
 			out := cmd.OutOrStdout()
 			convert := o.Convert
 			if strings.Contains(convert, "--") && !strings.Contains(convert, "builtin:") {
-				convert = "cohort data import " + args[0] + " " + convert + " --out DIR, then cohort bench ... --data-dir DIR"
+				convert = "cohort data import " + name + " " + convert + " --out DIR, then cohort bench ... --data-dir DIR"
 			}
 			checksum := o.SHA256
 			if checksum == "" {
@@ -78,7 +79,7 @@ func newDataImportCommand() *cobra.Command {
 		Long: `Convert files of your own into a data set that cohort bench reads: the records of all
 files one after the other as CSV, their labels, and an entry in the manifest.json of
 the folder, which is made where there is none. cohort data fetch-help NAME says what
-a paper's set is made of.`,
+a paper's set is made of; both take the papers' names, too.`,
 		Example: "  cohort data import har X_train.txt X_test.txt --labels y_train.txt,y_test.txt --pca 10 --k 6 --out data",
 		Args:    arguments(2, math.MaxInt, "give the set's name and the files to convert"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -96,6 +97,7 @@ a paper's set is made of.`,
 
 // run converts the files.
 func (o *importOptions) run(ctx context.Context, name string, files []string, out io.Writer) error {
+	name = bench.SetName(name)
 	origin, err := bench.FindOrigin(name)
 	if err != nil {
 		return err
