@@ -51,7 +51,7 @@ type Report struct {
 	DataDir  string
 	Sections []Section
 	// Resumed is the number of rows that were taken from an earlier run; Aside is
-	// where a results file of another version was moved.
+	// where a results file of another build was moved.
 	Resumed int
 	Aside   string
 }

@@ -79,10 +79,16 @@ func TestInterruptedRunGoesOnWhereItStopped(t *testing.T) {
 	}
 }
 
-func TestResultsOfAnotherVersionAreKeptAside(t *testing.T) {
+// TestResultsOfAnotherBuildAreKeptAside: those of another version, and those of a build of this version that was made
+// of other code, neither of which says its revision.
+func TestResultsOfAnotherBuildAreKeptAside(t *testing.T) {
 	dir := t.TempDir()
-	old := `{"cohort_bench_format":1,"version":"other"}` + "\n" + `{"suite":"s"}` + "\n"
-	for i := range 2 {
+	other, err := json.Marshal(headerOf(&Machine{Version: "test", Workers: 1}, "of other code"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, first := range []string{`{"cohort_bench_format":1,"version":"other"}`, string(other)} {
+		old := first + "\n" + `{"suite":"s"}` + "\n"
 		if err := os.WriteFile(filepath.Join(dir, ResultsFile), []byte(old), 0o600); err != nil {
 			t.Fatal(err)
 		}

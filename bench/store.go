@@ -2,9 +2,12 @@ package bench
 
 import (
 	"bufio"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -25,15 +28,35 @@ type header struct {
 	Format   int    `json:"cohort_bench_format"`
 	Version  string `json:"version"`
 	Revision string `json:"revision"`
-	CPU      string `json:"cpu"`
-	ISA      string `json:"isa"`
-	Go       string `json:"go"`
-	Workers  int    `json:"workers"`
-	Peers    string `json:"peers,omitempty"`
+	// Build is the SHA-256 of the program, in hexadecimal: a revision can be unknown, or changed when it was built.
+	Build   string `json:"build"`
+	CPU     string `json:"cpu"`
+	ISA     string `json:"isa"`
+	Go      string `json:"go"`
+	Workers int    `json:"workers"`
+	Peers   string `json:"peers,omitempty"`
 }
 
-func headerOf(m *Machine) header {
-	return header{resultsFormat, m.Version, m.Revision, m.CPU, m.ISA, m.Go, m.Workers, m.Peers}
+func headerOf(m *Machine, build string) header {
+	return header{resultsFormat, m.Version, m.Revision, build, m.CPU, m.ISA, m.Go, m.Workers, m.Peers}
+}
+
+// thisBuild is the SHA-256 of the running program.
+func thisBuild() (string, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	f, err := os.Open(program)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
 // store appends finished rows to a results file and knows those that are in it.
@@ -48,7 +71,7 @@ type store struct {
 }
 
 // openStore opens or makes the results file of a folder; an empty folder name
-// gives a store without a file. A file of another version or machine is renamed,
+// gives a store without a file. A file of another build or machine is renamed,
 // never mixed with new rows and never deleted.
 func openStore(dir string, m *Machine) (*store, error) {
 	s := &store{rows: make(map[string]Row)}
@@ -59,11 +82,17 @@ func openStore(dir string, m *Machine) (*store, error) {
 		return nil, fault.Failed("--out", fmt.Sprintf("%s cannot be made (%v)", dir, err),
 			"name a folder that can be written", err)
 	}
+	build, err := thisBuild()
+	if err != nil {
+		return nil, fault.Failed("--out", fmt.Sprintf("this program's file cannot be read (%v), so rows of other builds "+
+			"could not be told from its own", err), "make the program readable, or leave --out away", err)
+	}
+	head := headerOf(m, build)
 	path := filepath.Join(dir, ResultsFile)
-	rows, end, err := readResults(path, headerOf(m))
+	rows, end, err := readResults(path, head)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-	case errors.Is(err, errOtherVersion):
+	case errors.Is(err, errOtherBuild):
 		for i := 1; ; i++ {
 			s.aside = filepath.Join(dir, fmt.Sprintf("results.old-%d.jsonl", i))
 			if !exists(s.aside) {
@@ -93,14 +122,14 @@ func openStore(dir string, m *Machine) (*store, error) {
 	}
 	s.resumed = len(s.rows)
 	if end == 0 {
-		if err := s.line(headerOf(m)); err != nil {
+		if err := s.line(head); err != nil {
 			return nil, errors.Join(err, s.file.Close())
 		}
 	}
 	return s, nil
 }
 
-var errOtherVersion = errors.New("results of another version or machine")
+var errOtherBuild = errors.New("results of another build or machine")
 
 // readResults returns the rows of a results file and the offset where the whole
 // lines end.
@@ -121,12 +150,12 @@ func readResults(path string, want header) ([]Row, int64, error) {
 		if n == 0 {
 			var got header
 			if json.Unmarshal(line, &got) != nil || got != want {
-				return nil, 0, errOtherVersion
+				return nil, 0, errOtherBuild
 			}
 		} else {
 			var row Row
 			if json.Unmarshal(line, &row) != nil || row.Suite == "" {
-				return nil, 0, errOtherVersion
+				return nil, 0, errOtherBuild
 			}
 			rows = append(rows, row)
 		}

@@ -155,7 +155,7 @@ func (r *Report) WriteText(w io.Writer, width int) error {
 			pinnedText(m))
 	}
 	if r.Aside != "" {
-		prose(0, 2, "an earlier results file of another version or machine was kept as %s", r.Aside)
+		prose(0, 2, "an earlier results file of another build or machine was kept as %s", r.Aside)
 	}
 	if r.Resumed > 0 {
 		prose(0, 2, "%d rows are from an earlier, interrupted or partial run", r.Resumed)
