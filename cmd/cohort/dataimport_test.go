@@ -64,7 +64,8 @@ func TestDataImport(t *testing.T) {
 
 func TestDataFetchHelp(t *testing.T) {
 	for _, c := range []struct{ name, want string }{{"har", "--pca 10"}, {"loan", "kaggle.com"}, {"s1", "6e4f729d8b28"},
-		{"synth_sep21_k2_d2", "builtin:synth"}, {"taxi", "cohort data import nyctaxi"}, {"Birch2", "cohort data import birch2_25k"},
+		{"synth_sep21_k2_d2", "builtin:synth"}, {"taxi", "cohort data import nyctaxi"},
+		{"Birch2", "cohort data import birch2_25k"},
 		{"SynthOV", "builtin:synth"}, {"synth", "builtin:synth"}, {"HAR", "--pca 10"}} {
 		if code, text, _ := cohort(t, "data", "fetch-help", c.name); code != 0 || !strings.Contains(text, c.want) {
 			t.Errorf("%s: exit %d, %s", c.name, code, text)
