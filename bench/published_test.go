@@ -477,6 +477,44 @@ func houseClaims(t *testing.T) {
 	}
 }
 
+// TestGammaOfChapter4: with the gamma of chapter 4 ours have the thesis's loss on blobs, as the reasons of Tables 15 to 17
+// say with the numbers: the ratio of the means and its 95% interval, five runs taken to stand behind the thesis's.
+func TestGammaOfChapter4(t *testing.T) {
+	tables, err := printedFiles()
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := 0
+	for _, name := range []string{"edler-table15", "edler-table16", "edler-table17"} {
+		r, err := Stored([]string{name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range r.Sections[0].Rows {
+			row := &r.Sections[0].Rows[i]
+			v := row.Value(withGammaOfChapter4)
+			if v == nil {
+				continue
+			}
+			printed := float64(row.Value("balcan-edler").References[0].Value)
+			ratio, half := float64(v.Mean)/printed, float64(v.Half)/printed*math.Sqrt(1+float64(v.N)/edlerRuns)
+			if math.Abs(ratio-1) > half {
+				t.Errorf("%s %v: %.3f +- %.3f of the thesis's loss", name, row.Labels, ratio, half)
+			}
+			if name == "edler-table17" {
+				text := strings.ReplaceAll(fmt.Sprintf("%.2f +- %.2f", ratio, half), "0.", ".")
+				if !strings.Contains(tables[name].why[""], text) {
+					t.Errorf("%s %v: the reason lacks %q", name, row.Labels, text)
+				}
+			}
+			shown++
+		}
+	}
+	if shown < 4 {
+		t.Errorf("only %d rows have the gamma of chapter 4 beside", shown)
+	}
+}
+
 // edlerClaims: what About says of Tables 5.7 and 8.
 func edlerClaims(t *testing.T, table57, table8 *Section) {
 	t.Helper()

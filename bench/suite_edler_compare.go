@@ -99,11 +99,13 @@ func (e *Env) compare(ctx context.Context, at Label, set func(context.Context, *
 	})
 }
 
+// withGammaOfChapter4 is the thesis's algorithm with chapter 5's changes but that of gamma.
+const withGammaOfChapter4 = "balcan-edler, gamma of chapter 4"
+
 // withChapter4Gamma measures the thesis's algorithm with all of chapter 5's changes but that of gamma, which stays
 // twice as large. On blobs, whose clusters have n/k records each, a cube's count is near the threshold, so that gamma
 // decides how many clusters have candidates; on MNIST it hardly matters.
 func (c *Case) withChapter4Gamma(ctx context.Context, s *Set, width float64, k int, epsilon float64, most int) error {
-	const name = "balcan-edler, gamma of chapter 4"
 	runs, err := c.runs(ctx, c.Env.Reps(most, 1), func(run int) (engine.Job, error) {
 		job := edlerJob(s, k, epsilon, run)
 		job.GammaFactor = 2
@@ -117,8 +119,8 @@ func (c *Case) withChapter4Gamma(ctx context.Context, s *Set, width float64, k i
 	if err != nil {
 		return err
 	}
-	c.Samples(name, Plain, inertia)
-	c.Number(name+" / thesis", Plain, stat.Mean(inertia, nil)/float64(printed[0].Value))
+	c.Samples(withGammaOfChapter4, Plain, inertia)
+	c.toThesis(withGammaOfChapter4, inertia, printed, edlerRuns)
 	return nil
 }
 
