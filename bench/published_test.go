@@ -477,8 +477,9 @@ func houseClaims(t *testing.T) {
 	}
 }
 
-// TestGammaOfChapter4: with the gamma of chapter 4 ours have the thesis's loss on blobs, as the reasons of Tables 15 to 17
-// say with the numbers: the ratio of the means and its 95% interval, five runs taken to stand behind the thesis's.
+// TestGammaOfChapter4: with the gamma of chapter 4 ours have the thesis's loss on blobs, as the reasons of Tables 15
+// to 17 say with the numbers: the ratio of the means and its 95% interval, five runs taken to stand behind the
+// thesis's. The draw of the set moves a mean by up to 4% more.
 func TestGammaOfChapter4(t *testing.T) {
 	tables, err := printedFiles()
 	if err != nil {
@@ -498,11 +499,11 @@ func TestGammaOfChapter4(t *testing.T) {
 			}
 			printed := float64(row.Value("balcan-edler").References[0].Value)
 			ratio, half := float64(v.Mean)/printed, float64(v.Half)/printed*math.Sqrt(1+float64(v.N)/edlerRuns)
-			if math.Abs(ratio-1) > half {
+			if math.Abs(ratio-1) > half+0.04 {
 				t.Errorf("%s %v: %.3f +- %.3f of the thesis's loss", name, row.Labels, ratio, half)
 			}
-			if name == "edler-table17" {
-				text := strings.ReplaceAll(fmt.Sprintf("%.2f +- %.2f", ratio, half), "0.", ".")
+			if name != "edler-table15" {
+				text := strings.ReplaceAll(" "+fmt.Sprintf("%.2f +- %.2f", ratio, half), " 0.", " .")
 				if !strings.Contains(tables[name].why[""], text) {
 					t.Errorf("%s %v: the reason lacks %q", name, row.Labels, text)
 				}
@@ -510,7 +511,7 @@ func TestGammaOfChapter4(t *testing.T) {
 			shown++
 		}
 	}
-	if shown < 4 {
+	if shown < 7 {
 		t.Errorf("only %d rows have the gamma of chapter 4 beside", shown)
 	}
 }
