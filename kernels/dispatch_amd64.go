@@ -413,6 +413,20 @@ func asmFilterScoreN(number int, x *byte, words int, c *byte, half *float32, shi
 	}
 }
 
+func asmFilterTilesN(number int, config, x *byte, words, chunk int, c *byte, half *float32, shift *int32, tiles int, scale, offset float32, scores, least, best *int32) {
+	if current >= amx {
+		switch number {
+		case 1:
+			asm.FilterTiles1AMX(config, x, words, chunk, c, half, shift, tiles, scale, offset, scores, least, best)
+			return
+		case 2:
+			asm.FilterTiles2AMX(config, x, words, chunk, c, half, shift, tiles, scale, offset, scores, least, best)
+			return
+		}
+	}
+	panic(noRoutine("FilterTiles", 0))
+}
+
 func asmFinishDot(x *float32, panels, d int, dist, second *float32) {
 	if current >= avx512 {
 		asm.FinishDotAVX512(x, panels, d, dist, second)

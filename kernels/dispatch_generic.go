@@ -76,6 +76,10 @@ func asmFilterScoreN(number int, x *byte, words int, c *byte, half *float32, shi
 	panic(noRoutine("FilterScore", 0))
 }
 
+func asmFilterTilesN(number int, config, x *byte, words, chunk int, c *byte, half *float32, shift *int32, tiles int, scale, offset float32, scores, least, best *int32) {
+	panic(noRoutine("FilterTiles", 0))
+}
+
 func asmFinishDot(x *float32, panels, d int, dist, second *float32) {
 	panic(noRoutine("FinishDot", 0))
 }

@@ -40,6 +40,7 @@ type filterPoints struct {
 	data  []byte  // [panels][words][16] words: integers of neighbouring dimensions
 	group int     // integers in a word: 2 of 16 bits, 4 or 8 bytes
 	words int     // of a point
+	chunk int     // words that centroids have together, a divisor of words
 	scale float64 // a
 	most  float64 // the largest coordinate's magnitude
 	norm  float64 // at least the length of each point
@@ -51,11 +52,13 @@ type filterPoints struct {
 
 // filterCentroids is the integer form of centroids, made by Set.
 type filterCentroids struct {
-	data         []byte    // [tiles][words][8] words, of the opposite integers
+	// data is [tiles][words/chunk][rows][chunk] words, of the opposite integers, in tiles of rows centroids.
+	data         []byte
 	half         []float32 // [tiles][8], +Inf past K
 	shift        []int32   // [tiles][8], what makes up for the 128 in bytes of points
-	tiles, group int
-	words        int
+	tiles, group int       // tiles of 8
+	words, chunk int
+	rows         int
 	scale        float64 // b, 0 if the centroids have no form
 	longest      float64 // point that the centroids go with
 	widest       float64 // coordinate of the points
@@ -241,7 +244,12 @@ func (p *Panels) addFilter(group int, each func(n int, task func(i int))) {
 		panel := p.Data[at*Lanes*p.D : (at+1)*Lanes*p.D]
 		partial[i] = [2]float64{max(partial[i][0], longest(panel)), max(partial[i][1], magnitude(panel))}
 	})
-	f := &filterPoints{group: group, words: (p.D + group - 1) / group}
+	f := &filterPoints{group: group, words: (p.D + group - 1) / group, chunk: 1}
+	if most := filterWordsTogether(group); most > 1 {
+		chunks := (f.words + most - 1) / most
+		f.chunk = (f.words + chunks - 1) / chunks
+		f.words = chunks * f.chunk
+	}
 	for i, x := range partial {
 		f.norm, f.most = max(f.norm, x[0]*filterUp), max(f.most, x[1])
 		partial[i][0] = 0
@@ -327,11 +335,21 @@ func (c *Centroids) PrepareFilter(p *Panels) {
 		return
 	}
 	if c.filter == nil {
-		tiles := (c.K + filterTile - 1) / filterTile
-		c.filter = &filterCentroids{tiles: tiles, group: f.group, words: f.words, half: alignedFloat32(tiles * filterTile),
+		rows := filterTile
+		if f.chunk > 1 {
+			rows = filterWideTile
+		}
+		tiles := (c.K + rows - 1) / rows * rows / filterTile
+		c.filter = &filterCentroids{tiles: tiles, group: f.group, words: f.words, chunk: f.chunk, rows: rows,
+			half:  alignedFloat32(tiles * filterTile),
 			shift: aligned[int32](tiles * filterTile), data: aligned[byte](tiles * filterTile * f.size())}
 	}
 	c.filter.longest, c.filter.widest = max(c.filter.longest, f.norm), max(c.filter.widest, f.most)
+}
+
+// word is the number of word w of centroid i.
+func (f *filterCentroids) word(i, w int) int {
+	return ((i/f.rows*(f.words/f.chunk)+w/f.chunk)*f.rows+i%f.rows)*f.chunk + w%f.chunk
 }
 
 // set rounds the centroids.
@@ -351,17 +369,15 @@ func (f *filterCentroids) set(c *Centroids) {
 	}
 	up, down := float32(f.scale), 1/f.scale
 	word := wordBytes(f.group)
-	size := f.words * word * filterTile
 	for i := range c.K {
-		tile := f.data[i/filterTile*size:][:size]
 		sum, total := 0.0, int32(0)
 		for j, x := range c.Row(i) {
 			q := nearest16(x * up)
-			at := j/f.group*word*filterTile + i%filterTile*word
+			at := f.word(i, j/f.group) * word
 			if f.group >= 4 {
-				tile[at+j%f.group] = byte(-int32(q))
+				f.data[at+j%f.group] = byte(-int32(q))
 			} else {
-				binary.LittleEndian.PutUint16(tile[at+j%2*2:], uint16(-int32(q)))
+				binary.LittleEndian.PutUint16(f.data[at+j%2*2:], uint16(-int32(q)))
 			}
 			total += int32(q)
 			e := float64(x) - float64(float64(q)*down)
@@ -402,9 +418,10 @@ func (c *filterCall) band(norm, rough float64) float64 {
 }
 
 const (
-	filterPanels = 3    // panels at a time at most
-	filterTiles  = 32   // tiles at a time at most
-	filterRoom   = 1024 // entries of a group's list
+	filterPanels   = 3    // panels at a time at most
+	filterWideTile = 16   // centroids in a tile of AMX
+	filterTiles    = 32   // tiles at a time at most
+	filterRoom     = 1024 // entries of a group's list
 	// filterWork is the number of coordinates of centroids that a call visits at
 	// most, so that it takes some tens of microseconds.
 	filterWork = 1 << 18
@@ -440,8 +457,8 @@ func assignFiltered(p *Panels, c *Centroids, labels []uint16) bool {
 	panels := panelCount(p.N)
 	for at := 0; at < panels; {
 		group := 1
-		if panels-at >= filterPanels && filterTakesPanels() {
-			group = filterPanels
+		if most := filterGroupPanels(p.filter.chunk); panels-at >= most {
+			group = most
 		}
 		lo := at * Lanes
 		part := Panels{N: min(group*Lanes, p.N-lo), D: p.D, Data: p.Data[lo*p.D:]}
@@ -462,13 +479,12 @@ func (s *filterScratch) group(p *Panels, f *filterPoints, first, panels int, c *
 	}
 	size := f.size()
 	x := &f.data[first*size*Lanes]
-	step := min(filterTiles, max(1, filterWork/(filterTile*call.d)))
+	wide := call.c.rows / filterTile
+	step := min(filterTiles, max(1, filterWork/(filterTile*call.d))*wide)
 	s.found = 0
 	for tile := 0; tile < call.c.tiles; tile += step {
 		tiles := min(step, call.c.tiles-tile)
-		g, at := call.c, tile*filterTile
-		filterScores(f.group, panels, x, f.words, &g.data[at*size], &g.half[at], &g.shift[at], tiles, float32(call.units),
-			float32(call.offset), s)
+		filterScores(call, panels, x, tile, tiles, s)
 		for q := range panels {
 			bounds := f.panels[first+q]
 			band := call.band(float64(bounds[0]), float64(bounds[1]))

@@ -19,13 +19,17 @@ func filterGroups() []int {
 	return nil
 }
 
-// filterTakesPanels reports whether there are routines for several panels at a time.
-func filterTakesPanels() bool { return false }
+// filterWordsTogether is the number of words that centroids have together.
+func filterWordsTogether(int) int { return 1 }
 
-// filterScores leaves the scores of panels and tiles in s.
-func filterScores(_, _ int, x *byte, words int, c *byte, half *float32, shift *int32, tiles int, scale,
-	offset float32, s *filterScratch) {
-	asmFilterBytes1(x, words, c, half, shift, tiles, scale, offset, &s.scores[0], &s.least[0], &s.best[0])
+// filterGroupPanels is the number of panels that are scored together.
+func filterGroupPanels(int) int { return 1 }
+
+// filterScores leaves the scores of a panel, at x, and of tiles in s.
+func filterScores(call *filterCall, _ int, x *byte, tile, tiles int, s *filterScratch) {
+	g, at := call.c, tile*filterTile
+	asmFilterBytes1(x, g.words, &g.data[at*g.words*wordBytes(g.group)], &g.half[at], &g.shift[at], tiles,
+		float32(call.units), float32(call.offset), &s.scores[0], &s.least[0], &s.best[0])
 }
 
 // candidates lists the scores of one panel of several that are within its limit, the

@@ -139,7 +139,7 @@ func TestFilterBoundCoversScores(t *testing.T) {
 				sum := int64(math.RoundToEven(float64(c.half[a])*call.units)) + int64(c.filter.shift[a])
 				for j := range d {
 					u := p.filter.data[(i/Lanes*p.filter.words+j/group)*word*Lanes+i%Lanes*word:]
-					v := c.filter.data[(a/filterTile*p.filter.words+j/group)*word*filterTile+a%filterTile*word:]
+					v := c.filter.data[c.filter.word(a, j/group)*word:]
 					if group >= 4 {
 						sum += int64(u[j%group]) * int64(int8(v[j%group]))
 					} else {

@@ -23,17 +23,54 @@ func filterGroups() []int {
 	return []int{2}
 }
 
-// filterTakesPanels reports whether there are routines for several panels at a time.
-func filterTakesPanels() bool { return current >= avx512vnni }
-
-// filterScores leaves the scores of panels and tiles in s.
-func filterScores(group, panels int, x *byte, words int, c *byte, half *float32, shift *int32, tiles int, scale,
-	offset float32, s *filterScratch) {
-	if group == 4 {
-		asmFilterBytesN(panels, x, words, c, half, shift, tiles, scale, offset, &s.scores[0], &s.least[0], &s.best[0])
-		return
+// filterWordsTogether is the number of words at most that centroids have together for products of group integers in a word.
+func filterWordsTogether(group int) int {
+	if current >= amx && group == 4 {
+		return 16
 	}
-	asmFilterScoreN(panels, x, words, c, half, shift, tiles, scale, offset, &s.scores[0], &s.least[0], &s.best[0])
+	return 1
+}
+
+// filterGroupPanels is the number of panels that are scored together.
+func filterGroupPanels(chunk int) int {
+	switch {
+	case chunk > 1:
+		return 2
+	case current >= avx512vnni:
+		return 3
+	}
+	return 1
+}
+
+// filterScores leaves the scores of panels, the first of which is at x, and of tiles in s.
+func filterScores(call *filterCall, panels int, x *byte, tile, tiles int, s *filterScratch) {
+	g, at := call.c, tile*filterTile
+	c, half, shift := &g.data[at*g.words*wordBytes(g.group)], &g.half[at], &g.shift[at]
+	scale, offset := float32(call.units), float32(call.offset)
+	scores, least, best := &s.scores[0], &s.least[0], &s.best[0]
+	switch {
+	case g.chunk > 1:
+		config := tileForm(g.chunk)
+		asmFilterTilesN(panels, &config[0], x, g.words, g.chunk, c, half, shift, tiles*filterTile/filterWideTile, scale,
+			offset, scores, least, best)
+	case g.group == 4:
+		asmFilterBytesN(panels, x, g.words, c, half, shift, tiles, scale, offset, scores, least, best)
+	default:
+		asmFilterScoreN(panels, x, g.words, c, half, shift, tiles, scale, offset, scores, least, best)
+	}
+}
+
+// tileForm is what AMX is told of its tiles, for chunks of so many words: the bytes of a row and the rows of each, for
+// sums, centroids and points. See LDTILECFG in Intel's manual.
+func tileForm(chunk int) (form [64]byte) {
+	form[0] = 1 // the palette
+	for t, shape := range [8][2]int{4: {4 * chunk, 16}, 5: {4 * chunk, 16}, 6: {64, chunk}, 7: {64, chunk}} {
+		if t < 4 {
+			shape = [2]int{64, 16}
+		}
+		form[16+2*t], form[48+t] = byte(shape[0]), byte(shape[1])
+	}
+	return form
 }
 
 // candidates lists the scores of one panel of several that are within its limit, the

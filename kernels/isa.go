@@ -14,13 +14,14 @@ const (
 	avx2
 	avx512
 	avx512vnni
+	amx
 	neon
 	neondot
 	neoni8mm
 )
 
-var pathNames = [...]string{generic: "generic", avx2: "avx2", avx512: "avx512", avx512vnni: "avx512vnni", neon: "neon",
-	neondot: "neondot", neoni8mm: "neoni8mm"}
+var pathNames = [...]string{generic: "generic", avx2: "avx2", avx512: "avx512", avx512vnni: "avx512vnni", amx: "amx",
+	neon: "neon", neondot: "neondot", neoni8mm: "neoni8mm"}
 
 // noRoutine is what a call panics with that asks for a number of which the path in
 // use has no routine: its data were made for another path.
@@ -54,8 +55,8 @@ func choose(name string) (path, error) {
 }
 
 // ISA names the instruction set in use: generic, avx2, avx512, avx512vnni (AVX-512
-// with products of small integers), neon, neondot (likewise) or neoni8mm (with products
-// of matrices of them).
+// with products of small integers), amx (and of tiles of them), neon, neondot (NEON with
+// products of small integers) or neoni8mm (and of matrices of them).
 func ISA() string { return current.String() }
 
 // Supported names the instruction sets that this CPU and build support, the
@@ -114,7 +115,7 @@ func Paths() []KernelPath {
 // whose labels may come from the candidate filter.
 var (
 	all    = []path{avx2, avx512, neon}
-	ranked = []path{avx2, avx512, avx512vnni, neon, neondot, neoni8mm}
+	ranked = []path{avx2, avx512, avx512vnni, amx, neon, neondot, neoni8mm}
 )
 
 // kernelTable names every exported kernel and its assembly paths.

@@ -2,7 +2,14 @@
 
 package kernels
 
-import "github.com/klauspost/cpuid/v2"
+import (
+	"sync"
+
+	"github.com/klauspost/cpuid/v2"
+)
+
+// grantTiles asks the system once for the registers of AMX.
+var grantTiles = sync.OnceValue(tilesGranted)
 
 // supportedPaths lists the paths whose every instruction this CPU has.
 func supportedPaths() []path {
@@ -13,6 +20,9 @@ func supportedPaths() []path {
 			paths = append(paths, avx512)
 			if cpuid.CPU.Supports(cpuid.AVX512VNNI) {
 				paths = append(paths, avx512vnni)
+				if cpuid.CPU.Supports(cpuid.AMXTILE, cpuid.AMXINT8) && grantTiles() {
+					paths = append(paths, amx)
+				}
 			}
 		}
 	}

@@ -44,6 +44,7 @@ var files = map[string]func(){
 	"potential_avx2":    func() { potentialFile(avx2) },
 	"filter_vnni":       func() { filterFile(vnni) },
 	"filter_avx2":       func() { filterFile(avx2) },
+	"filter_amx":        filterTilesFile,
 	"exchange_avx512":   func() { exchangeFile(avx512) },
 	"exchange_avx2":     func() { exchangeFile(avx2) },
 	"share_avx512":      func() { shareFile(avx512) },
