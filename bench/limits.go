@@ -33,6 +33,14 @@ func runAgainstLimits(ctx context.Context, e *Env) {
 	e.Case(ctx, "limits", []Label{L("isa", kernels.ISA())}, func(_ context.Context, c *Case) error {
 		c.Number("fused multiply-add", "GFLOP/s", 2*limits.FMA/1e9)
 		c.Number("subtract and multiply-add", "GFLOP/s", 3*limits.SubFMA/1e9)
+		for _, x := range []struct {
+			name string
+			rate float64
+		}{{"products of 16-bit integers", limits.Dot}, {"products of bytes in tiles", limits.Tile}} {
+			if x.rate > 0 {
+				c.Number(x.name, "G/s", x.rate/1e9)
+			}
+		}
 		c.Number("minimum with index", "G candidates/s", limits.Argmin/1e9)
 		c.Number("AES-128", "G blocks/s", limits.AES/1e10)
 		c.Number("read 32 KiB", "GB/s", read[32<<10]/1e9)

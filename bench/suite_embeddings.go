@@ -27,7 +27,7 @@ func embeddingSuites() []Suite {
 			"does. scikit-learn and FAISS run on the same points in turn where a Python has them (make peers installs them " +
 			"on Debian); without them, and in quick runs, 'stored' stands for the better of both, as measured once on " +
 			"another machine (Zen 4). Shares are of the limit that binds: float32 multiply-adds, or products of 8- or 16-bit " +
-			"integers, at rates measured in the same run.",
+			"integers (with AMX: of tiles of bytes), at rates measured in the same run.",
 		Run: runEmbeddings,
 	}}
 }
@@ -339,9 +339,8 @@ func (it *embeddingIteration) report(c *Case, samples map[string][]float64, limi
 				aimedAt("goal", goals[i])...)
 		}
 		limit, binds := limits.AssignSeconds(it.n, it.d, it.k), "multiply-adds"
-		products := it.guided.FilterProducts()
-		if x := limits.FilterSeconds(it.n, it.d, it.k, products); i == 1 && x > 0 {
-			limit, binds = x, fmt.Sprintf("%d-bit products", 32/products)
+		if x := limits.FilterSeconds(&it.guided, it.k); i == 1 && x > 0 {
+			limit, binds = x, it.guided.FilterProducts()
 		}
 		if limit > 0 {
 			c.Number(name+", of "+binds, "%", 100*limit*1e9/least)

@@ -151,8 +151,10 @@ func TestEveryKernelIsProved(t *testing.T) {
 // others, but for those of the candidate filter, which a caller may bypass by its
 // arguments. The checks of arguments do not count.
 func TestPathsAreWritten(t *testing.T) {
-	for arch, suffixes := range map[string]map[path]string{"amd64": {avx2: "AVX2", avx512: "AVX512", avx512vnni: "VNNI", amx: "AMX"},
-		"arm64": {neon: "NEON", neondot: "DOT", neoni8mm: "I8MM"}} {
+	for arch, suffixes := range map[string]map[path]string{
+		"amd64": {avx2: "AVX2", avx512: "AVX512", avx512vnni: "VNNI", amx: "AMX"},
+		"arm64": {neon: "NEON", neondot: "DOT", neoni8mm: "I8MM"},
+	} {
 		calls := callsOn(t, arch)
 		for _, k := range kernelTable {
 			reached := map[string]bool{}

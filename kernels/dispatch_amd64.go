@@ -573,6 +573,14 @@ func asmPeakSubFMA(n int) {
 	asm.PeakSubFMAAVX2(n)
 }
 
+func asmPeakTile(config *byte, n int) {
+	if current >= amx {
+		asm.PeakTileAMX(config, n)
+		return
+	}
+	panic(noRoutine("PeakTile", 0))
+}
+
 func asmPotential(dots *float32, panels, stride int, norms, nearest *float32, square float32, sums *[16]float64) {
 	if current >= avx512 {
 		asm.PotentialAVX512(dots, panels, stride, norms, nearest, square, sums)

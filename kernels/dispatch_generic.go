@@ -164,6 +164,10 @@ func asmPeakSubFMA(n int) {
 	panic(noRoutine("PeakSubFMA", 0))
 }
 
+func asmPeakTile(config *byte, n int) {
+	panic(noRoutine("PeakTile", 0))
+}
+
 func asmPotential(dots *float32, panels, stride int, norms, nearest *float32, square float32, sums *[16]float64) {
 	panic(noRoutine("Potential", 0))
 }

@@ -2,6 +2,7 @@ package kernels
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
 	"math/bits"
 	"slices"
@@ -9,8 +10,8 @@ import (
 
 // The candidate filter ranks centroids by products of small integers, two of 16 bits
 // or four of 8, and eight where it multiplies matrices, for each float32 of an instruction,
-// and leaves to the exact chain of [Assign] only what the ranking cannot tell. Labels are the
-// same, bit for bit.
+// or of tiles of bytes (AMX), and leaves to the exact chain of [Assign] only what the
+// ranking cannot tell. Labels are the same, bit for bit.
 //
 // Bound. Let x be a point, c a centroid, h = |c|^2/2 as Assign has it, and s the
 // chain that Assign compares. Points and centroids are rounded to integers,
@@ -34,6 +35,11 @@ import (
 // longest x, S is between 0 and (|x|+|c|)^2/2, in units, but for w. Bytes of points
 // are stored plus 128, as the instruction takes them unsigned; the sum of the
 // centroid's bytes makes up for it.
+//
+// Tiles of AMX hold state that the system saves where it switches threads and delivers
+// signals, Go's own among them, whose stacks have room for it. A routine sets the tiles
+// and releases them, and Go does not move a goroutine inside of one: so no state of tiles
+// outlives a call.
 
 // filterPoints is the integer form of points, made once.
 type filterPoints struct {
@@ -128,14 +134,19 @@ func (p *Panels) PrepareFilter(k int, each func(n int, task func(i int))) {
 	}
 }
 
-// FilterProducts is the number of products that an instruction of the candidate
-// filter takes for each float32 of a vector: 2 of 16-bit integers, 4 or 8 of bytes; 0
-// where the points have no filter.
-func (p *Panels) FilterProducts() int {
-	if p.filter == nil {
-		return 0
+// Filters reports whether the points have a candidate filter.
+func (p *Panels) Filters() bool { return p.filter != nil }
+
+// FilterProducts says what the candidate filter of the points multiplies, as "8-bit products", empty where they have
+// none.
+func (p *Panels) FilterProducts() string {
+	switch {
+	case p.filter == nil:
+		return ""
+	case p.filter.chunk > 1:
+		return "8-bit products of tiles"
 	}
-	return p.filter.group
+	return fmt.Sprintf("%d-bit products", 8*wordBytes(p.filter.group)/p.filter.group)
 }
 
 // Ranks reports whether [Assign] ranks k centroids for these points by integers that it makes of the points as it reads
@@ -406,7 +417,7 @@ func (f *filterPoints) call(c *Centroids) (filterCall, bool) {
 	widest := call.band(f.norm, f.rough)
 	call.offset = f.norm*f.norm/2*call.units + widest
 	top := (f.norm+g.norm)*(f.norm+g.norm)/2*call.units + 2*widest
-	return call, g.scale > 0 && g.group == f.group && top <= 1<<31-1<<20
+	return call, g.scale > 0 && g.group == f.group && g.chunk == f.chunk && top <= 1<<31-1<<20
 }
 
 // band returns at least 2w for points of at most the given length, with errors of

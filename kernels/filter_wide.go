@@ -23,7 +23,8 @@ func filterGroups() []int {
 	return []int{2}
 }
 
-// filterWordsTogether is the number of words at most that centroids have together for products of group integers in a word.
+// filterWordsTogether is the number of words at most that centroids have together, for products of group integers in a
+// word.
 func filterWordsTogether(group int) int {
 	if current >= amx && group == 4 {
 		return 16

@@ -68,10 +68,11 @@ func words[T uint32 | uint64](data []byte) []T {
 // gatherFilter copies the integer forms of points of src.
 func (p *Panels) gatherFilter(src *Panels, which []int32) {
 	from, to := src.filter, p.filter
-	if to == nil || to.group != from.group || to.words != from.words || len(to.panels) < panelCount(p.N) {
+	if to == nil || to.group != from.group || to.words != from.words || to.chunk != from.chunk ||
+		len(to.panels) < panelCount(p.N) {
 		panels := panelCount(p.N)
-		to = &filterPoints{group: from.group, words: from.words, panels: make([][2]float32, panels),
-			data: aligned[byte](panels * from.size() * Lanes)}
+		to = &filterPoints{group: from.group, words: from.words, chunk: from.chunk,
+			panels: make([][2]float32, panels), data: aligned[byte](panels * from.size() * Lanes)}
 		p.filter = to
 	}
 	to.scale, to.most, to.norm, to.rough = from.scale, from.most, from.norm, from.rough

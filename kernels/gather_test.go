@@ -31,8 +31,8 @@ func TestGather(t *testing.T) {
 						which[i] = int32(rng.IntN(view.N))
 					}
 					some := Gather(dst, &view, which)
-					if some.N != count || some.FilterProducts() != group {
-						t.Fatalf("%d points with %d products, want %d with %d", some.N, some.FilterProducts(), count, group)
+					if some.N != count || some.Filters() != (group > 0) || group > 0 && some.filter.group != group {
+						t.Fatalf("%d points with %s, want %d with %d to a word", some.N, some.FilterProducts(), count, group)
 					}
 					Assign(some, c, got[:count], nil)
 					for i, at := range which {

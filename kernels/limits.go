@@ -16,6 +16,7 @@ type Limits struct {
 	SubFMA float64 // float32 subtractions, each with a fused multiply-add, per second
 	Argmin float64 // float32 candidates for a minimum with its index, per second
 	Dot    float64 // products of 16-bit integers per second, of the candidate filter
+	Tile   float64 // products of bytes in tiles per second, likewise
 	AES    float64 // AES rounds of 16-byte blocks per second
 }
 
@@ -33,15 +34,17 @@ func (l Limits) AssignSeconds(n, d, k int) float64 {
 	return float64(n) * float64(k) * (float64(d)*perDim + 1/l.Argmin)
 }
 
-// FilterSeconds returns the least time that the integer scores of an assignment take
-// on one core with so many products for each float32 of an instruction, where bytes
-// multiply as fast as vectors of 16-bit integers do; 0 where there is no candidate
-// filter.
-func (l Limits) FilterSeconds(n, d, k, products int) float64 {
-	if l.Dot == 0 || products == 0 {
+// FilterSeconds returns the least time that the integer scores of an assignment of p to k centroids take on one core,
+// where bytes multiply as fast as vectors of 16-bit integers do outside tiles; 0 where there is no candidate filter.
+func (l Limits) FilterSeconds(p *Panels, k int) float64 {
+	products := float64(p.N) * float64(k) * float64(p.D)
+	switch {
+	case p.filter == nil || l.Dot == 0:
 		return 0
+	case p.filter.chunk > 1:
+		return products / l.Tile
 	}
-	return float64(n) * float64(k) * float64(d) / l.Dot * 2 / float64(products)
+	return products / l.Dot * 2 / float64(p.filter.group)
 }
 
 // ProjectSeconds returns the least time that the arithmetic of a projection of n
@@ -74,6 +77,7 @@ func measureLimits(runs int) Limits {
 		SubFMA: bestRate(peakSubFMA, runs),
 		Argmin: bestRate(peakArgmin, runs),
 		Dot:    bestRate(peakDot, runs),
+		Tile:   bestRate(peakTile, runs),
 		AES:    bestRate(peakAES, runs),
 	}
 }
@@ -86,6 +90,7 @@ func (l Limits) Best(m Limits) Limits {
 		SubFMA: max(l.SubFMA, m.SubFMA),
 		Argmin: max(l.Argmin, m.Argmin),
 		Dot:    max(l.Dot, m.Dot),
+		Tile:   max(l.Tile, m.Tile),
 		AES:    max(l.AES, m.AES),
 	}
 }

@@ -8,5 +8,7 @@ const peakChains = 16
 
 func peakDot(int) int { return 0 }
 
+func peakTile(int) int { return 0 }
+
 // aesBlocks is the number of AES blocks in a vector.
 func aesBlocks() int { return vectorFloats() / 4 }

@@ -13,6 +13,18 @@ func peakDot(n int) int {
 	return peak(asmPeakDot, n, 2*vectorFloats())
 }
 
+func peakTile(n int) int {
+	if current < amx {
+		return 0
+	}
+	config := tileForm(16)
+	asmPeakTile(&config[0], n)
+	return peakTiles * 16 * 16 * 64
+}
+
+// peakTiles is the number of products of tiles in a round of their loop.
+const peakTiles = 4
+
 // aesBlocks is the number of AES blocks in a vector: those of AVX2 hold one.
 func aesBlocks() int {
 	switch {

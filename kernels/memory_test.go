@@ -5,6 +5,7 @@ package kernels
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"unsafe"
 
@@ -149,8 +150,31 @@ func (g *guardedRun) move(s *[]float64) {
 	*s = to
 }
 
+// filter is Assign by way of the candidate filter, whose integer forms are in guarded memory.
+func (g *guardedRun) filter() {
+	bytes := func(s *[]byte) {
+		to := guarded[byte](g, len(*s), g.atEnd)
+		copy(to, *s)
+		*s = to
+	}
+	for _, group := range filterGroups() {
+		p, c := g.p, NewCentroids(g.k, g.d)
+		p.addFilter(group, inOrder)
+		if p.filter == nil {
+			g.Fatalf("n=%d d=%d k=%d: no filter", g.n, g.d, g.k)
+		}
+		c.PrepareFilter(&p)
+		c.filter.half, c.filter.shift = g.singles(len(c.filter.half)), guarded[int32](g, len(c.filter.shift), g.atEnd)
+		bytes(&c.filter.data)
+		bytes(&p.filter.data)
+		c.Set(slices.Clone(g.c.rows))
+		Assign(p, c, g.labels, nil)
+	}
+}
+
 func (g *guardedRun) assign() {
 	p, c, n, d := g.p, g.c, g.n, g.d
+	g.filter()
 	Assign(p, c, g.labels, nil)
 	Assign(p, c, g.labels, g.dist)
 	Assign2(p, c, g.labels, g.dist, g.second)

@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 packages="./kernels/... ./asm/... ./flow/... ./engine/method/lloyd/... ./engine/method/ckks/..."
-for isa in generic avx2 avx512 avx512vnni neon neondot neoni8mm; do
+for isa in generic avx2 avx512 avx512vnni amx neon neondot neoni8mm; do
     if COHORT_ISA=$isa go run ./cmd/cohort version >/dev/null 2>&1; then
         echo "== COHORT_ISA=$isa"
         COHORT_ISA=$isa go test -count=1 -short $packages

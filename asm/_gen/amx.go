@@ -72,7 +72,8 @@ func tileMemory(text string, prefix, opcode, t int, base, stride reg.Register, d
 // holds whole.
 func vex(r, x, b, v, prefix, opcode, modrm int) []byte {
 	high := func(n, bit int) int { return (n>>3&1 ^ 1) << bit }
-	return []byte{0xc4, byte(high(r, 7) | high(x, 6) | high(b, 5) | 2), byte((v^15)<<3 | prefix), byte(opcode), byte(modrm)}
+	return []byte{0xc4, byte(high(r, 7) | high(x, 6) | high(b, 5) | 2), byte((v^15)<<3 | prefix), byte(opcode),
+		byte(modrm)}
 }
 
 // opaque emits an instruction as bytes that reads the given registers.

@@ -41,6 +41,28 @@ func filterTilesFile() {
 	filterTiles(1, limit)
 }
 
+// peakTilesFile emits the loop of products of tiles for the limits.
+func peakTilesFile() {
+	const sums = 4 // hide the latency of a product
+	function("PeakTileAMX", "func(config *byte, n int)",
+		fmt.Sprintf("runs n > 0 rounds of %d products of tiles, of 16 by 64 and 64 by 16 bytes.", sums),
+		"config is as FilterTiles2AMX has it, with chunk = 16.")
+	Load(Param("config"), reg.RAX)
+	tileConfigure(reg.RAX)
+	for t := range 8 {
+		tileZero(t)
+	}
+	Load(Param("n"), reg.RCX)
+	Label("loop")
+	for t := range sums {
+		tileProducts(sumTile+t, centroidTile, pointTile)
+	}
+	DECQ(reg.RCX)
+	JNZ(LabelRef("loop"))
+	tileRelease()
+	RET()
+}
+
 // filterTiles emits the integer scores of np panels.
 func filterTiles(np int, limit Mem) {
 	function(fmt.Sprintf("FilterTiles%dAMX", np),

@@ -36,6 +36,7 @@ var files = map[string]func(){
 	"limits_avx512":     func() { limitsFile(avx512) },
 	"limits_avx2":       func() { limitsFile(avx2) },
 	"limits_vnni":       func() { limitsFile(vnni) },
+	"limits_amx":        peakTilesFile,
 	"arrivals_avx512":   func() { drawFile(avx512) },
 	"arrivals_avx2":     func() { drawFile(avx2) },
 	"project_avx512":    func() { projectFile(avx512) },

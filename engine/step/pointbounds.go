@@ -152,7 +152,7 @@ func NewPointBounds(points kernels.Panels, centres *kernels.Centroids, grid []fl
 	}
 	b.dearer = dearer(centres.K, points.D)
 	switch {
-	case points.FilterProducts() > 0:
+	case points.Filters():
 		b.dearer *= filterSpeed
 	case points.Ranks(centres.K):
 		b.dearer *= rankSpeed
