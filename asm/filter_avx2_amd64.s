@@ -226,7 +226,7 @@ words4:
 
 // func FilterCandidatesAVX2(scores *int32, least *int32, tiles int, panels int, panel int, first int, best *int32, before *int32, band int32, most int32, labels *int32, counts *int32, list *uint64, kept *int32) int
 // Requires: AVX, AVX2
-TEXT ·FilterCandidatesAVX2(SB), NOSPLIT, $0-112
+TEXT ·FilterCandidatesAVX2(SB), NOSPLIT, $8-112
 	MOVQ         scores+0(FP), AX
 	MOVQ         least+8(FP), CX
 	MOVQ         tiles+16(FP), DX
@@ -263,300 +263,275 @@ TEXT ·FilterCandidatesAVX2(SB), NOSPLIT, $0-112
 	VMOVDQU      32(R9), Y7
 	VPCMPGTD     Y1, Y7, Y7
 	VPANDN       32(R11), Y7, Y5
-	VPBROADCASTD first+40(FP), Y7
+	MOVQ         BX, R9
+	SHLQ         $0x03, R9
 
 tiles:
-	VMOVDQU   (CX), Y8
-	VPCMPGTD  Y0, Y8, Y8
-	VMOVDQU   32(CX), Y9
-	VPCMPGTD  Y1, Y9, Y9
-	VMOVMSKPS Y8, R8
-	VMOVMSKPS Y9, R9
-	SHLL      $0x08, R9
-	ORL       R9, R8
-	XORL      $0x0000ffff, R8
-	TESTL     R8, R8
-	JZ        none
-	MOVQ      AX, R9
-	VMOVDQU   (R9), Y8
-	VPCMPGTD  Y0, Y8, Y8
-	VMOVDQU   32(R9), Y9
-	VPCMPGTD  Y1, Y9, Y9
-	VMOVMSKPS Y8, R8
-	VMOVMSKPS Y9, R15
-	SHLL      $0x08, R15
-	ORL       R15, R8
-	XORL      $0x0000ffff, R8
-	TESTL     R8, R8
-	JZ        skip0
-	VBLENDVPS Y8, Y2, Y7, Y2
-	VPADDD    Y6, Y4, Y4
-	VPADDD    Y8, Y4, Y4
-	VBLENDVPS Y9, Y3, Y7, Y3
-	VPADDD    Y6, Y5, Y5
-	VPADDD    Y9, Y5, Y5
-	LEAQ      (DI), R15
-	SHLQ      $0x20, R15
-	ORQ       SI, R15
-	ORQ       R8, R15
-	MOVQ      R15, (R12)(R14*8)
-	INCQ      R14
-	VMOVDQU   (R9), Y8
-	VMOVDQU   Y8, (R13)
-	VMOVDQU   32(R9), Y8
-	VMOVDQU   Y8, 32(R13)
-	ADDQ      $0x40, R13
-
-skip0:
-	VPADDD    Y6, Y7, Y7
-	ADDQ      BX, R9
-	VMOVDQU   (R9), Y8
-	VPCMPGTD  Y0, Y8, Y8
-	VMOVDQU   32(R9), Y9
-	VPCMPGTD  Y1, Y9, Y9
-	VMOVMSKPS Y8, R8
-	VMOVMSKPS Y9, R15
-	SHLL      $0x08, R15
-	ORL       R15, R8
-	XORL      $0x0000ffff, R8
-	TESTL     R8, R8
-	JZ        skip1
-	VBLENDVPS Y8, Y2, Y7, Y2
-	VPADDD    Y6, Y4, Y4
-	VPADDD    Y8, Y4, Y4
-	VBLENDVPS Y9, Y3, Y7, Y3
-	VPADDD    Y6, Y5, Y5
-	VPADDD    Y9, Y5, Y5
-	LEAQ      1(DI), R15
-	SHLQ      $0x20, R15
-	ORQ       SI, R15
-	ORQ       R8, R15
-	MOVQ      R15, (R12)(R14*8)
-	INCQ      R14
-	VMOVDQU   (R9), Y8
-	VMOVDQU   Y8, (R13)
-	VMOVDQU   32(R9), Y8
-	VMOVDQU   Y8, 32(R13)
-	ADDQ      $0x40, R13
-
-skip1:
-	VPADDD    Y6, Y7, Y7
-	ADDQ      BX, R9
-	VMOVDQU   (R9), Y8
-	VPCMPGTD  Y0, Y8, Y8
-	VMOVDQU   32(R9), Y9
-	VPCMPGTD  Y1, Y9, Y9
-	VMOVMSKPS Y8, R8
-	VMOVMSKPS Y9, R15
-	SHLL      $0x08, R15
-	ORL       R15, R8
-	XORL      $0x0000ffff, R8
-	TESTL     R8, R8
-	JZ        skip2
-	VBLENDVPS Y8, Y2, Y7, Y2
-	VPADDD    Y6, Y4, Y4
-	VPADDD    Y8, Y4, Y4
-	VBLENDVPS Y9, Y3, Y7, Y3
-	VPADDD    Y6, Y5, Y5
-	VPADDD    Y9, Y5, Y5
-	LEAQ      2(DI), R15
-	SHLQ      $0x20, R15
-	ORQ       SI, R15
-	ORQ       R8, R15
-	MOVQ      R15, (R12)(R14*8)
-	INCQ      R14
-	VMOVDQU   (R9), Y8
-	VMOVDQU   Y8, (R13)
-	VMOVDQU   32(R9), Y8
-	VMOVDQU   Y8, 32(R13)
-	ADDQ      $0x40, R13
-
-skip2:
-	VPADDD    Y6, Y7, Y7
-	ADDQ      BX, R9
-	VMOVDQU   (R9), Y8
-	VPCMPGTD  Y0, Y8, Y8
-	VMOVDQU   32(R9), Y9
-	VPCMPGTD  Y1, Y9, Y9
-	VMOVMSKPS Y8, R8
-	VMOVMSKPS Y9, R15
-	SHLL      $0x08, R15
-	ORL       R15, R8
-	XORL      $0x0000ffff, R8
-	TESTL     R8, R8
-	JZ        skip3
-	VBLENDVPS Y8, Y2, Y7, Y2
-	VPADDD    Y6, Y4, Y4
-	VPADDD    Y8, Y4, Y4
-	VBLENDVPS Y9, Y3, Y7, Y3
-	VPADDD    Y6, Y5, Y5
-	VPADDD    Y9, Y5, Y5
-	LEAQ      3(DI), R15
-	SHLQ      $0x20, R15
-	ORQ       SI, R15
-	ORQ       R8, R15
-	MOVQ      R15, (R12)(R14*8)
-	INCQ      R14
-	VMOVDQU   (R9), Y8
-	VMOVDQU   Y8, (R13)
-	VMOVDQU   32(R9), Y8
-	VMOVDQU   Y8, 32(R13)
-	ADDQ      $0x40, R13
-
-skip3:
-	VPADDD    Y6, Y7, Y7
-	ADDQ      BX, R9
-	VMOVDQU   (R9), Y8
-	VPCMPGTD  Y0, Y8, Y8
-	VMOVDQU   32(R9), Y9
-	VPCMPGTD  Y1, Y9, Y9
-	VMOVMSKPS Y8, R8
-	VMOVMSKPS Y9, R15
-	SHLL      $0x08, R15
-	ORL       R15, R8
-	XORL      $0x0000ffff, R8
-	TESTL     R8, R8
-	JZ        skip4
-	VBLENDVPS Y8, Y2, Y7, Y2
-	VPADDD    Y6, Y4, Y4
-	VPADDD    Y8, Y4, Y4
-	VBLENDVPS Y9, Y3, Y7, Y3
-	VPADDD    Y6, Y5, Y5
-	VPADDD    Y9, Y5, Y5
-	LEAQ      4(DI), R15
-	SHLQ      $0x20, R15
-	ORQ       SI, R15
-	ORQ       R8, R15
-	MOVQ      R15, (R12)(R14*8)
-	INCQ      R14
-	VMOVDQU   (R9), Y8
-	VMOVDQU   Y8, (R13)
-	VMOVDQU   32(R9), Y8
-	VMOVDQU   Y8, 32(R13)
-	ADDQ      $0x40, R13
-
-skip4:
-	VPADDD    Y6, Y7, Y7
-	ADDQ      BX, R9
-	VMOVDQU   (R9), Y8
-	VPCMPGTD  Y0, Y8, Y8
-	VMOVDQU   32(R9), Y9
-	VPCMPGTD  Y1, Y9, Y9
-	VMOVMSKPS Y8, R8
-	VMOVMSKPS Y9, R15
-	SHLL      $0x08, R15
-	ORL       R15, R8
-	XORL      $0x0000ffff, R8
-	TESTL     R8, R8
-	JZ        skip5
-	VBLENDVPS Y8, Y2, Y7, Y2
-	VPADDD    Y6, Y4, Y4
-	VPADDD    Y8, Y4, Y4
-	VBLENDVPS Y9, Y3, Y7, Y3
-	VPADDD    Y6, Y5, Y5
-	VPADDD    Y9, Y5, Y5
-	LEAQ      5(DI), R15
-	SHLQ      $0x20, R15
-	ORQ       SI, R15
-	ORQ       R8, R15
-	MOVQ      R15, (R12)(R14*8)
-	INCQ      R14
-	VMOVDQU   (R9), Y8
-	VMOVDQU   Y8, (R13)
-	VMOVDQU   32(R9), Y8
-	VMOVDQU   Y8, 32(R13)
-	ADDQ      $0x40, R13
-
-skip5:
-	VPADDD    Y6, Y7, Y7
-	ADDQ      BX, R9
-	VMOVDQU   (R9), Y8
-	VPCMPGTD  Y0, Y8, Y8
-	VMOVDQU   32(R9), Y9
-	VPCMPGTD  Y1, Y9, Y9
-	VMOVMSKPS Y8, R8
-	VMOVMSKPS Y9, R15
-	SHLL      $0x08, R15
-	ORL       R15, R8
-	XORL      $0x0000ffff, R8
-	TESTL     R8, R8
-	JZ        skip6
-	VBLENDVPS Y8, Y2, Y7, Y2
-	VPADDD    Y6, Y4, Y4
-	VPADDD    Y8, Y4, Y4
-	VBLENDVPS Y9, Y3, Y7, Y3
-	VPADDD    Y6, Y5, Y5
-	VPADDD    Y9, Y5, Y5
-	LEAQ      6(DI), R15
-	SHLQ      $0x20, R15
-	ORQ       SI, R15
-	ORQ       R8, R15
-	MOVQ      R15, (R12)(R14*8)
-	INCQ      R14
-	VMOVDQU   (R9), Y8
-	VMOVDQU   Y8, (R13)
-	VMOVDQU   32(R9), Y8
-	VMOVDQU   Y8, 32(R13)
-	ADDQ      $0x40, R13
-
-skip6:
-	VPADDD    Y6, Y7, Y7
-	ADDQ      BX, R9
-	VMOVDQU   (R9), Y8
-	VPCMPGTD  Y0, Y8, Y8
-	VMOVDQU   32(R9), Y9
-	VPCMPGTD  Y1, Y9, Y9
-	VMOVMSKPS Y8, R8
-	VMOVMSKPS Y9, R15
-	SHLL      $0x08, R15
-	ORL       R15, R8
-	XORL      $0x0000ffff, R8
-	TESTL     R8, R8
-	JZ        skip7
-	VBLENDVPS Y8, Y2, Y7, Y2
-	VPADDD    Y6, Y4, Y4
-	VPADDD    Y8, Y4, Y4
-	VBLENDVPS Y9, Y3, Y7, Y3
-	VPADDD    Y6, Y5, Y5
-	VPADDD    Y9, Y5, Y5
-	LEAQ      7(DI), R15
-	SHLQ      $0x20, R15
-	ORQ       SI, R15
-	ORQ       R8, R15
-	MOVQ      R15, (R12)(R14*8)
-	INCQ      R14
-	VMOVDQU   (R9), Y8
-	VMOVDQU   Y8, (R13)
-	VMOVDQU   32(R9), Y8
-	VMOVDQU   Y8, 32(R13)
-	ADDQ      $0x40, R13
-
-skip7:
-	VPADDD Y6, Y7, Y7
-	ADDQ   BX, R9
-	JMP    next
+	VMOVDQU      (CX), Y7
+	VPCMPGTD     Y0, Y7, Y7
+	VMOVDQU      32(CX), Y8
+	VPCMPGTD     Y1, Y8, Y8
+	VMOVMSKPS    Y7, R8
+	VMOVMSKPS    Y8, R15
+	SHLL         $0x08, R15
+	ORL          R15, R8
+	XORL         $0x0000ffff, R8
+	TESTL        R8, R8
+	JZ           none
+	MOVQ         AX, R15
+	MOVQ         R14, R8
+	SHLQ         $0x06, R8
+	VMOVDQU      (R15), Y7
+	VMOVDQU      Y7, (R13)(R8*1)
+	VMOVDQU      32(R15), Y7
+	VMOVDQU      Y7, 32(R13)(R8*1)
+	VMOVDQU      (R15), Y8
+	VPCMPGTD     Y0, Y8, Y8
+	VMOVDQU      32(R15), Y9
+	VPCMPGTD     Y1, Y9, Y9
+	VMOVMSKPS    Y8, R8
+	VMOVMSKPS    Y9, BP
+	SHLL         $0x08, BP
+	ORL          BP, R8
+	XORL         $0x0000ffff, R8
+	LEAQ         (DI), BP
+	VMOVD        BP, X7
+	VPBROADCASTD X7, Y7
+	VBLENDVPS    Y8, Y2, Y7, Y2
+	VPADDD       Y6, Y4, Y4
+	VPADDD       Y8, Y4, Y4
+	VBLENDVPS    Y9, Y3, Y7, Y3
+	VPADDD       Y6, Y5, Y5
+	VPADDD       Y9, Y5, Y5
+	SHLQ         $0x20, BP
+	ORQ          SI, BP
+	ORQ          R8, BP
+	MOVQ         BP, (R12)(R14*8)
+	CMPL         R8, $0x01
+	SBBQ         $-1, R14
+	ADDQ         BX, R15
+	MOVQ         R14, R8
+	SHLQ         $0x06, R8
+	VMOVDQU      (R15), Y7
+	VMOVDQU      Y7, (R13)(R8*1)
+	VMOVDQU      32(R15), Y7
+	VMOVDQU      Y7, 32(R13)(R8*1)
+	VMOVDQU      (R15), Y8
+	VPCMPGTD     Y0, Y8, Y8
+	VMOVDQU      32(R15), Y9
+	VPCMPGTD     Y1, Y9, Y9
+	VMOVMSKPS    Y8, R8
+	VMOVMSKPS    Y9, BP
+	SHLL         $0x08, BP
+	ORL          BP, R8
+	XORL         $0x0000ffff, R8
+	LEAQ         1(DI), BP
+	VMOVD        BP, X7
+	VPBROADCASTD X7, Y7
+	VBLENDVPS    Y8, Y2, Y7, Y2
+	VPADDD       Y6, Y4, Y4
+	VPADDD       Y8, Y4, Y4
+	VBLENDVPS    Y9, Y3, Y7, Y3
+	VPADDD       Y6, Y5, Y5
+	VPADDD       Y9, Y5, Y5
+	SHLQ         $0x20, BP
+	ORQ          SI, BP
+	ORQ          R8, BP
+	MOVQ         BP, (R12)(R14*8)
+	CMPL         R8, $0x01
+	SBBQ         $-1, R14
+	ADDQ         BX, R15
+	MOVQ         R14, R8
+	SHLQ         $0x06, R8
+	VMOVDQU      (R15), Y7
+	VMOVDQU      Y7, (R13)(R8*1)
+	VMOVDQU      32(R15), Y7
+	VMOVDQU      Y7, 32(R13)(R8*1)
+	VMOVDQU      (R15), Y8
+	VPCMPGTD     Y0, Y8, Y8
+	VMOVDQU      32(R15), Y9
+	VPCMPGTD     Y1, Y9, Y9
+	VMOVMSKPS    Y8, R8
+	VMOVMSKPS    Y9, BP
+	SHLL         $0x08, BP
+	ORL          BP, R8
+	XORL         $0x0000ffff, R8
+	LEAQ         2(DI), BP
+	VMOVD        BP, X7
+	VPBROADCASTD X7, Y7
+	VBLENDVPS    Y8, Y2, Y7, Y2
+	VPADDD       Y6, Y4, Y4
+	VPADDD       Y8, Y4, Y4
+	VBLENDVPS    Y9, Y3, Y7, Y3
+	VPADDD       Y6, Y5, Y5
+	VPADDD       Y9, Y5, Y5
+	SHLQ         $0x20, BP
+	ORQ          SI, BP
+	ORQ          R8, BP
+	MOVQ         BP, (R12)(R14*8)
+	CMPL         R8, $0x01
+	SBBQ         $-1, R14
+	ADDQ         BX, R15
+	MOVQ         R14, R8
+	SHLQ         $0x06, R8
+	VMOVDQU      (R15), Y7
+	VMOVDQU      Y7, (R13)(R8*1)
+	VMOVDQU      32(R15), Y7
+	VMOVDQU      Y7, 32(R13)(R8*1)
+	VMOVDQU      (R15), Y8
+	VPCMPGTD     Y0, Y8, Y8
+	VMOVDQU      32(R15), Y9
+	VPCMPGTD     Y1, Y9, Y9
+	VMOVMSKPS    Y8, R8
+	VMOVMSKPS    Y9, BP
+	SHLL         $0x08, BP
+	ORL          BP, R8
+	XORL         $0x0000ffff, R8
+	LEAQ         3(DI), BP
+	VMOVD        BP, X7
+	VPBROADCASTD X7, Y7
+	VBLENDVPS    Y8, Y2, Y7, Y2
+	VPADDD       Y6, Y4, Y4
+	VPADDD       Y8, Y4, Y4
+	VBLENDVPS    Y9, Y3, Y7, Y3
+	VPADDD       Y6, Y5, Y5
+	VPADDD       Y9, Y5, Y5
+	SHLQ         $0x20, BP
+	ORQ          SI, BP
+	ORQ          R8, BP
+	MOVQ         BP, (R12)(R14*8)
+	CMPL         R8, $0x01
+	SBBQ         $-1, R14
+	ADDQ         BX, R15
+	MOVQ         R14, R8
+	SHLQ         $0x06, R8
+	VMOVDQU      (R15), Y7
+	VMOVDQU      Y7, (R13)(R8*1)
+	VMOVDQU      32(R15), Y7
+	VMOVDQU      Y7, 32(R13)(R8*1)
+	VMOVDQU      (R15), Y8
+	VPCMPGTD     Y0, Y8, Y8
+	VMOVDQU      32(R15), Y9
+	VPCMPGTD     Y1, Y9, Y9
+	VMOVMSKPS    Y8, R8
+	VMOVMSKPS    Y9, BP
+	SHLL         $0x08, BP
+	ORL          BP, R8
+	XORL         $0x0000ffff, R8
+	LEAQ         4(DI), BP
+	VMOVD        BP, X7
+	VPBROADCASTD X7, Y7
+	VBLENDVPS    Y8, Y2, Y7, Y2
+	VPADDD       Y6, Y4, Y4
+	VPADDD       Y8, Y4, Y4
+	VBLENDVPS    Y9, Y3, Y7, Y3
+	VPADDD       Y6, Y5, Y5
+	VPADDD       Y9, Y5, Y5
+	SHLQ         $0x20, BP
+	ORQ          SI, BP
+	ORQ          R8, BP
+	MOVQ         BP, (R12)(R14*8)
+	CMPL         R8, $0x01
+	SBBQ         $-1, R14
+	ADDQ         BX, R15
+	MOVQ         R14, R8
+	SHLQ         $0x06, R8
+	VMOVDQU      (R15), Y7
+	VMOVDQU      Y7, (R13)(R8*1)
+	VMOVDQU      32(R15), Y7
+	VMOVDQU      Y7, 32(R13)(R8*1)
+	VMOVDQU      (R15), Y8
+	VPCMPGTD     Y0, Y8, Y8
+	VMOVDQU      32(R15), Y9
+	VPCMPGTD     Y1, Y9, Y9
+	VMOVMSKPS    Y8, R8
+	VMOVMSKPS    Y9, BP
+	SHLL         $0x08, BP
+	ORL          BP, R8
+	XORL         $0x0000ffff, R8
+	LEAQ         5(DI), BP
+	VMOVD        BP, X7
+	VPBROADCASTD X7, Y7
+	VBLENDVPS    Y8, Y2, Y7, Y2
+	VPADDD       Y6, Y4, Y4
+	VPADDD       Y8, Y4, Y4
+	VBLENDVPS    Y9, Y3, Y7, Y3
+	VPADDD       Y6, Y5, Y5
+	VPADDD       Y9, Y5, Y5
+	SHLQ         $0x20, BP
+	ORQ          SI, BP
+	ORQ          R8, BP
+	MOVQ         BP, (R12)(R14*8)
+	CMPL         R8, $0x01
+	SBBQ         $-1, R14
+	ADDQ         BX, R15
+	MOVQ         R14, R8
+	SHLQ         $0x06, R8
+	VMOVDQU      (R15), Y7
+	VMOVDQU      Y7, (R13)(R8*1)
+	VMOVDQU      32(R15), Y7
+	VMOVDQU      Y7, 32(R13)(R8*1)
+	VMOVDQU      (R15), Y8
+	VPCMPGTD     Y0, Y8, Y8
+	VMOVDQU      32(R15), Y9
+	VPCMPGTD     Y1, Y9, Y9
+	VMOVMSKPS    Y8, R8
+	VMOVMSKPS    Y9, BP
+	SHLL         $0x08, BP
+	ORL          BP, R8
+	XORL         $0x0000ffff, R8
+	LEAQ         6(DI), BP
+	VMOVD        BP, X7
+	VPBROADCASTD X7, Y7
+	VBLENDVPS    Y8, Y2, Y7, Y2
+	VPADDD       Y6, Y4, Y4
+	VPADDD       Y8, Y4, Y4
+	VBLENDVPS    Y9, Y3, Y7, Y3
+	VPADDD       Y6, Y5, Y5
+	VPADDD       Y9, Y5, Y5
+	SHLQ         $0x20, BP
+	ORQ          SI, BP
+	ORQ          R8, BP
+	MOVQ         BP, (R12)(R14*8)
+	CMPL         R8, $0x01
+	SBBQ         $-1, R14
+	ADDQ         BX, R15
+	MOVQ         R14, R8
+	SHLQ         $0x06, R8
+	VMOVDQU      (R15), Y7
+	VMOVDQU      Y7, (R13)(R8*1)
+	VMOVDQU      32(R15), Y7
+	VMOVDQU      Y7, 32(R13)(R8*1)
+	VMOVDQU      (R15), Y8
+	VPCMPGTD     Y0, Y8, Y8
+	VMOVDQU      32(R15), Y9
+	VPCMPGTD     Y1, Y9, Y9
+	VMOVMSKPS    Y8, R8
+	VMOVMSKPS    Y9, BP
+	SHLL         $0x08, BP
+	ORL          BP, R8
+	XORL         $0x0000ffff, R8
+	LEAQ         7(DI), BP
+	VMOVD        BP, X7
+	VPBROADCASTD X7, Y7
+	VBLENDVPS    Y8, Y2, Y7, Y2
+	VPADDD       Y6, Y4, Y4
+	VPADDD       Y8, Y4, Y4
+	VBLENDVPS    Y9, Y3, Y7, Y3
+	VPADDD       Y6, Y5, Y5
+	VPADDD       Y9, Y5, Y5
+	SHLQ         $0x20, BP
+	ORQ          SI, BP
+	ORQ          R8, BP
+	MOVQ         BP, (R12)(R14*8)
+	CMPL         R8, $0x01
+	SBBQ         $-1, R14
+	ADDQ         BX, R15
 
 none:
-	VPADDD Y6, Y7, Y7
-	VPADDD Y6, Y7, Y7
-	VPADDD Y6, Y7, Y7
-	VPADDD Y6, Y7, Y7
-	VPADDD Y6, Y7, Y7
-	VPADDD Y6, Y7, Y7
-	VPADDD Y6, Y7, Y7
-	VPADDD Y6, Y7, Y7
-
-next:
 	ADDQ    $0x08, DI
 	ADDQ    BX, CX
-	ADDQ    BX, AX
-	ADDQ    BX, AX
-	ADDQ    BX, AX
-	ADDQ    BX, AX
-	ADDQ    BX, AX
-	ADDQ    BX, AX
-	ADDQ    BX, AX
-	ADDQ    BX, AX
+	ADDQ    R9, AX
 	DECQ    DX
 	JNZ     tiles
 	VMOVDQU Y2, (R10)
@@ -564,6 +539,83 @@ next:
 	VMOVDQU Y3, 32(R10)
 	VMOVDQU Y5, 32(R11)
 	MOVQ    R14, ret+104(FP)
+	VZEROUPPER
+	RET
+
+// func FilterDotsAVX2(x *float32, d int, rows *float32, which *uint16, count int, dots *float32)
+// Requires: AVX, AVX2, FMA3
+TEXT ·FilterDotsAVX2(SB), NOSPLIT, $0-48
+	MOVQ x+0(FP), AX
+	MOVQ rows+16(FP), CX
+	MOVQ which+24(FP), DX
+	MOVQ dots+40(FP), BX
+	MOVQ count+32(FP), SI
+
+rows:
+	MOVQ    d+8(FP), R8
+	MOVWQZX (DX), DI
+	IMULQ   R8, DI
+	LEAQ    (CX)(DI*4), DI
+	MOVQ    AX, R9
+	VPXOR   Y0, Y0, Y0
+	VPXOR   Y1, Y1, Y1
+	VPXOR   Y2, Y2, Y2
+	VPXOR   Y3, Y3, Y3
+
+wide:
+	CMPQ        R8, $0x20
+	JLT         wideend
+	VMOVUPS     (R9), Y4
+	VFMADD231PS (DI), Y4, Y0
+	VMOVUPS     32(R9), Y4
+	VFMADD231PS 32(DI), Y4, Y1
+	VMOVUPS     64(R9), Y4
+	VFMADD231PS 64(DI), Y4, Y2
+	VMOVUPS     96(R9), Y4
+	VFMADD231PS 96(DI), Y4, Y3
+	ADDQ        $0x00000080, R9
+	ADDQ        $0x00000080, DI
+	SUBQ        $0x20, R8
+	JMP         wide
+
+wideend:
+narrow:
+	CMPQ        R8, $0x08
+	JLT         narrowend
+	VMOVUPS     (R9), Y4
+	VFMADD231PS (DI), Y4, Y0
+	ADDQ        $0x00000020, R9
+	ADDQ        $0x00000020, DI
+	SUBQ        $0x08, R8
+	JMP         narrow
+
+narrowend:
+	VADDPS       Y1, Y0, Y0
+	VADDPS       Y3, Y2, Y2
+	VADDPS       Y2, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X1, X0, X0
+	VMOVHLPS     X0, X0, X1
+	VADDPS       X1, X0, X0
+	VMOVSHDUP    X0, X1
+	VADDSS       X1, X0, X0
+
+single:
+	CMPQ        R8, $0x01
+	JLT         singleend
+	VMOVSS      (R9), X1
+	VFMADD231SS (DI), X1, X0
+	ADDQ        $0x00000004, R9
+	ADDQ        $0x00000004, DI
+	SUBQ        $0x01, R8
+	JMP         single
+
+singleend:
+	VMOVSS X0, (BX)
+	ADDQ   $0x02, DX
+	ADDQ   $0x04, BX
+	DECQ   SI
+	JNZ    rows
 	VZEROUPPER
 	RET
 

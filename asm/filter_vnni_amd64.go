@@ -45,3 +45,9 @@ func FilterScore1VNNI(x *byte, words int, c *byte, half *float32, shift *int32, 
 //
 //go:noescape
 func FilterCandidatesVNNI(scores *int32, least *int32, tiles int, panels int, panel int, first int, best *int32, before *int32, band int32, most int32, labels *int32, counts *int32, list *uint64, kept *int32) int
+
+// FilterDotsAVX512 writes the inner products of x with count > 0 of the rows of d > 0 coordinates, those
+// that which names, each as sums of sums in some order.
+//
+//go:noescape
+func FilterDotsAVX512(x *float32, d int, rows *float32, which *uint16, count int, dots *float32)

@@ -707,7 +707,7 @@ words0:
 
 // func FilterCandidatesVNNI(scores *int32, least *int32, tiles int, panels int, panel int, first int, best *int32, before *int32, band int32, most int32, labels *int32, counts *int32, list *uint64, kept *int32) int
 // Requires: AVX, AVX512F
-TEXT ·FilterCandidatesVNNI(SB), NOSPLIT, $0-112
+TEXT ·FilterCandidatesVNNI(SB), NOSPLIT, $8-112
 	MOVQ         scores+0(FP), AX
 	MOVQ         least+8(FP), CX
 	MOVQ         tiles+16(FP), DX
@@ -736,202 +736,248 @@ TEXT ·FilterCandidatesVNNI(SB), NOSPLIT, $0-112
 	VMOVDQU64    (R9), Z4
 	VPCMPD       $0x02, Z0, Z4, K1
 	VMOVDQU32.Z  (R11), K1, Z2
-	VPBROADCASTD first+40(FP), Z4
+	MOVQ         BX, R9
+	SHLQ         $0x03, R9
 
 tiles:
-	VMOVDQU32 (CX), Z5
-	VPCMPD    $0x02, Z0, Z5, K1
-	KMOVW     K1, R8
-	TESTL     R8, R8
-	JZ        none
-	MOVQ      AX, R9
-	VMOVDQU32 (R9), Z5
-	VPCMPD    $0x02, Z0, Z5, K1
-	KMOVW     K1, R8
-	TESTL     R8, R8
-	JZ        skip0
-	VMOVDQA32 Z4, K1, Z1
-	VPADDD    Z3, Z2, K1, Z2
-	LEAQ      (DI), R15
-	SHLQ      $0x20, R15
-	ORQ       SI, R15
-	ORQ       R8, R15
-	MOVQ      R15, (R12)(R14*8)
-	INCQ      R14
-	VMOVDQU64 (R9), Z5
-	VMOVDQU64 Z5, (R13)
-	ADDQ      $0x40, R13
-
-skip0:
-	VPADDD    Z3, Z4, Z4
-	ADDQ      BX, R9
-	VMOVDQU32 (R9), Z5
-	VPCMPD    $0x02, Z0, Z5, K1
-	KMOVW     K1, R8
-	TESTL     R8, R8
-	JZ        skip1
-	VMOVDQA32 Z4, K1, Z1
-	VPADDD    Z3, Z2, K1, Z2
-	LEAQ      1(DI), R15
-	SHLQ      $0x20, R15
-	ORQ       SI, R15
-	ORQ       R8, R15
-	MOVQ      R15, (R12)(R14*8)
-	INCQ      R14
-	VMOVDQU64 (R9), Z5
-	VMOVDQU64 Z5, (R13)
-	ADDQ      $0x40, R13
-
-skip1:
-	VPADDD    Z3, Z4, Z4
-	ADDQ      BX, R9
-	VMOVDQU32 (R9), Z5
-	VPCMPD    $0x02, Z0, Z5, K1
-	KMOVW     K1, R8
-	TESTL     R8, R8
-	JZ        skip2
-	VMOVDQA32 Z4, K1, Z1
-	VPADDD    Z3, Z2, K1, Z2
-	LEAQ      2(DI), R15
-	SHLQ      $0x20, R15
-	ORQ       SI, R15
-	ORQ       R8, R15
-	MOVQ      R15, (R12)(R14*8)
-	INCQ      R14
-	VMOVDQU64 (R9), Z5
-	VMOVDQU64 Z5, (R13)
-	ADDQ      $0x40, R13
-
-skip2:
-	VPADDD    Z3, Z4, Z4
-	ADDQ      BX, R9
-	VMOVDQU32 (R9), Z5
-	VPCMPD    $0x02, Z0, Z5, K1
-	KMOVW     K1, R8
-	TESTL     R8, R8
-	JZ        skip3
-	VMOVDQA32 Z4, K1, Z1
-	VPADDD    Z3, Z2, K1, Z2
-	LEAQ      3(DI), R15
-	SHLQ      $0x20, R15
-	ORQ       SI, R15
-	ORQ       R8, R15
-	MOVQ      R15, (R12)(R14*8)
-	INCQ      R14
-	VMOVDQU64 (R9), Z5
-	VMOVDQU64 Z5, (R13)
-	ADDQ      $0x40, R13
-
-skip3:
-	VPADDD    Z3, Z4, Z4
-	ADDQ      BX, R9
-	VMOVDQU32 (R9), Z5
-	VPCMPD    $0x02, Z0, Z5, K1
-	KMOVW     K1, R8
-	TESTL     R8, R8
-	JZ        skip4
-	VMOVDQA32 Z4, K1, Z1
-	VPADDD    Z3, Z2, K1, Z2
-	LEAQ      4(DI), R15
-	SHLQ      $0x20, R15
-	ORQ       SI, R15
-	ORQ       R8, R15
-	MOVQ      R15, (R12)(R14*8)
-	INCQ      R14
-	VMOVDQU64 (R9), Z5
-	VMOVDQU64 Z5, (R13)
-	ADDQ      $0x40, R13
-
-skip4:
-	VPADDD    Z3, Z4, Z4
-	ADDQ      BX, R9
-	VMOVDQU32 (R9), Z5
-	VPCMPD    $0x02, Z0, Z5, K1
-	KMOVW     K1, R8
-	TESTL     R8, R8
-	JZ        skip5
-	VMOVDQA32 Z4, K1, Z1
-	VPADDD    Z3, Z2, K1, Z2
-	LEAQ      5(DI), R15
-	SHLQ      $0x20, R15
-	ORQ       SI, R15
-	ORQ       R8, R15
-	MOVQ      R15, (R12)(R14*8)
-	INCQ      R14
-	VMOVDQU64 (R9), Z5
-	VMOVDQU64 Z5, (R13)
-	ADDQ      $0x40, R13
-
-skip5:
-	VPADDD    Z3, Z4, Z4
-	ADDQ      BX, R9
-	VMOVDQU32 (R9), Z5
-	VPCMPD    $0x02, Z0, Z5, K1
-	KMOVW     K1, R8
-	TESTL     R8, R8
-	JZ        skip6
-	VMOVDQA32 Z4, K1, Z1
-	VPADDD    Z3, Z2, K1, Z2
-	LEAQ      6(DI), R15
-	SHLQ      $0x20, R15
-	ORQ       SI, R15
-	ORQ       R8, R15
-	MOVQ      R15, (R12)(R14*8)
-	INCQ      R14
-	VMOVDQU64 (R9), Z5
-	VMOVDQU64 Z5, (R13)
-	ADDQ      $0x40, R13
-
-skip6:
-	VPADDD    Z3, Z4, Z4
-	ADDQ      BX, R9
-	VMOVDQU32 (R9), Z5
-	VPCMPD    $0x02, Z0, Z5, K1
-	KMOVW     K1, R8
-	TESTL     R8, R8
-	JZ        skip7
-	VMOVDQA32 Z4, K1, Z1
-	VPADDD    Z3, Z2, K1, Z2
-	LEAQ      7(DI), R15
-	SHLQ      $0x20, R15
-	ORQ       SI, R15
-	ORQ       R8, R15
-	MOVQ      R15, (R12)(R14*8)
-	INCQ      R14
-	VMOVDQU64 (R9), Z5
-	VMOVDQU64 Z5, (R13)
-	ADDQ      $0x40, R13
-
-skip7:
-	VPADDD Z3, Z4, Z4
-	ADDQ   BX, R9
-	JMP    next
+	VMOVDQU32    (CX), Z4
+	VPCMPD       $0x02, Z0, Z4, K1
+	KMOVW        K1, R8
+	TESTL        R8, R8
+	JZ           none
+	MOVQ         AX, R15
+	MOVQ         R14, R8
+	SHLQ         $0x06, R8
+	VMOVDQU64    (R15), Z4
+	VMOVDQU64    Z4, (R13)(R8*1)
+	VMOVDQU32    (R15), Z4
+	VPCMPD       $0x02, Z0, Z4, K1
+	KMOVW        K1, R8
+	LEAQ         (DI), BP
+	VPBROADCASTD BP, Z4
+	VMOVDQA32    Z4, K1, Z1
+	VPADDD       Z3, Z2, K1, Z2
+	SHLQ         $0x20, BP
+	ORQ          SI, BP
+	ORQ          R8, BP
+	MOVQ         BP, (R12)(R14*8)
+	CMPL         R8, $0x01
+	SBBQ         $-1, R14
+	ADDQ         BX, R15
+	MOVQ         R14, R8
+	SHLQ         $0x06, R8
+	VMOVDQU64    (R15), Z4
+	VMOVDQU64    Z4, (R13)(R8*1)
+	VMOVDQU32    (R15), Z4
+	VPCMPD       $0x02, Z0, Z4, K1
+	KMOVW        K1, R8
+	LEAQ         1(DI), BP
+	VPBROADCASTD BP, Z4
+	VMOVDQA32    Z4, K1, Z1
+	VPADDD       Z3, Z2, K1, Z2
+	SHLQ         $0x20, BP
+	ORQ          SI, BP
+	ORQ          R8, BP
+	MOVQ         BP, (R12)(R14*8)
+	CMPL         R8, $0x01
+	SBBQ         $-1, R14
+	ADDQ         BX, R15
+	MOVQ         R14, R8
+	SHLQ         $0x06, R8
+	VMOVDQU64    (R15), Z4
+	VMOVDQU64    Z4, (R13)(R8*1)
+	VMOVDQU32    (R15), Z4
+	VPCMPD       $0x02, Z0, Z4, K1
+	KMOVW        K1, R8
+	LEAQ         2(DI), BP
+	VPBROADCASTD BP, Z4
+	VMOVDQA32    Z4, K1, Z1
+	VPADDD       Z3, Z2, K1, Z2
+	SHLQ         $0x20, BP
+	ORQ          SI, BP
+	ORQ          R8, BP
+	MOVQ         BP, (R12)(R14*8)
+	CMPL         R8, $0x01
+	SBBQ         $-1, R14
+	ADDQ         BX, R15
+	MOVQ         R14, R8
+	SHLQ         $0x06, R8
+	VMOVDQU64    (R15), Z4
+	VMOVDQU64    Z4, (R13)(R8*1)
+	VMOVDQU32    (R15), Z4
+	VPCMPD       $0x02, Z0, Z4, K1
+	KMOVW        K1, R8
+	LEAQ         3(DI), BP
+	VPBROADCASTD BP, Z4
+	VMOVDQA32    Z4, K1, Z1
+	VPADDD       Z3, Z2, K1, Z2
+	SHLQ         $0x20, BP
+	ORQ          SI, BP
+	ORQ          R8, BP
+	MOVQ         BP, (R12)(R14*8)
+	CMPL         R8, $0x01
+	SBBQ         $-1, R14
+	ADDQ         BX, R15
+	MOVQ         R14, R8
+	SHLQ         $0x06, R8
+	VMOVDQU64    (R15), Z4
+	VMOVDQU64    Z4, (R13)(R8*1)
+	VMOVDQU32    (R15), Z4
+	VPCMPD       $0x02, Z0, Z4, K1
+	KMOVW        K1, R8
+	LEAQ         4(DI), BP
+	VPBROADCASTD BP, Z4
+	VMOVDQA32    Z4, K1, Z1
+	VPADDD       Z3, Z2, K1, Z2
+	SHLQ         $0x20, BP
+	ORQ          SI, BP
+	ORQ          R8, BP
+	MOVQ         BP, (R12)(R14*8)
+	CMPL         R8, $0x01
+	SBBQ         $-1, R14
+	ADDQ         BX, R15
+	MOVQ         R14, R8
+	SHLQ         $0x06, R8
+	VMOVDQU64    (R15), Z4
+	VMOVDQU64    Z4, (R13)(R8*1)
+	VMOVDQU32    (R15), Z4
+	VPCMPD       $0x02, Z0, Z4, K1
+	KMOVW        K1, R8
+	LEAQ         5(DI), BP
+	VPBROADCASTD BP, Z4
+	VMOVDQA32    Z4, K1, Z1
+	VPADDD       Z3, Z2, K1, Z2
+	SHLQ         $0x20, BP
+	ORQ          SI, BP
+	ORQ          R8, BP
+	MOVQ         BP, (R12)(R14*8)
+	CMPL         R8, $0x01
+	SBBQ         $-1, R14
+	ADDQ         BX, R15
+	MOVQ         R14, R8
+	SHLQ         $0x06, R8
+	VMOVDQU64    (R15), Z4
+	VMOVDQU64    Z4, (R13)(R8*1)
+	VMOVDQU32    (R15), Z4
+	VPCMPD       $0x02, Z0, Z4, K1
+	KMOVW        K1, R8
+	LEAQ         6(DI), BP
+	VPBROADCASTD BP, Z4
+	VMOVDQA32    Z4, K1, Z1
+	VPADDD       Z3, Z2, K1, Z2
+	SHLQ         $0x20, BP
+	ORQ          SI, BP
+	ORQ          R8, BP
+	MOVQ         BP, (R12)(R14*8)
+	CMPL         R8, $0x01
+	SBBQ         $-1, R14
+	ADDQ         BX, R15
+	MOVQ         R14, R8
+	SHLQ         $0x06, R8
+	VMOVDQU64    (R15), Z4
+	VMOVDQU64    Z4, (R13)(R8*1)
+	VMOVDQU32    (R15), Z4
+	VPCMPD       $0x02, Z0, Z4, K1
+	KMOVW        K1, R8
+	LEAQ         7(DI), BP
+	VPBROADCASTD BP, Z4
+	VMOVDQA32    Z4, K1, Z1
+	VPADDD       Z3, Z2, K1, Z2
+	SHLQ         $0x20, BP
+	ORQ          SI, BP
+	ORQ          R8, BP
+	MOVQ         BP, (R12)(R14*8)
+	CMPL         R8, $0x01
+	SBBQ         $-1, R14
+	ADDQ         BX, R15
 
 none:
-	VPADDD Z3, Z4, Z4
-	VPADDD Z3, Z4, Z4
-	VPADDD Z3, Z4, Z4
-	VPADDD Z3, Z4, Z4
-	VPADDD Z3, Z4, Z4
-	VPADDD Z3, Z4, Z4
-	VPADDD Z3, Z4, Z4
-	VPADDD Z3, Z4, Z4
-
-next:
 	ADDQ      $0x08, DI
 	ADDQ      BX, CX
-	ADDQ      BX, AX
-	ADDQ      BX, AX
-	ADDQ      BX, AX
-	ADDQ      BX, AX
-	ADDQ      BX, AX
-	ADDQ      BX, AX
-	ADDQ      BX, AX
-	ADDQ      BX, AX
+	ADDQ      R9, AX
 	DECQ      DX
 	JNZ       tiles
 	VMOVDQU64 Z1, (R10)
 	VMOVDQU64 Z2, (R11)
 	MOVQ      R14, ret+104(FP)
+	VZEROUPPER
+	RET
+
+// func FilterDotsAVX512(x *float32, d int, rows *float32, which *uint16, count int, dots *float32)
+// Requires: AVX, AVX512F, FMA3
+TEXT ·FilterDotsAVX512(SB), NOSPLIT, $0-48
+	MOVQ x+0(FP), AX
+	MOVQ rows+16(FP), CX
+	MOVQ which+24(FP), DX
+	MOVQ dots+40(FP), BX
+	MOVQ count+32(FP), SI
+
+rows:
+	MOVQ    d+8(FP), R8
+	MOVWQZX (DX), DI
+	IMULQ   R8, DI
+	LEAQ    (CX)(DI*4), DI
+	MOVQ    AX, R9
+	VPXORD  Z0, Z0, Z0
+	VPXORD  Z1, Z1, Z1
+	VPXORD  Z2, Z2, Z2
+	VPXORD  Z3, Z3, Z3
+
+wide:
+	CMPQ        R8, $0x40
+	JLT         wideend
+	VMOVUPS     (R9), Z4
+	VFMADD231PS (DI), Z4, Z0
+	VMOVUPS     64(R9), Z4
+	VFMADD231PS 64(DI), Z4, Z1
+	VMOVUPS     128(R9), Z4
+	VFMADD231PS 128(DI), Z4, Z2
+	VMOVUPS     192(R9), Z4
+	VFMADD231PS 192(DI), Z4, Z3
+	ADDQ        $0x00000100, R9
+	ADDQ        $0x00000100, DI
+	SUBQ        $0x40, R8
+	JMP         wide
+
+wideend:
+narrow:
+	CMPQ        R8, $0x10
+	JLT         narrowend
+	VMOVUPS     (R9), Z4
+	VFMADD231PS (DI), Z4, Z0
+	ADDQ        $0x00000040, R9
+	ADDQ        $0x00000040, DI
+	SUBQ        $0x10, R8
+	JMP         narrow
+
+narrowend:
+	VADDPS        Z1, Z0, Z0
+	VADDPS        Z3, Z2, Z2
+	VADDPS        Z2, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y5
+	VADDPS        Y0, Y5, Y5
+	VEXTRACTF128  $0x01, Y5, X4
+	VADDPS        X4, X5, X5
+	VMOVHLPS      X5, X5, X4
+	VADDPS        X4, X5, X5
+	VMOVSHDUP     X5, X4
+	VADDSS        X4, X5, X5
+
+single:
+	CMPQ        R8, $0x01
+	JLT         singleend
+	VMOVSS      (R9), X4
+	VFMADD231SS (DI), X4, X5
+	ADDQ        $0x00000004, R9
+	ADDQ        $0x00000004, DI
+	SUBQ        $0x01, R8
+	JMP         single
+
+singleend:
+	VMOVSS X5, (BX)
+	ADDQ   $0x02, DX
+	ADDQ   $0x04, BX
+	DECQ   SI
+	JNZ    rows
 	VZEROUPPER
 	RET

@@ -390,6 +390,14 @@ func asmFilterCandidates(scores, least *int32, tiles, panels, panel, first int, 
 	return asm.FilterCandidatesAVX2(scores, least, tiles, panels, panel, first, best, before, band, most, labels, counts, list, kept)
 }
 
+func asmFilterDots(x *float32, d int, rows *float32, which *uint16, count int, dots *float32) {
+	if current >= avx512 {
+		asm.FilterDotsAVX512(x, d, rows, which, count, dots)
+		return
+	}
+	asm.FilterDotsAVX2(x, d, rows, which, count, dots)
+}
+
 func asmFilterExact(x, c *[4]*float32, d int, scores *[4]float32) {
 	asm.FilterExactAVX2(x, c, d, scores)
 }

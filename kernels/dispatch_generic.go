@@ -68,6 +68,10 @@ func asmFilterCandidates(scores, least *int32, tiles, panels, panel, first int, 
 	panic(noRoutine("FilterCandidates", 0))
 }
 
+func asmFilterDots(x *float32, d int, rows *float32, which *uint16, count int, dots *float32) {
+	panic(noRoutine("FilterDots", 0))
+}
+
 func asmFilterExact(x, c *[4]*float32, d int, scores *[4]float32) {
 	panic(noRoutine("FilterExact", 0))
 }

@@ -153,24 +153,32 @@ func (p *Panels) FilterProducts() string {
 // them.
 func (p *Panels) Ranks(k int) bool { return p.longest > 0 && rankPays(p.D, k) }
 
-// filterGroup chooses the number of integers in a word, 0 for no filter: the least
-// cost for a point and dimension, where a vector instruction is 1: k/16 without a
-// filter, k/32, k/64 or k/128 with it, and about 8 for each candidate of a point that has
-// several, as measured at (d, k) from (64, 64) to (768, 1000).
-// The number of candidates is that among a sample of the points themselves, which is
-// more than there are once centroids have become means.
+// filterGroup chooses the number of integers in a word, 0 for no filter: the least cost for
+// a point and dimension, where a vector instruction on 16 points is 1. That is k/16 without
+// a filter, k/32, k/64 or k/128 with one, and k/96 with tiles of bytes, as their sums are
+// finished by vectors; 3.4 + 600/d for a point that is not decided by its scores, whose
+// coordinates are collected, and .35 + 300/d for each of its candidates: as measured with
+// AVX-512 VNNI and AMX at (d, k) from (64, 1000) and (128, 4096) to (768, 1000) and (784, 10).
+// The candidates are those among a sample of the points themselves, which are more than
+// there are once centroids have become means.
 func (p *Panels) filterGroup(k int) int {
 	best, least := 0, float64(k)/Lanes
 	for _, group := range filterGroups() {
-		if cost := float64(k)/float64(Lanes*group) + 8*p.sampledCandidates(group, k); cost < least {
+		speed := float64(group)
+		if filterWordsTogether(group) > 1 {
+			speed = 6
+		}
+		undecided, candidates := p.sampledCandidates(group, k)
+		cost := float64(k)/(Lanes*speed) + undecided*(3.4+600/float64(p.D)) + candidates*(0.35+300/float64(p.D))
+		if cost < least {
 			best, least = group, cost
 		}
 	}
 	return best
 }
 
-// sampledCandidates estimates the candidates of a point that has several.
-func (p *Panels) sampledCandidates(group, k int) float64 {
+// sampledCandidates estimates the share of points that have several candidates, and the number of these per point.
+func (p *Panels) sampledCandidates(group, k int) (undecided, candidates float64) {
 	const queries = 24
 	d, sample := p.D, min(k, 256, max(p.N/2, 1))
 	x, c := make([]float32, d), make([]float32, sample*d)
@@ -181,12 +189,12 @@ func (p *Panels) sampledCandidates(group, k int) float64 {
 	}
 	scale := scaleFor(group, d, norm, most)
 	if scale == 0 {
-		return math.Inf(1)
+		return 1, math.Inf(1)
 	}
 	// The errors of rounding are uniform; both sides have them, and the band is twice
 	// the sum.
 	band := 4 * norm * math.Sqrt(float64(d)/12) / scale
-	total := 0
+	several, total := 0, 0
 	scores := make([]float64, sample)
 	for q := range queries {
 		i := (q*2 + 1) * p.N / (2 * queries)
@@ -208,10 +216,11 @@ func (p *Panels) sampledCandidates(group, k int) float64 {
 			}
 		}
 		if found > 1 {
+			several++
 			total += found
 		}
 	}
-	return float64(total) / queries
+	return float64(several) / queries, float64(total) / queries
 }
 
 // length is the length of a row.
@@ -452,7 +461,19 @@ type filterScratch struct {
 	points, rows   [4]*float32
 	chains         [4]float32
 	found, waiting int
+	// near are the candidates of each point, held so many, and lost those that there was no room for.
+	near        [filterPanels * Lanes][nearRoom]uint16
+	held, lost  [filterPanels * Lanes]int32
+	norms       [filterPanels]float64 // at least the length of each point, by panel
+	dots        [nearRoom]float32
+	row         []float32
+	coordinates [nearCoordinates]float32 // of row, where they fit
 }
+
+const (
+	nearRoom        = 96   // candidates of a point
+	nearCoordinates = 1024 // coordinates that need no memory of their own
+)
 
 // assignFiltered labels points by way of the candidate filter; it reports false,
 // having done nothing, where there is none for these points and centroids.
@@ -465,6 +486,9 @@ func assignFiltered(p *Panels, c *Centroids, labels []uint16) bool {
 		return false
 	}
 	var s filterScratch
+	if s.row = s.coordinates[:]; p.D > len(s.row) {
+		s.row = make([]float32, p.D)
+	}
 	panels := panelCount(p.N)
 	for at := 0; at < panels; {
 		group := 1
@@ -499,6 +523,7 @@ func (s *filterScratch) group(p *Panels, f *filterPoints, first, panels int, c *
 		for q := range panels {
 			bounds := f.panels[first+q]
 			band := call.band(float64(bounds[0]), float64(bounds[1]))
+			s.norms[q] = float64(bounds[0])
 			const top = 1<<31 - 1<<19
 			if band > top {
 				return false
@@ -524,7 +549,7 @@ func (s *filterScratch) group(p *Panels, f *filterPoints, first, panels int, c *
 		}
 	}
 	if undecided != [filterPanels]uint64{} {
-		s.decide(p, c, &undecided, labels)
+		s.decide(p, c, call, &undecided, labels)
 	}
 	return true
 }
@@ -552,26 +577,31 @@ func (s *filterScratch) within(i int, e uint64) uint64 {
 	return e
 }
 
-// decide takes the chains of all candidates of the points that undecided marks by
-// panel.
-func (s *filterScratch) decide(p *Panels, c *Centroids, undecided *[filterPanels]uint64, labels []uint16) {
+// decide labels the points that undecided marks by panel: by their inner products with the candidates, and where these
+// are as near as rounding, by the chains.
+func (s *filterScratch) decide(p *Panels, c *Centroids, call *filterCall, undecided *[filterPanels]uint64,
+	labels []uint16) {
 	for i := range s.exact {
-		s.exact[i] = float32(math.Inf(1))
+		s.exact[i], s.held[i], s.lost[i] = float32(math.Inf(1)), 0, 0
 	}
 	s.waiting = 0
 	for i, e := range s.list[:s.found] {
 		panel := int(e>>16) & 0xffff
 		e &^= 0xffff &^ undecided[panel]
 		for m := s.within(i, e) & 0xffff; m != 0; m &= m - 1 {
-			lane := bits.TrailingZeros64(m)
-			a := int(e >> 32)
-			s.pair[s.waiting] = uint64(panel*Lanes+lane)<<32 | uint64(a)
-			s.points[s.waiting] = &p.Data[panel*Lanes*p.D+lane]
-			s.rows[s.waiting] = &c.rows[a*c.D]
-			s.chains[s.waiting] = c.half[a]
-			if s.waiting++; s.waiting == len(s.pair) {
-				s.chain(c.D, labels)
+			point, a := panel*Lanes+bits.TrailingZeros64(m), int(e>>32)
+			if held := s.held[point]; held < nearRoom {
+				s.near[point][held] = uint16(a)
+				s.held[point]++
+			} else {
+				s.lost[point]++
+				s.wait(p, c, point, a, labels)
 			}
+		}
+	}
+	for panel, m := range undecided {
+		for ; m != 0; m &= m - 1 {
+			s.refine(p, c, call, panel*Lanes+bits.TrailingZeros64(m), labels)
 		}
 	}
 	if s.waiting > 0 {
@@ -582,12 +612,75 @@ func (s *filterScratch) decide(p *Panels, c *Centroids, undecided *[filterPanels
 	}
 }
 
-// chain takes the chains of the pairs that wait, which come in the order of
-// centroids for each point.
+// refine labels a point of which several centroids may be the nearest, or leaves those that still may be to the chain.
+//
+// Inner products of float32 in any order are within 1.01 d 2^-24 |x||c| + d 2^-149 of x.c, so
+// that half less the product is within (d+1)/d of the chain's own bound: the centroid of the
+// least chain is at most twice the sum of both from the least.
+func (s *filterScratch) refine(p *Panels, c *Centroids, call *filterCall, point int, labels []uint16) {
+	near := s.near[point][:s.held[point]]
+	if len(near) == 1 && s.lost[point] == 0 {
+		labels[point] = near[0]
+		return
+	}
+	d := c.D
+	p.row(point, s.row[:d])
+	filterDots(s.row[:d], c.rows, near, s.dots[:len(near)])
+	least := math.Inf(1)
+	for i, a := range near {
+		s.dots[i] = c.half[a] - s.dots[i]
+		least = min(least, float64(s.dots[i]))
+	}
+	limit := least + 4*float64(d+1)*(0x1.04p-24*(call.c.most+s.norms[point/Lanes]*call.c.norm)+0x1p-149)*filterUp
+	left := 0
+	for i, a := range near {
+		if float64(s.dots[i]) <= limit {
+			near[left] = a
+			left++
+		}
+	}
+	if left == 1 && s.lost[point] == 0 {
+		labels[point] = near[0]
+		return
+	}
+	for _, a := range near[:left] {
+		s.wait(p, c, point, int(a), labels)
+	}
+}
+
+// row copies a point that is there.
+func (p *Panels) row(i int, to []float32) {
+	from := p.Data[i/Lanes*Lanes*p.D+i%Lanes:]
+	for len(to) >= 4 {
+		x := (*[3*Lanes + 1]float32)(from)
+		t := (*[4]float32)(to)
+		t[0], t[1], t[2], t[3] = x[0], x[Lanes], x[2*Lanes], x[3*Lanes]
+		if to = to[4:]; len(to) > 0 {
+			from = from[4*Lanes:]
+		}
+	}
+	for j := range to {
+		to[j] = from[j*Lanes]
+	}
+}
+
+// wait takes the chain of a point and a centroid, together with others.
+func (s *filterScratch) wait(p *Panels, c *Centroids, point, a int, labels []uint16) {
+	s.pair[s.waiting] = uint64(point)<<32 | uint64(a)
+	s.points[s.waiting] = &p.Data[point/Lanes*Lanes*p.D+point%Lanes]
+	s.rows[s.waiting] = &c.rows[a*c.D]
+	s.chains[s.waiting] = c.half[a]
+	if s.waiting++; s.waiting == len(s.pair) {
+		s.chain(c.D, labels)
+	}
+}
+
+// chain takes the chains of the pairs that wait. Ties go to the smaller index.
 func (s *filterScratch) chain(d int, labels []uint16) {
 	asmFilterExact(&s.points, &s.rows, d, &s.chains)
 	for i, pair := range s.pair[:s.waiting] {
-		if point := pair >> 32; s.chains[i] < s.exact[point] {
+		point, v := pair>>32, s.chains[i]
+		if v < s.exact[point] || v == s.exact[point] && uint16(pair) < labels[point] {
 			s.exact[point], labels[point] = s.chains[i], uint16(pair)
 		}
 	}

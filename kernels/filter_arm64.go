@@ -77,3 +77,22 @@ func lanesWithin(scores []int32, limit *[Lanes]int32) (mask uint64) {
 	}
 	return mask
 }
+
+// filterDots writes the inner products of x with the rows that which names.
+func filterDots(x, rows []float32, which []uint16, dots []float32) {
+	for i, a := range which {
+		row := rows[int(a)*len(x):][:len(x)]
+		var sums [4]float32
+		j := 0
+		for ; j+4 <= len(x); j += 4 {
+			for l := range sums {
+				sums[l] = fma32(x[j+l], row[j+l], sums[l])
+			}
+		}
+		sum := (sums[0] + sums[1]) + (sums[2] + sums[3])
+		for ; j < len(x); j++ {
+			sum = fma32(x[j], row[j], sum)
+		}
+		dots[i] = sum
+	}
+}

@@ -81,3 +81,8 @@ func (s *filterScratch) candidates(tiles, panels, panel, first int, band, most i
 	return asmFilterCandidates(&s.scores[0], &s.least[0], tiles, panels, panel, first, &s.best[at], &s.before[at], band,
 		most, &s.labels[at], &s.counts[at], &s.list[s.found], &s.kept[s.found][0])
 }
+
+// filterDots writes the inner products of x with the rows that which names.
+func filterDots(x, rows []float32, which []uint16, dots []float32) {
+	asmFilterDots(&x[0], len(x), &rows[0], &which[0], len(which), &dots[0])
+}

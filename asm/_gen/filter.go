@@ -28,6 +28,7 @@ func filterFile(s isa) {
 	}
 	filterScore(s, "FilterScore", "integers of 16 bits, two to a word", 1, limit, words)
 	filterCandidates(s, numbers)
+	filterDots(s)
 	if s == avx2 {
 		filterExact()
 	}
@@ -174,7 +175,8 @@ type candidates struct {
 	scores, least, stride, word, number, labels, counts, list, kept, found reg.Register
 
 	limit, label, tally []reg.VecVirtual
-	one, at             reg.VecVirtual // ones, and the number of the centroid at hand
+	one, at             reg.VecVirtual // ones, and the number of a centroid
+	pass                reg.GPVirtual  // bytes of the scores of a tile
 	mask                reg.GPVirtual  // of the points of a centroid
 }
 
@@ -243,7 +245,9 @@ func (f *candidates) begin(best, before reg.Register, numbers Mem) {
 			VMOVDQU32_Z(of(f.counts), k, f.tally[v])
 		}
 	}
-	VPBROADCASTD(NewParamAddr("first", 40), f.at)
+	f.pass = GP64()
+	MOVQ(f.stride, f.pass)
+	SHLQ(Imm(3), f.pass)
 }
 
 // within leaves the bits of the scores at place that are within the limit in
@@ -280,53 +284,48 @@ func (f *candidates) tile() {
 	MOVQ(f.scores, place)
 	for q := range filterTile {
 		f.candidate(q, place)
-		VPADDD(f.one, f.at, f.at)
 		ADDQ(f.stride, place)
 	}
-	JMP(LabelRef("next"))
 	Label("none")
-	for range filterTile {
-		VPADDD(f.one, f.at, f.at)
-	}
-	Label("next")
 	ADDQ(Imm(filterTile), f.number)
 	ADDQ(f.stride, f.least)
-	for range filterTile {
-		ADDQ(f.stride, f.scores)
-	}
+	ADDQ(f.pass, f.scores)
 }
 
-// candidate lists centroid q of the tile, whose scores are at place, if some are within the limit.
+// candidate lists centroid q of the tile, whose scores are at place. One that has no score within the limit is
+// overwritten by the next: a branch would be mispredicted for most of those that have.
 func (f *candidates) candidate(q int, place reg.GPVirtual) {
 	s := f.s
+	score, at := s.vector(), GP64()
+	MOVQ(f.found, at)
+	SHLQ(Imm(6), at)
+	for v := range s.parts {
+		VMOVDQUx(s, Mem{Base: place, Disp: v * s.bytes}, score)
+		VMOVDQUx(s, score, Mem{Base: f.kept, Index: at, Scale: 1, Disp: v * s.bytes})
+	}
 	over, k := f.within(Mem{Base: place})
-	TESTL(f.mask, f.mask)
-	skip := fmt.Sprintf("skip%d", q)
-	JZ(LabelRef(skip))
+	entry := GP64()
+	LEAQ(Mem{Base: f.number, Disp: q}, entry)
 	if s == avx2 {
+		low := XMM()
+		VMOVD(entry.As32(), low)
+		VPBROADCASTD(low, f.at)
 		for v := range over {
 			VBLENDVPS(over[v], f.label[v], f.at, f.label[v])
 			VPADDD(f.one, f.tally[v], f.tally[v])
 			VPADDD(over[v], f.tally[v], f.tally[v])
 		}
 	} else {
+		VPBROADCASTD(entry.As32(), f.at)
 		VMOVDQA32(f.at, k, f.label[0])
 		VPADDD(f.one, f.tally[0], k, f.tally[0])
 	}
-	entry := GP64()
-	LEAQ(Mem{Base: f.number, Disp: q}, entry)
 	SHLQ(Imm(32), entry)
 	ORQ(f.word, entry)
 	ORQ(f.mask.As64(), entry)
 	MOVQ(entry, Mem{Base: f.list, Index: f.found, Scale: 8})
-	INCQ(f.found)
-	score := s.vector()
-	for v := range s.parts {
-		VMOVDQUx(s, Mem{Base: place, Disp: v * s.bytes}, score)
-		VMOVDQUx(s, score, Mem{Base: f.kept, Disp: v * s.bytes})
-	}
-	ADDQ(Imm(64), f.kept)
-	Label(skip)
+	CMPL(f.mask, Imm(1)) // borrows from no bits
+	SBBQ(I8(-1), f.found)
 }
 
 // filterExact emits the exact scores of four pairs of a point and a centroid.
@@ -361,5 +360,82 @@ func filterExact() {
 	for i := range pairs {
 		VMOVSS(sum[i], Mem{Base: scores, Disp: 4 * i})
 	}
+	RET()
+}
+
+// filterDots emits products of a point with some centroids.
+func filterDots(s isa) {
+	name := s.name
+	if s == vnni {
+		name = avx512.name
+	}
+	function("FilterDots"+name, "func(x *float32, d int, rows *float32, which *uint16, count int, dots *float32)",
+		"writes the inner products of x with count > 0 of the rows of d > 0 coordinates, those",
+		"that which names, each as sums of sums in some order.")
+	x, rows := Load(Param("x"), GP64()), Load(Param("rows"), GP64())
+	which, dots := Load(Param("which"), GP64()), Load(Param("dots"), GP64())
+	count0 := Load(Param("count"), GP64()).(reg.GPVirtual)
+	const sums = 4
+	lanes := s.bytes / 4
+	count("rows", count0, func() {
+		row, size, at, left := GP64(), GP64(), GP64(), GP64()
+		Load(Param("d"), size)
+		MOVWQZX(Mem{Base: which}, row)
+		IMULQ(size, row)
+		LEAQ(Mem{Base: rows, Index: row, Scale: 4}, row)
+		MOVQ(x, at)
+		MOVQ(size, left)
+		acc := s.vectors(sums)
+		for _, v := range acc {
+			s.zero(v)
+		}
+		step := func(v reg.VecVirtual, disp int) {
+			t := s.vector()
+			VMOVUPS(Mem{Base: at, Disp: disp}, t)
+			VFMADD231PS(Mem{Base: row, Disp: disp}, t, v)
+		}
+		loop := func(tag string, coordinates int, body func()) {
+			Label(tag)
+			CMPQ(left, Imm(uint64(coordinates)))
+			JLT(LabelRef(tag + "end"))
+			body()
+			ADDQ(U32(4*coordinates), at)
+			ADDQ(U32(4*coordinates), row)
+			SUBQ(Imm(uint64(coordinates)), left)
+			JMP(LabelRef(tag))
+			Label(tag + "end")
+		}
+		loop("wide", sums*lanes, func() {
+			for i, v := range acc {
+				step(v, i*s.bytes)
+			}
+		})
+		loop("narrow", lanes, func() { step(acc[0], 0) })
+		VADDPS(acc[1], acc[0], acc[0])
+		VADDPS(acc[3], acc[2], acc[2])
+		VADDPS(acc[2], acc[0], acc[0])
+		sum, high := acc[0], XMM()
+		if s.bytes == 64 {
+			sum = YMM()
+			VEXTRACTF64X4(Imm(1), acc[0], sum)
+			VADDPS(acc[0].AsY(), sum, sum)
+		}
+		low := sum.AsX()
+		VEXTRACTF128(Imm(1), sum, high)
+		VADDPS(high, low, low)
+		VMOVHLPS(low, low, high)
+		VADDPS(high, low, low)
+		VMOVSHDUP(low, high)
+		VADDSS(high, low, low)
+		loop("single", 1, func() {
+			t := XMM()
+			VMOVSS(Mem{Base: at}, t)
+			VFMADD231SS(Mem{Base: row}, t, low)
+		})
+		VMOVSS(low, Mem{Base: dots})
+		ADDQ(Imm(2), which)
+		ADDQ(Imm(4), dots)
+	})
+	VZEROUPPER()
 	RET()
 }

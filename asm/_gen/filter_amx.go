@@ -89,24 +89,31 @@ func filterTiles(np int, limit Mem) {
 	Load(Param("chunk"), r.row)
 	SHLQ(Imm(2), r.row)
 	XORQ(r.at, r.at)
-	Label("pairs")
+	// The scores of a block are finished while the products of the next one are under way.
 	CMPQ(r.tiles, Imm(2))
 	JLT(LabelRef("rest"))
-	r.block("pair", 2)
-	SUBQ(Imm(2), r.tiles)
+	r.issue("first", 2)
+	Label("pairs")
+	CMPQ(r.tiles, Imm(2))
+	JLT(LabelRef("drain"))
+	r.issue("pair", 2)
+	r.finish(2, 4)
 	JMP(LabelRef("pairs"))
+	Label("drain")
+	r.finish(2, 2)
 	Label("rest")
 	TESTQ(r.tiles, r.tiles)
 	JZ(LabelRef("end"))
-	r.block("single", 1)
+	r.issue("single", 1)
+	r.finish(1, 1)
 	Label("end")
 	tileRelease()
 	VZEROUPPER()
 	RET()
 }
 
-// block emits the scores of some tiles of centroids.
-func (r *tiledScores) block(tag string, tiles int) {
+// issue emits the products of some tiles of centroids, and goes on to the next ones.
+func (r *tiledScores) issue(tag string, tiles int) {
 	for t := range tiles {
 		for p := range r.np {
 			tileZero(sumTile + 2*t + p)
@@ -120,21 +127,26 @@ func (r *tiledScores) block(tag string, tiles int) {
 			tileStore(sumTile+2*t+p, r.scores, r.xp, 64*(t*tileRows*r.np+p))
 		}
 	}
+	for range tiles {
+		ADDQ(r.passing, r.c)
+	}
+	ADDQ(U32(64*tiles*tileRows*r.np), r.scores)
+	SUBQ(Imm(uint64(tiles)), r.tiles)
+}
+
+// finish completes the scores of some tiles of centroids, which begin so many tiles before the place of the next ones.
+func (r *tiledScores) finish(tiles, back int) {
 	r.start(tiles)
 	Load(Param("best"), r.cp)
 	for p := range r.np {
 		best := ZMM()
 		VMOVDQU32(Mem{Base: r.cp, Disp: 64 * p}, best)
 		for half := range 2 * tiles {
-			r.finish(half, p, best)
+			r.half(half, p, Mem{Base: r.scores, Disp: -64 * back * tileRows * r.np}, best)
 		}
 		VMOVDQU32(best, Mem{Base: r.cp, Disp: 64 * p})
 	}
-	for range tiles {
-		ADDQ(r.passing, r.c)
-	}
 	ADDQ(Imm(uint64(64*tiles)), r.at)
-	ADDQ(U32(64*tiles*tileRows*r.np), r.scores)
 	ADDQ(U32(64*tiles*2*r.np), r.least)
 }
 
@@ -192,12 +204,12 @@ func (r *tiledScores) start(tiles int) {
 	}
 }
 
-// finish completes the scores of half a tile and a panel.
-func (r *tiledScores) finish(half, p int, best reg.VecVirtual) {
+// half completes the scores of half a tile and a panel; the block begins at place.
+func (r *tiledScores) half(half, p int, block Mem, best reg.VecVirtual) {
 	v := amx.vectors(filterTile)
 	for q := range v {
 		row := half*filterTile + q
-		place := Mem{Base: r.scores, Disp: 64 * (row*r.np + p)}
+		place := block.Offset(64 * (row*r.np + p))
 		VMOVDQU32(place, v[q])
 		VPADDD_BCST(r.begin.Offset(4*row), v[q], v[q])
 		VMOVDQU32(v[q], place)
