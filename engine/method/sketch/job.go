@@ -410,14 +410,15 @@ func newPlan(j *Job) (*plan, error) {
 	if j.Estimator == estimatorBasic && !dense {
 		return nil, gridTooLarge(s, p.clusters, maxDense)
 	}
-	_, small := product(p.clusters, s, maxJoint)
+	cells, small := product(p.clusters, s, maxJoint)
 	if j.Calibration == privacy.Claimed {
 		return p, p.calibrateClaimed(j)
 	}
 	switch j.Estimator {
 	case EstimatorEM, estimatorDraws:
-		p.pairKeys = s > 2 && (!small || s*p.clusters > 128)
-		p.mixture = p.pairKeys && j.Estimator == EstimatorEM && (s > mostFitted || !dense)
+		sparse := p.pairKeys && jointCell*cells > j.PublicRecords() // chosen for pairs
+		p.pairKeys = s > 2 && (!small || s*p.clusters > 128 || sparse)
+		p.mixture = p.pairKeys && j.Estimator == EstimatorEM
 	case EstimatorPair, EstimatorPaper:
 		p.pairKeys = s > 2
 	}
@@ -459,9 +460,9 @@ func (p *plan) chooseClusters(j *Job) error {
 		for j.Return == Noised && p.clusters > max(j.K, 2) && 60*p.clusters*p.clusters > n {
 			p.clusters--
 		}
-		if _, small := product(p.clusters, s, maxJoint); !small && s > mostFitted && j.likelihood() &&
+		if _, small := product(p.clusters, s, maxJoint); !small && s > 2 && j.likelihood() &&
 			j.Estimator == EstimatorEM {
-			return p.chooseForPairs(j)
+			return p.chooseForMany(j)
 		}
 	default:
 		return fault.Request("local-k", fmt.Sprintf("has the unknown rule %q", j.LocalK.Rule), "use auto, paper or a number")

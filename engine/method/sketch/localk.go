@@ -3,6 +3,7 @@ package sketch
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/cohort-engine/cohort/engine/privacy"
@@ -22,8 +23,9 @@ type Rule string
 const (
 	// RuleAuto takes the largest k' <= 3k whose grid has at most one cell per 15
 	// records, and never less than k. It is the default. Where the parties see the result, whose noise is that of a
-	// pair's cell, the grid of two of them has at most one per 60. Where the grid is too large for the joint
-	// likelihood, the noise of a pair's cell decides, from 2 upward (see chooseForPairs).
+	// pair's cell, the grid of two of them has at most one per 60. Where three parties and more have a grid too large
+	// for the joint likelihood, the noise of a pair's cell decides, from 2 upward (see chooseForPairs), or the grid is
+	// made smaller (see chooseForMany).
 	RuleAuto Rule = "auto"
 	// RulePaper is that of Sketch-V, section 5.2.
 	RulePaper Rule = "paper"
@@ -56,12 +58,38 @@ func autoLocalK(k, parties, records int) int {
 	return best
 }
 
-// A cell of a pair of parties is to hold clearCell times its noise on average, or each of at most fewClusters
-// clusters, for which the parties then have a local cluster each, clearCluster times.
+// A cell of a pair of parties is to hold clearCell times its noise on average, half of that where a party has more than
+// narrowColumns, on which few local clusters say too little; or each of at most fewClusters clusters, for which the
+// parties then have a local cluster each, clearCluster times.
 const (
 	clearCell, clearCluster = 3, 1
 	fewClusters             = 6
+	narrowColumns           = 2
+	// Up to mostJoint narrow parties have a joint grid of at most one cell per jointCell records.
+	mostJoint, jointCell = 4, 8
 )
+
+// narrow reports whether no party has more than narrowColumns.
+func (j *Job) narrow() bool {
+	return !slices.ContainsFunc(j.Columns, func(columns []int) bool { return len(columns) > narrowColumns })
+}
+
+// chooseForMany is RuleAuto where three parties and more would have a grid of k clusters that is too large for the
+// joint likelihood. On one or two columns a handful of local clusters says nearly all, so few narrow parties get the
+// most whose grid it can take; others get keys for each pair. All that decides is public.
+func (p *plan) chooseForMany(j *Job) error {
+	if p.parties > mostJoint || !j.narrow() {
+		return p.chooseForPairs(j)
+	}
+	p.clusters = 2
+	for c := 3; c < j.K; c++ {
+		if cells, ok := product(c, p.parties, maxJoint); ok && jointCell*cells <= j.PublicRecords() {
+			p.clusters = c
+		}
+	}
+	p.clusters = min(p.clusters, j.PublicRecords())
+	return nil
+}
 
 // chooseForPairs is RuleAuto where each pair of parties has keys of its own and a mixture is fitted to the tables
 // of pairs: the most local clusters whose cells stand above the noise, from 2 upward. Of many keys, the weight of a
@@ -73,12 +101,15 @@ func (p *plan) chooseForPairs(j *Job) error {
 	}
 	p.chooseShare(j, mu)
 	p.pairKeys = true
-	n, best := float64(j.PublicRecords()), 2
+	n, best, clear := float64(j.PublicRecords()), 2, float64(clearCell)
+	if !j.narrow() {
+		clear /= 2
+	}
 	for c := 2; c <= min(3*j.K, maxMask); c++ {
 		p.clusters = c
 		cells := float64(c * c)
 		noise := p.phantomsAKey(mu*math.Sqrt(p.share)) * math.Sqrt(float64(2*c))
-		if n/cells >= clearCell*noise || c == j.K && c <= fewClusters && n/float64(c) >= clearCluster*noise {
+		if n/cells >= clear*noise || c == j.K && c <= fewClusters && n/float64(c) >= clearCluster*noise {
 			best = c
 		}
 	}

@@ -12,8 +12,6 @@ import (
 // of the composite likelihood, the sum of the tables' own (Lindsay 1988): a table of k'^2 cells costs as much for
 // sixteen parties as for two, and noise, which no class explains in all tables, averages out over them.
 const (
-	// mostFitted is the most parties whose grid is fitted to the tables of pairs cell by cell.
-	mostFitted = 4
 	// mostClasses bounds the classes, of which there are up to twice the clusters asked for.
 	mostClasses = 128
 	// A class is added where a table has more than classNoise deviations of a cell's noise above the mixture; so

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 )
@@ -103,5 +104,45 @@ func TestManyParties(t *testing.T) {
 		if got := r.Details["local_k"]; got != c.localK || !(*r.NICV < c.most) {
 			t.Errorf("%d records: %v local clusters, loss %.3g", c.n, got, *r.NICV)
 		}
+	}
+}
+
+// TestFewPartiesManyClusters: three and four parties, whose grid of k clusters is too large for the joint likelihood,
+// have fewer local clusters, or a mixture; and find many clusters of few records.
+func TestFewPartiesManyClusters(t *testing.T) {
+	job := func(n, d, k, parties int) *Job {
+		table, err := dataset.Generate(t.Context(), "blobs", dataset.Generator{N: n, D: d, K: k, Separation: 6, Seed: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		bounds, err := dataset.BoundsFromData(table)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := dataset.Normalise(table, bounds, dataset.DefaultFractionBits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &Job{Method: Sketch, Problem: protocol.Problem{Clients: data.Table(), Bounds: data.Bounds,
+			Columns: EqualSplit(d, parties), K: k, Budget: privacy.Budget{Epsilon: 1, Delta: 2e-4}, Seed: seed(1)}}
+	}
+	for _, c := range []struct {
+		n, d, k, parties, least, most int
+		pairs                         bool
+	}{
+		{5000, 8, 20, 4, 5, 5, false}, {20_000, 6, 26, 3, 13, 13, false}, {5000, 16, 20, 4, 8, 12, true},
+		{5000, 9, 20, 3, 9, 16, true}, {5000, 8, 20, 8, 3, 6, true}, {100, 8, 20, 4, 2, 2, false},
+		{5000, 8, 5, 4, 5, 5, false},
+	} {
+		r, err := job(c.n, c.d, c.k, c.parties).prepare()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p := r.plan; p.clusters < c.least || p.clusters > c.most || p.pairKeys != c.pairs || p.mixture != c.pairs {
+			t.Errorf("%+v: %d local clusters, keys for pairs %t, mixture %t", c, p.clusters, p.pairKeys, p.mixture)
+		}
+	}
+	if r := runJob(t, 2, job(5000, 8, 20, 4)); !(*r.NICV < 0.4) { // .22 without noise, .68 with twenty local clusters
+		t.Errorf("loss %.3g of four parties", *r.NICV)
 	}
 }
