@@ -317,7 +317,7 @@ var rules = slices.Concat([]Rule{
 			Worth: "each of the d coordinates moves by up to r/(n+1) and shares one coordinate's budget: the true epsilon " +
 				"is about (d+1)/2 times the claimed one, unbounded for clusters of a few records (T5)"},
 		{Method: "balcan-edler", Calibration: Proven,
-			None: "the thesis's method has its own claim only; balcan is the pipeline with a proof"},
+			None: "no proof of its own; balcan is the pipeline with one"},
 
 		// vertical
 		{Method: "ind-lap", Calibration: Proven, Release: "sizes of the local clusters", L1: one(1, 2), Mechanisms: exact,
