@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -36,6 +37,30 @@ func env(t *testing.T, dir string, quick bool) *Env {
 		deadline: time.Now().Add(time.Minute), progress: func(string) {}}
 }
 
+// Two benchmarks in one folder would overwrite each other's rows.
+func TestFolderIsInUse(t *testing.T) {
+	if runtime.GOOS == "js" {
+		t.Skip("files have no locks on this system")
+	}
+	dir, m := t.TempDir(), &Machine{Version: "test"}
+	st, err := openStore(dir, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openStore(dir, m); err == nil || !strings.Contains(err.Error(), "in use by another benchmark") {
+		t.Errorf("a second benchmark: %v", err)
+	}
+	if err := st.close(); err != nil {
+		t.Fatal(err)
+	}
+	if st, err = openStore(dir, m); err != nil {
+		t.Fatal(err)
+	}
+	if err := st.close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestInterruptedRunGoesOnWhereItStopped(t *testing.T) {
 	dir := t.TempDir()
 	ctx := context.Background()
@@ -52,6 +77,9 @@ func TestInterruptedRunGoesOnWhereItStopped(t *testing.T) {
 			if e.failed != nil {
 				t.Fatal(e.failed)
 			}
+		}
+		if err := e.store.close(); err != nil {
+			t.Fatal(err)
 		}
 	}
 	measure(env(t, dir, false), "1", "2")
@@ -74,7 +102,7 @@ func TestInterruptedRunGoesOnWhereItStopped(t *testing.T) {
 	if measure(env(t, dir, true), "1"); ran != 4 {
 		t.Errorf("a full row stands for a quick one")
 	}
-	if e = env(t, dir, false); e.store.resumed != 4 {
+	if e = env(t, dir, false); e.store.resumed != 4 || e.store.close() != nil {
 		t.Errorf("%d rows are in the file, want 4", e.store.resumed)
 	}
 }
@@ -96,6 +124,9 @@ func TestResultsOfAnotherBuildAreKeptAside(t *testing.T) {
 		b, err := os.ReadFile(e.store.aside)
 		if err != nil || string(b) != old || e.store.resumed != 0 {
 			t.Errorf("time %d: kept aside %q as %q, error %v", i, b, e.store.aside, err)
+		}
+		if err := e.store.close(); err != nil {
+			t.Fatal(err)
 		}
 	}
 	blocked := filepath.Join(dir, "file")

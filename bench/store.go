@@ -8,11 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 
 	"github.com/cohort-engine/cohort/internal/fault"
+	"github.com/cohort-engine/cohort/internal/filelock"
 )
 
 // ResultsFile is the name of the results in an output folder: JSON lines, the
@@ -89,26 +89,20 @@ func openStore(dir string, m *Machine) (*store, error) {
 	}
 	head := headerOf(m, build)
 	path := filepath.Join(dir, ResultsFile)
-	rows, end, err := readResults(path, head)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-	case errors.Is(err, errOtherBuild):
-		for i := 1; ; i++ {
+	if s.file, err = openAlone(path); err != nil {
+		return nil, err
+	}
+	rows, end, err := readResults(s.file, head)
+	if errors.Is(err, errOtherBuild) {
+		for i := 1; s.aside == "" || exists(s.aside); i++ {
 			s.aside = filepath.Join(dir, fmt.Sprintf("results.old-%d.jsonl", i))
-			if !exists(s.aside) {
-				break
-			}
 		}
-		if err := os.Rename(path, s.aside); err != nil {
+		if err := errors.Join(s.file.Close(), os.Rename(path, s.aside)); err != nil {
 			return nil, fault.Failed("--out", err.Error(), "move "+path+" away", err)
 		}
-	case err != nil:
-		return nil, fault.Failed(path, err.Error(), "check the file or name another folder", err)
-	}
-	s.file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
-	if err != nil {
-		return nil, fault.Failed("--out", fmt.Sprintf("%s cannot be written (%v)", path, err),
-			"name a folder that can be written", err)
+		if s.file, err = openAlone(path); err != nil {
+			return nil, err
+		}
 	}
 	// A line that an interruption cut off is dropped, and its row measured again.
 	if err := s.file.Truncate(end); err != nil {
@@ -131,14 +125,23 @@ func openStore(dir string, m *Machine) (*store, error) {
 
 var errOtherBuild = errors.New("results of another build or machine")
 
+// openAlone opens or makes a file that no other process has open so: two benchmarks would overwrite each other's rows.
+func openAlone(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, fault.Failed("--out", fmt.Sprintf("%s cannot be written (%v)", path, err),
+			"name a folder that can be written", err)
+	}
+	if err := filelock.Try(f); err != nil {
+		return nil, errors.Join(fault.Failed("--out", path+" is in use by another benchmark",
+			"wait for its end, or name another folder", err), f.Close())
+	}
+	return f, nil
+}
+
 // readResults returns the rows of a results file and the offset where the whole
 // lines end.
-func readResults(path string, want header) ([]Row, int64, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, 0, err
-	}
-	defer f.Close()
+func readResults(f io.Reader, want header) ([]Row, int64, error) {
 	r := bufio.NewReader(f)
 	var rows []Row
 	var end int64

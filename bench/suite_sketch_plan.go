@@ -13,9 +13,9 @@ func sketchPlanSuites() []Suite {
 		Name: "sketch-plan", Group: GroupPerformance, Title: "Plan of the sketches: error by M, gamma and share",
 		About: "Error of the intersections and loss on mixgauss with k' = k = 5 and delta = 1/n under the proven " +
 			"calibration, whose phantoms are the least that the distribution of losses allows, as planned and with one " +
-			"thing changed. Four times the keys lower the error of two parties by nothing and of four by some part, " +
-			"for four times the time of the joint likelihood; the share of the squared budget is what the local centres " +
-			"do without, so the loss decides it.",
+			"thing changed. Four times the keys take four times the time of the joint likelihood and lower the error " +
+			"by less than the rows can tell; the share of the squared budget is what the local centres do without, so " +
+			"the loss decides it.",
 		Needs: []string{"mixgauss"},
 		Figures: []Figure{{Title: "Error of the intersections by plan", X: "epsilon", Y: "intersection error",
 			Series: []string{"plan"}, Panel: "parties", LogX: true, LogY: true}},
