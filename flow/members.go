@@ -305,14 +305,14 @@ func (m *members) sort() {
 	}
 }
 
-// widen makes the points of column u with a gap in a window that is twice as wide members.
+// widen makes the points of column u with a gap in a window that is four times as wide members.
 func (m *members) widen(ctx context.Context, u int32) error {
 	m.s.stats.Widenings++
 	if !m.sorted {
 		m.sort()
 	}
 	before := m.known[u]
-	window := 2 * max(float64(before+m.offset[u]), 1) * m.unit
+	window := 4 * max(float64(before+m.offset[u]), 1) * m.unit
 	if window > m.v.certain {
 		if err := m.sharpen(ctx, window); err != nil {
 			return err
