@@ -36,7 +36,6 @@ type members struct {
 	run    Runner
 	v      *view
 	unit   float64
-	scale  float64 // grid units in a unit
 
 	k, d, dims      int
 	escape, outside int32 // columns, -1 if there is none
@@ -46,6 +45,7 @@ type members struct {
 	centre          []float64 // k*d centroids in grid units
 	norm            []float64 // their squares
 	x               []float64 // the coordinates of a group
+	window          float64   // up to which points are members; +Inf: all
 	offset          []int64   // potentials at the pass that gave the gaps
 	known, listed   []int64   // lower bounds of unknown moves: of points, of columns
 
@@ -56,9 +56,7 @@ type members struct {
 	arcs    []arc   // of groups of ties, instead of coordinates: those of q are arcs[first[q]:first[q+1]]
 	first   []int32
 	above   []int32 // the groups of the level before
-	fresh   []int32 // points that become members, ascending in each column
-	rest    []int32 // the points that were no members when a search first asked for more
-	sorted  bool    // they are in rest, by their columns
+	fresh   []int32 // members, ascending
 	parts   [][]int32
 	least   float32 // gap up to which list lists
 	near    int64   // reduced cost up to which a new row lists
@@ -78,7 +76,6 @@ type column struct {
 	x      []float64 // x[c*stride+slot] is coordinate c in grid units
 	stride int
 	slots  []slot
-	rest   []int32 // points that are no members, ascending, once these are sorted
 }
 
 // slot is a part of a group: its units in a column, and its next slot elsewhere.
@@ -153,11 +150,11 @@ func (m *members) shape(columns int) {
 	}
 	m.centre = slices.Grow(m.centre[:0], k*d)[:k*d]
 	m.norm = slices.Grow(m.norm[:0], k)[:k]
-	m.scale = math.Ldexp(1, p.FractionBits)
+	scale := math.Ldexp(1, p.FractionBits)
 	for j := range k {
 		var norm float64
 		for c, y := range p.Centroids[j*d : j*d+d] {
-			y := float64(y) * m.scale
+			y := float64(y) * scale
 			m.centre[j*d+c] = y
 			norm += y * y // exact, fused or not, where it is used
 		}
@@ -197,21 +194,31 @@ func (m *members) certify() {
 	}
 }
 
-// collect lists the points with a gap of at most window in fresh.
+// collect lists the points with a gap of at most window, or all, in fresh.
 func (m *members) collect(ctx context.Context, window float64) error {
-	if window > m.v.certain {
+	n := m.points.N
+	if window > m.v.certain && !math.IsInf(window, 1) {
 		if err := m.sharpen(ctx, window); err != nil {
 			return err
 		}
 	}
 	m.least = float32(min(max(window, noGap), math.MaxFloat32/2))
-	m.near = m.inGrid(m.least)
-	return m.listAll(ctx)
-}
-
-// inGrid returns a gap in squared grid units.
-func (m *members) inGrid(gap float32) int64 {
-	return int64(min(max(1, float64(gap)/m.unit), infinity/8))
+	m.near = int64(min(max(1, float64(m.least)/m.unit), infinity/8))
+	if !math.IsInf(window, 1) {
+		if err := m.listAll(ctx); err != nil {
+			return err
+		}
+		if 2*len(m.fresh) > n { // nearly all: spare the bounds
+			window = math.Inf(1)
+		}
+	}
+	if m.window = window; math.IsInf(window, 1) {
+		m.fresh = slices.Grow(m.fresh[:0], n)[:n]
+		for i := range m.fresh {
+			m.fresh[i] = int32(i)
+		}
+	}
+	return ctx.Err()
 }
 
 // listAll lists the points with a gap of at most least in fresh.
@@ -255,108 +262,19 @@ func (m *members) list(points []int32, first, last int) []int32 {
 
 // admit makes the listed points members, groups them and lays their columns out.
 func (m *members) admit(ctx context.Context) error {
-	for u := range m.t.columns {
-		m.known[u] = m.inGrid(m.least) - m.offset[u]
-		if len(m.fresh) == m.points.N {
-			m.known[u] = infinity
+	t := &m.t
+	for u := range t.columns {
+		m.known[u] = infinity
+		if !math.IsInf(m.window, 1) {
+			m.known[u] = int64(float64(m.least)/m.unit) - m.offset[u]
 		}
-		m.columns[u].slots = m.columns[u].slots[:0]
 	}
-	m.groups, m.record, m.several, m.sorted = m.groups[:0], m.record[:0], m.several[:0], false
 	m.merge()
-	m.divide(0)
-	total := 0
-	room := func(u int) int { return len(m.columns[u].slots)*9/8 + 4 }
-	for u := range m.t.columns {
-		total += room(u)
-	}
-	m.arena = slices.Grow(m.arena[:0], total*m.dims)[:total*m.dims]
-	rest := m.arena
-	for u := range m.t.columns {
-		c := &m.columns[u]
-		c.stride = room(u)
-		c.x, rest = rest[:c.stride*m.dims], rest[c.stride*m.dims:]
-	}
+	m.divide()
 	return m.spread(ctx)
 }
 
-// sort lists the points that are no members, by their columns.
-func (m *members) sort() {
-	m.sorted = true
-	ends := make([]int32, m.t.columns+1)
-	for i, gap := range m.v.gap {
-		if gap > m.least {
-			ends[m.v.labels[i]+1]++
-		}
-	}
-	for u := range m.t.columns {
-		ends[u+1] += ends[u]
-	}
-	m.rest = slices.Grow(m.rest[:0], int(ends[m.t.columns]))[:ends[m.t.columns]]
-	for u := range m.t.columns {
-		m.columns[u].rest = m.rest[ends[u]:ends[u+1]]
-	}
-	for i, gap := range m.v.gap {
-		if gap > m.least {
-			to := &ends[m.v.labels[i]]
-			m.rest[*to] = int32(i)
-			*to++
-		}
-	}
-}
-
-// widen makes the points of column u with a gap in a window that is four times as wide members.
-func (m *members) widen(ctx context.Context, u int32) error {
-	m.s.stats.Widenings++
-	if !m.sorted {
-		m.sort()
-	}
-	before := m.known[u]
-	window := 4 * max(float64(before+m.offset[u]), 1) * m.unit
-	if window > m.v.certain {
-		if err := m.sharpen(ctx, window); err != nil {
-			return err
-		}
-	}
-	least := float32(min(max(window, noGap), math.MaxFloat32/2))
-	from := m.columns[u : u+1]
-	if u == m.escape { // where all points have units
-		from = m.columns[:m.t.columns]
-	}
-	m.fresh, m.known[u] = m.fresh[:0], infinity
-	for at := range from {
-		c, left := &from[at], 0
-		for _, i := range c.rest {
-			if m.v.gap[i] <= least {
-				m.fresh = append(m.fresh, i)
-			} else {
-				c.rest[left] = i
-				left++
-			}
-		}
-		if c.rest = c.rest[:left]; left > 0 {
-			m.known[u] = m.inGrid(least) - m.offset[u]
-		}
-	}
-	first := len(m.groups)
-	m.merge()
-	m.divide(first)
-	for q := range m.groups[first:] {
-		for at := m.groups[first+q].first; at.column >= 0; at = m.columns[at.column].slots[at.slot].next {
-			m.locate(&m.columns[at.column], int(at.slot))
-		}
-	}
-	// What the new members add to known moves.
-	for at := range m.t.rows[u] {
-		e := &m.t.rows[u][at]
-		if bound := before + m.offset[e.column]; bound < e.cost {
-			e.cost, e.member = bound, stale
-		}
-	}
-	return ctx.Err()
-}
-
-// sharpen tells gaps of up to the given window.
+// sharpen tells the gaps of up to the given window of the points that are not members.
 func (m *members) sharpen(ctx context.Context, window float64) error {
 	prices := make([]int64, m.k)
 	for j := range prices {
@@ -367,7 +285,9 @@ func (m *members) sharpen(ctx context.Context, window float64) error {
 		return err
 	}
 	for i, gap := range again.gap {
-		m.v.gap[i] = max(m.v.gap[i], gap)
+		if m.v.gap[i] != isMember {
+			m.v.gap[i] = max(m.v.gap[i], gap)
+		}
 	}
 	m.v.certain = again.certain
 	return nil
@@ -389,7 +309,7 @@ func (m *members) spread(ctx context.Context) error {
 	return m.run.Run(ctx, columns, m.lay)
 }
 
-// merge makes one group of all identical points that become members.
+// merge makes one group of all identical members.
 func (m *members) merge() {
 	size := 16
 	for size < 2*len(m.fresh) {
@@ -397,8 +317,7 @@ func (m *members) merge() {
 	}
 	m.table = slices.Grow(m.table[:0], size)[:size]
 	clear(m.table)
-	first, end := len(m.groups), int32(len(m.record))
-	m.groups = slices.Grow(m.groups, len(m.fresh))
+	m.groups, m.several = slices.Grow(m.groups[:0], len(m.fresh)), m.several[:0]
 	m.counts = slices.Grow(m.counts[:0], len(m.fresh))[:len(m.fresh)]
 	for at, i := range m.fresh {
 		slot := m.hash(i) & uint64(size-1)
@@ -416,12 +335,13 @@ func (m *members) merge() {
 		m.groups[q].units += m.p.weight(int(i))
 		m.counts[at] = q
 	}
-	for q := range m.groups[first:] {
-		g := &m.groups[first+q]
+	m.record = slices.Grow(m.record[:0], len(m.fresh))[:len(m.fresh)]
+	end := int32(0)
+	for q := range m.groups {
+		g := &m.groups[q]
 		g.begin, end = end, end+g.end
 		g.end = g.begin
 	}
-	m.record = slices.Grow(m.record, len(m.fresh))[:end]
 	for at, i := range m.fresh {
 		g := &m.groups[m.counts[at]]
 		m.record[g.end] = i
@@ -456,10 +376,13 @@ func (m *members) same(i, j int32) bool {
 	return true
 }
 
-// divide puts the units of the groups from the first one on into slots: those of the labels
-// or, where a point has several, its holdings; and the rest into "escape".
-func (m *members) divide(first int) {
-	for q := first; q < len(m.groups); q++ {
+// divide puts the units of the groups into slots: those of the labels or, where a
+// point has several, its holdings; and the rest into "escape".
+func (m *members) divide() {
+	for u := range m.t.columns {
+		m.columns[u].slots = m.columns[u].slots[:0]
+	}
+	for q := range m.groups {
 		g := &m.groups[q]
 		left := g.units * m.exclusive
 		for _, i := range m.record[g.begin:g.end] {
@@ -477,6 +400,18 @@ func (m *members) divide(first int) {
 		if left > 0 {
 			m.put(int32(q), m.escape, left)
 		}
+	}
+	total := 0
+	room := func(u int) int { return len(m.columns[u].slots)*9/8 + 4 }
+	for u := range m.t.columns {
+		total += room(u)
+	}
+	m.arena = slices.Grow(m.arena[:0], total*m.dims)[:total*m.dims]
+	rest := m.arena
+	for u := range m.t.columns {
+		c := &m.columns[u]
+		c.stride = room(u)
+		c.x, rest = rest[:c.stride*m.dims], rest[c.stride*m.dims:]
 	}
 }
 
@@ -521,41 +456,23 @@ func (m *members) link(u, s int32) *place {
 // layOut copies the coordinates of the groups in column u and lists its moves.
 func (m *members) layOut(worker, u int) {
 	c := &m.columns[u]
+	scale := math.Ldexp(1, m.p.FractionBits)
 	for s := range c.slots {
-		m.locate(c, s)
+		from, to := at(m.record[m.groups[c.slots[s].group].begin], m.d), s
+		norm := 0.0
+		for range m.d {
+			y := float64(m.points.Data[from]) * scale
+			c.x[to] = y
+			norm += y * y // exact where it is used
+			from += kernels.Lanes
+			to += c.stride
+		}
+		if m.dims > m.d {
+			c.x[to] = norm
+		}
 	}
 	m.t.rows[u] = m.t.rows[u][:0]
 	m.enlist(worker, int32(u), m.near)
-}
-
-// locate copies the coordinates of the group in a slot.
-func (m *members) locate(c *column, s int) {
-	m.fit(c)
-	scale, norm := m.scale, 0.0
-	from, to := at(m.record[m.groups[c.slots[s].group].begin], m.d), s
-	for range m.d {
-		y := float64(m.points.Data[from]) * scale
-		c.x[to] = y
-		norm += y * y // exact where it is used
-		from += kernels.Lanes
-		to += c.stride
-	}
-	if m.dims > m.d {
-		c.x[to] = norm
-	}
-}
-
-// fit makes room for the coordinates of all slots of a column.
-func (m *members) fit(c *column) {
-	n := len(c.slots)
-	if n <= c.stride {
-		return
-	}
-	x, stride := make([]float64, m.dims*2*n), 2*n
-	for h := range m.dims {
-		copy(x[h*stride:], c.x[h*c.stride:(h+1)*c.stride])
-	}
-	c.x, c.stride = x, stride
 }
 
 // enlist adds to the row of column u the other moves whose reduced cost may be at most the
@@ -640,16 +557,22 @@ func (m *members) lowerBounds(u int32, w *laying) {
 	}
 }
 
-// extend lowers the number of unknown moves of column u: it makes more points members where
-// these come first, and appends to its row.
-func (m *members) extend(ctx context.Context, u int32) error {
-	if m.known[u] <= m.listed[u] {
-		if err := m.widen(ctx, u); err != nil {
-			return err
-		}
+// extend lowers the number of unknown moves of column u: it appends to its row or,
+// and then says so, makes all rows anew.
+func (m *members) extend(ctx context.Context, u int32) (relaid bool, err error) {
+	if m.listed[u] < m.known[u] {
+		m.enlist(0, u, 4*max(m.near, min(m.t.limit[u], infinity/8)))
+		return false, nil
 	}
-	m.enlist(0, u, 4*max(m.near, min(m.t.limit[u], infinity/8)))
-	return nil
+	m.s.stats.Widenings++
+	m.release()
+	for _, i := range m.fresh {
+		m.v.gap[i] = isMember
+	}
+	if err := m.collect(ctx, 4*max(m.window, m.unit)); err != nil {
+		return true, err
+	}
+	return true, m.admit(ctx)
 }
 
 // value returns the cost of column w for the group in slot s of column u.
@@ -893,7 +816,13 @@ func (m *members) transfer(u, v, s int32, units int64) (to int32, gone bool) {
 func (m *members) arrive(u, s, v int32) int32 {
 	from, c := &m.columns[u], &m.columns[v]
 	to := m.put(from.slots[s].group, v, 0)
-	m.fit(c)
+	if n := len(c.slots); n > c.stride {
+		x, stride := make([]float64, m.dims*2*n), 2*n
+		for h := range m.dims {
+			copy(x[h*stride:h*stride+n-1], c.x[h*c.stride:h*c.stride+n-1])
+		}
+		c.x, c.stride = x, stride
+	}
 	for h := range m.dims {
 		c.x[h*c.stride+int(to)] = from.x[h*from.stride+int(s)]
 	}
