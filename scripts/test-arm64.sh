@@ -14,7 +14,7 @@ fi
 GOARCH=arm64 go vet ./...
 # The oldest arm64 cores: AES, but none of the later extensions. With COHORT_ISA a
 # CPU on which the assembly would not run is a failure.
-GOARCH=arm64 COHORT_ISA=neon QEMU_CPU=cortex-a57 go test -short -exec "$qemu" ./kernels/... ./asm/... ./engine/method/ckks/rns
+GOARCH=arm64 COHORT_ISA=neon QEMU_CPU=cortex-a57 go test -short -timeout 20m -exec "$qemu" ./kernels/... ./asm/... ./engine/method/ckks/rns
 # A comparison under encryption.
 GOARCH=arm64 COHORT_ISA=neon QEMU_CPU=cortex-a57 go test -short -run SignUnderEncryption -exec "$qemu" ./engine/method/ckks
 # What a newer core says of itself, and its products of bytes: the tests run all its paths.
