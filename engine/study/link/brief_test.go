@@ -94,7 +94,7 @@ func gather(ctx context.Context, e *End, bodies []int, messages, steps int) (int
 			}
 			if ev.Mark == nil {
 				got = string(ev.Body)
-			} else if mark := string(ev.Mark); mark > "late "+head { // one for an earlier message may come behind it
+			} else if mark := string(ev.Mark); mark != "late "+head {
 				return 0, fmt.Errorf("%s while %s is waited for", mark, head)
 			}
 		}

@@ -591,16 +591,28 @@ func (e *End) Next(ctx context.Context, deadline time.Time, mark string) (Event,
 		case <-e.failed:
 		case <-late:
 			late = nil
-			e.mu.Lock()
-			if _, err := e.Journal.Append(recordMark, []byte(mark)); err != nil {
-				e.fail(err)
+			if err := e.leave(mark); err != nil {
+				return Event{}, err
 			}
-			e.events = append(e.events, event{mark: []byte(mark)})
-			e.mu.Unlock()
 		case <-ctx.Done():
 			return Event{}, ctx.Err()
 		}
 	}
+}
+
+// leave leaves the mark of a deadline, unless something has come meanwhile: behind that it would meet
+// who waits for what follows.
+func (e *End) leave(mark string) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.first < len(e.events) {
+		return nil
+	}
+	if _, err := e.Journal.Append(recordMark, []byte(mark)); err != nil {
+		return e.fail(err)
+	}
+	e.events = append(e.events, event{mark: []byte(mark)})
+	return nil
 }
 
 // Mark leaves a mark for Next to return after what has arrived so far.

@@ -253,6 +253,30 @@ func TestMarks(t *testing.T) {
 	w.die(b)
 }
 
+// A deadline that passes while a message arrives leaves no mark behind it, neither here nor in the journal.
+func TestNoMarkBehindAMessage(t *testing.T) {
+	w := &wire{rng: rand.New(rand.NewPCG(1, 2)), ends: map[protocol.Role]*End{}}
+	dir, ctx := t.TempDir(), context.Background()
+	a, b := w.begin(t, 0, dir), w.begin(t, 1, dir)
+	if err := a.Send(ctx, 1, []byte("one")); err != nil {
+		t.Fatal(err)
+	}
+	<-b.arrived
+	if err := b.leave("late"); err != nil {
+		t.Fatal(err)
+	}
+	for life := range 2 {
+		ev, err := b.Next(ctx, time.Time{}, "")
+		if err != nil || string(ev.Body) != "one" || len(b.events) > b.first {
+			t.Errorf("life %d: %q, %v, then %d events", life, ev.Body, err, len(b.events)-b.first)
+		}
+		w.die(b)
+		b = w.begin(t, 1, dir)
+	}
+	w.die(a)
+	w.die(b)
+}
+
 // Nobody but a role itself can say what it has received: with another's tag, or that of the other
 // direction, an acknowledgement does not make a message forgotten, and a greeting ends nothing.
 func TestForgedFrames(t *testing.T) {
