@@ -12,7 +12,7 @@ GLOBL filterLimitAMX<>(SB), RODATA|NOPTR, $4
 TEXT ·FilterTiles2AMX(SB), NOSPLIT, $128-96
 	MOVQ config+0(FP), AX
 
-	// AMX: ldtilecfg zmmword ptr [rax]
+	// AMX: ldtilecfg [rax]
 	LONG $0x4978e2c4
 	BYTE $0x00
 	MOVQ x+8(FP), R8
@@ -1017,7 +1017,7 @@ end:
 TEXT ·FilterTiles1AMX(SB), NOSPLIT, $128-96
 	MOVQ config+0(FP), AX
 
-	// AMX: ldtilecfg zmmword ptr [rax]
+	// AMX: ldtilecfg [rax]
 	LONG $0x4978e2c4
 	BYTE $0x00
 	MOVQ x+8(FP), R8

@@ -8,7 +8,7 @@
 TEXT ·PeakTileAMX(SB), NOSPLIT, $0-16
 	MOVQ config+0(FP), AX
 
-	// AMX: ldtilecfg zmmword ptr [rax]
+	// AMX: ldtilecfg [rax]
 	LONG $0x4978e2c4
 	BYTE $0x00
 

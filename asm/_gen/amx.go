@@ -48,7 +48,7 @@ func tileConfigure(base reg.Register) {
 	if r&7 == 4 || r&7 == 5 {
 		panic("tileConfigure: a register whose encoding takes another form")
 	}
-	opaque("ldtilecfg zmmword ptr ["+register(base)+"]", vex(0, 0, r, 0, prefixNone, 0x49, r&7), base)
+	opaque("ldtilecfg ["+register(base)+"]", vex(0, 0, r, 0, prefixNone, 0x49, r&7), base)
 }
 
 // tileRelease leaves no state of tiles behind.
