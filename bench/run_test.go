@@ -8,7 +8,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -39,9 +38,6 @@ func env(t *testing.T, dir string, quick bool) *Env {
 
 // Two benchmarks in one folder would overwrite each other's rows.
 func TestFolderIsInUse(t *testing.T) {
-	if runtime.GOOS == "js" {
-		t.Skip("files have no locks on this system")
-	}
 	dir, m := t.TempDir(), &Machine{Version: "test"}
 	st, err := openStore(dir, m)
 	if err != nil {
