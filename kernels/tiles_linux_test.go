@@ -19,7 +19,7 @@ import (
 // restore the tiles each time.
 func TestTilesSurviveThreadsAndSignals(t *testing.T) {
 	if !slices.Contains(supportedPaths(), amx) {
-		t.Skip("skipped: no AMX here")
+		t.Skip("skipped: the processor or the system does not grant the tile registers of AMX, which no emulator at hand has")
 	}
 	defer forcePath(amx)()
 	const n, d, k = 330, 100, 210
