@@ -94,7 +94,8 @@ func TestPrivateNOnALedgerFile(t *testing.T) {
 		!strings.Contains(text, `"delta":1e-06`) {
 		t.Errorf("the ledger file is\n%s", text)
 	}
-	if n := first["n"].(float64); n == 3000 || math.Abs(n-3000) > 300 {
+	// The noise may be 0: [TestPrivateN] sees that parameters follow the noisy number.
+	if n := first["n"].(float64); math.Abs(n-3000) > 300 {
 		t.Errorf("the run follows %v records", n)
 	}
 	total := 0.0
