@@ -65,11 +65,11 @@ func OpenSets(dir string) (*Sets, error) {
 		return s, nil
 	}
 	if err != nil {
-		return nil, fault.Failed(path, err.Error(), "check the folder given with --data-dir", err)
+		return nil, fault.File(path, "check the folder given with --data-dir", err)
 	}
 	var m struct{ Sets []manifestEntry }
 	if err := json.Unmarshal(b, &m); err != nil {
-		return nil, fault.Failed(path, err.Error(), "check the folder given with --data-dir", err)
+		return nil, fault.File(path, "check the folder given with --data-dir", err)
 	}
 	for _, e := range m.Sets {
 		s.entries[e.Name] = e

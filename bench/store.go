@@ -106,10 +106,10 @@ func openStore(dir string, m *Machine) (*store, error) {
 	}
 	// A line that an interruption cut off is dropped, and its row measured again.
 	if err := s.file.Truncate(end); err != nil {
-		return nil, errors.Join(fault.Failed(path, err.Error(), "check the disk", err), s.file.Close())
+		return nil, errors.Join(fault.File(path, "check the disk", err), s.file.Close())
 	}
 	if _, err := s.file.Seek(end, 0); err != nil {
-		return nil, errors.Join(fault.Failed(path, err.Error(), "check the disk", err), s.file.Close())
+		return nil, errors.Join(fault.File(path, "check the disk", err), s.file.Close())
 	}
 	for _, r := range rows {
 		s.rows[r.Key()] = r

@@ -197,10 +197,10 @@ func (o *importOptions) enter(name string, entry map[string]any) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
-		return fault.Failed(path, err.Error(), "check the folder given with --out", err)
+		return fault.File(path, "check the folder given with --out", err)
 	default:
 		if err := json.Unmarshal(text, &manifest); err != nil {
-			return fault.Failed(path, err.Error(), "mend the file or name another folder", err)
+			return fault.File(path, "mend the file or name another folder", err)
 		}
 	}
 	old, _ := manifest["sets"].([]any)

@@ -434,7 +434,7 @@ func (in *input) readStart(ctx context.Context, path string) error {
 func openModel(path string) (*library.Model, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, fault.Failed(path, err.Error(), "check the path", err)
+		return nil, fault.File(path, "check the path", err)
 	}
 	defer f.Close()
 	return library.Load(f)

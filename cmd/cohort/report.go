@@ -49,7 +49,7 @@ bounds and the names of the columns. cohort run --report writes the same page.`,
 func openResult(path string) (*page.Run, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fault.Failed(path, err.Error(), "check the path", err)
+		return nil, fault.File(path, "check the path", err)
 	}
 	r := new(engine.Result)
 	if err := json.Unmarshal(b, r); err != nil {

@@ -235,7 +235,7 @@ func printStudy(w io.Writer, s *study.Study) error {
 func readStudy(file string) (*study.Study, error) {
 	b, err := os.ReadFile(file)
 	if err != nil {
-		return nil, fault.Failed(file, err.Error(), "name a file that cohort study new wrote", err)
+		return nil, fault.File(file, "name a file that cohort study new wrote", err)
 	}
 	return study.Parse(b)
 }
@@ -332,7 +332,7 @@ func verify(w io.Writer, path string) error {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
-		return fault.Failed(path, err.Error(), "check the path", err)
+		return fault.File(path, "check the path", err)
 	case info.IsDir():
 		file := filepath.Join(path, study.JournalName)
 		if _, err := os.Stat(file); err != nil {

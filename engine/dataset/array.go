@@ -138,7 +138,7 @@ type mapping struct{ memory []byte }
 func (s *arraySource) mapped(yield func(Chunk) error) error {
 	f, err := os.Open(s.file.path)
 	if err != nil {
-		return pathFault(s.file.path, err)
+		return fault.File(s.file.path, "check the path", err)
 	}
 	defer f.Close()
 	memory, err := mapFile(f, int64(s.skip)+int64(s.n)*int64(s.d)*int64(s.kind.size))

@@ -3,7 +3,6 @@ package dataset
 import (
 	"bytes"
 	"compress/gzip"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -29,7 +28,7 @@ type file struct {
 func openFile(path string) (*file, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, pathFault(path, err)
+		return nil, fault.File(path, "check the path", err)
 	}
 	f := &file{name: path, path: path, size: info.Size(), once: !info.Mode().IsRegular()}
 	if !f.once {
@@ -38,7 +37,7 @@ func openFile(path string) (*file, error) {
 	f.open = func() (io.ReadCloser, error) {
 		r, err := os.Open(path)
 		if err != nil {
-			return nil, pathFault(path, err)
+			return nil, fault.File(path, "check the path", err)
 		}
 		return r, nil
 	}
@@ -56,16 +55,6 @@ func FileIdentity(path string, info fs.FileInfo) string {
 // stream makes a file of a reader, which is read once.
 func stream(name string, r io.Reader) *file {
 	return &file{name: name, once: true, open: func() (io.ReadCloser, error) { return io.NopCloser(r), nil }}
-}
-
-// pathFault describes a path that cannot be opened without repeating it.
-func pathFault(path string, err error) error {
-	why := err.Error()
-	var p *fs.PathError
-	if errors.As(err, &p) {
-		why = p.Err.Error()
-	}
-	return fault.Failed(path, why, "check the path", err)
 }
 
 // reader reads a file from its beginning, decompressed and in UTF-8.

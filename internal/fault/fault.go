@@ -10,6 +10,7 @@ package fault
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 )
 
@@ -56,6 +57,17 @@ func Request(what, why, do string) error {
 // cause may be nil; its text is not repeated, so why must carry it.
 func Failed(what, why, do string, cause error) error {
 	return &Error{What: what, Why: why, Do: do, Err: cause}
+}
+
+// File is Failed for a file that could not be used. The system's errors name the file, too: it is
+// not said twice.
+func File(path, do string, cause error) error {
+	why := cause.Error()
+	var p *fs.PathError
+	if errors.As(cause, &p) && p.Path == path {
+		why = p.Err.Error()
+	}
+	return Failed(path, why, do, cause)
 }
 
 // Range is Request with the usual text of a check: "name: is value, must be

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"testing"
 )
 
@@ -14,6 +15,15 @@ func TestText(t *testing.T) {
 	}
 	if !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Error("the cause is lost")
+	}
+	missing := &fs.PathError{Op: "open", Path: "data.csv", Err: fs.ErrNotExist}
+	for path, want := range map[string]string{
+		"data.csv": "data.csv: file does not exist: check the path",
+		"folder":   "folder: open data.csv: file does not exist: check the path",
+	} {
+		if err := File(path, "check the path", missing); err.Error() != want || !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("error is %v, want %q", err, want)
+		}
 	}
 	if got, want := Range("k", 0, "at least 1").Error(), "k: is 0, must be at least 1"; got != want {
 		t.Errorf("text is %q, want %q", got, want)

@@ -56,11 +56,11 @@ func open(_ context.Context, path string, opts dataset.ReadOptions) (s dataset.S
 	defer guard(path, &err)
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, fault.Failed(path, err.Error(), "check the path", err)
+		return nil, fault.File(path, "check the path", err)
 	}
 	info, err := f.Stat()
 	if err != nil {
-		return nil, fault.Failed(path, err.Error(), "check the path", err)
+		return nil, fault.File(path, "check the path", err)
 	}
 	file, err := parquet.OpenFile(f, info.Size(), parquet.SkipBloomFilters(true))
 	if err != nil {

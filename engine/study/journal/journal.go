@@ -68,11 +68,11 @@ func Open(path string) (*File, error) { return OpenToCrash(path, nil) }
 // within and after each sync, from the one that makes the file on.
 func OpenToCrash(path string, crash func(point string)) (*File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return nil, fault.Failed(path, err.Error(), "name a folder that can be written", err)
+		return nil, fault.File(path, "name a folder that can be written", err)
 	}
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, fault.Failed(path, err.Error(), "name a file that can be written", err)
+		return nil, fault.File(path, "name a file that can be written", err)
 	}
 	if err := filelock.Try(file); err != nil {
 		file.Close()
@@ -93,7 +93,7 @@ func OpenToCrash(path string, crash func(point string)) (*File, error) {
 func (j *File) load() error {
 	info, err := j.file.Stat()
 	if err != nil {
-		return fault.Failed(j.path, err.Error(), "check the disk", err)
+		return fault.File(j.path, "check the disk", err)
 	}
 	size := info.Size()
 	if size < int64(len(magic)) {
@@ -117,13 +117,13 @@ func (j *File) load() error {
 	}
 	if j.end < size {
 		if err := j.file.Truncate(j.end); err != nil {
-			return fault.Failed(j.path, err.Error(), "check the disk", err)
+			return fault.File(j.path, "check the disk", err)
 		}
 		j.dirty = true
 	}
 	_, err = j.file.Seek(j.end, io.SeekStart)
 	if err != nil {
-		return fault.Failed(j.path, err.Error(), "check the disk", err)
+		return fault.File(j.path, "check the disk", err)
 	}
 	return j.Sync()
 }
@@ -135,11 +135,11 @@ func (j *File) create(size int64) error {
 		return fault.Failed(j.path, "is no journal", "name a new folder", ErrDamaged)
 	}
 	if _, err := j.file.WriteAt([]byte(magic), 0); err != nil {
-		return fault.Failed(j.path, err.Error(), "check the disk", err)
+		return fault.File(j.path, "check the disk", err)
 	}
 	j.end = int64(len(magic))
 	if _, err := j.file.Seek(j.end, io.SeekStart); err != nil {
-		return fault.Failed(j.path, err.Error(), "check the disk", err)
+		return fault.File(j.path, "check the disk", err)
 	}
 	j.dirty = true
 	if err := j.Sync(); err != nil {
@@ -147,7 +147,7 @@ func (j *File) create(size int64) error {
 	}
 	folder, err := os.Open(filepath.Dir(j.path))
 	if err != nil {
-		return fault.Failed(j.path, err.Error(), "check the disk", err)
+		return fault.File(j.path, "check the disk", err)
 	}
 	defer folder.Close()
 	_ = folder.Sync() // not every file system has it
@@ -162,7 +162,7 @@ func (j *File) next(r *bufio.Reader, size int64) (whole bool, err error) {
 	}
 	var head [headBytes]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
-		return false, fault.Failed(j.path, err.Error(), "check the disk", err)
+		return false, fault.File(j.path, "check the disk", err)
 	}
 	if head == ([headBytes]byte{}) { // room that was never written
 		return false, j.zeros(r)
@@ -176,11 +176,11 @@ func (j *File) next(r *bufio.Reader, size int64) (whole bool, err error) {
 	}
 	j.begin(head[:])
 	if _, err := io.CopyN(j.hash, r, length); err != nil {
-		return false, fault.Failed(j.path, err.Error(), "check the disk", err)
+		return false, fault.File(j.path, "check the disk", err)
 	}
 	var link [linkBytes]byte
 	if _, err := io.ReadFull(r, link[:]); err != nil {
-		return false, fault.Failed(j.path, err.Error(), "check the disk", err)
+		return false, fault.File(j.path, "check the disk", err)
 	}
 	if link != j.link() {
 		return false, j.damaged()
@@ -221,7 +221,7 @@ func (j *File) zeros(r *bufio.Reader) error {
 		case err == io.EOF:
 			return nil
 		case err != nil:
-			return fault.Failed(j.path, err.Error(), "check the disk", err)
+			return fault.File(j.path, "check the disk", err)
 		case b != 0:
 			return j.damaged()
 		}
@@ -275,7 +275,7 @@ func (j *File) Append(kind byte, parts ...[]byte) (Record, error) {
 
 // failed remembers that a write failed: what it left behind is not appended to.
 func (j *File) failed(err error) error {
-	j.err = fault.Failed(j.path, err.Error(),
+	j.err = fault.File(j.path,
 		"make room on the disk and start the same command again: nothing left that is not in the journal", err)
 	return j.err
 }
@@ -303,7 +303,7 @@ func (j *File) Sync() error {
 func (j *File) Read(r Record) ([]byte, error) {
 	b := make([]byte, r.Length)
 	if _, err := j.file.ReadAt(b, r.Offset); err != nil {
-		return nil, fault.Failed(j.path, err.Error(), "check the disk", err)
+		return nil, fault.File(j.path, "check the disk", err)
 	}
 	return b, nil
 }
