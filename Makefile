@@ -5,7 +5,7 @@ BASE ?= HEAD~1
 # Version of the linter that .ci/run installs.
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: test-memory libcohort libcohort-full test-c test-python wheel peers build demo test test-race test-isa test-arm64 lint generate fuzz prototypes bench bench-compare mutants mca demo-network test-network test-page
+.PHONY: test-memory libcohort libcohort-full test-c test-python wheel peers build demo test test-race test-container test-isa test-arm64 lint generate fuzz prototypes bench bench-compare mutants mca demo-network test-network test-page
 
 build:
 	$(GO) build -o bin/cohort ./cmd/cohort
@@ -55,6 +55,11 @@ demo-network: build
 # Studies under faults: processes that are killed, parties that vanish, harmful networks.
 test-network: demo-network
 	COHORT_NETWORK=1 GO=$(GO) $(GO) run ./scripts/gotest -timeout 10m -count=1 ./engine/study/...
+
+# A coordinator and three parties in containers, and the systemd unit, where podman, podman-compose and
+# systemd-analyze are (as root).
+test-container:
+	GO=$(GO) ./scripts/test-container.sh
 
 # The pages of a live study in headless Chromium, where there is one.
 test-page: build
