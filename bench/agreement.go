@@ -211,11 +211,15 @@ func (r *Report) WriteSummary(w io.Writer, width int) error {
 			strconv.Itoa(t.open), strconv.Itoa(t.apart), t.worst})
 	}
 	out := strings.Join(g.Lines(width), "\n") + "\n\n"
-	for _, text := range []string{
+	texts := []string{
 		"inside: our 95% interval meets the printed figure, its own interval and rounding included",
 		"open: outside, and no reason was found; of the others each row says it",
 		"apart: not comparable, mostly times on another machine; each row says why",
-	} {
+	}
+	if len(r.Unstored) > 0 {
+		texts = append(texts, "no stored results: "+strings.Join(r.Unstored, ", "))
+	}
+	for _, text := range texts {
 		out += table.Paragraph(text, 0, 0, width)
 	}
 	_, err := io.WriteString(w, out)

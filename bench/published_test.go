@@ -175,6 +175,25 @@ func TestStoredResults(t *testing.T) {
 	}
 }
 
+// TestSummaryNamesUnstoredSuites: each suite has stored results, or the summary says that it has none.
+func TestSummaryNamesUnstoredSuites(t *testing.T) {
+	r, err := Stored(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range Suites() {
+		_, err := stored.ReadFile("results/" + s.Name + ".csv")
+		if named := slices.Contains(r.Unstored, s.Name); named != (err != nil) {
+			t.Errorf("%s: named as not stored %v, its file: %v", s.Name, named, err)
+		}
+	}
+	r.Unstored = []string{"one", "another"}
+	var text strings.Builder
+	if err := r.WriteSummary(&text, 80); err != nil || !strings.Contains(text.String(), "no stored results: one, another\n") {
+		t.Errorf("%v, the summary is\n%s", err, text.String())
+	}
+}
+
 // claims are the sentences with numbers of our own in the texts of suites, made of the stored results.
 var claims = map[string]func(*Section) []string{
 	"fastlloyd-fig4": func(s *Section) []string {

@@ -54,6 +54,8 @@ type Report struct {
 	// where a results file of another build was moved.
 	Resumed int
 	Aside   string
+	// Unstored are the suites of a report of stored results that have none.
+	Unstored []string
 }
 
 // Select returns the suites with the given names in their own order; no name

@@ -38,9 +38,11 @@ func Stored(names []string) (*Report, error) {
 		if err != nil {
 			return nil, err
 		}
-		if section != nil {
-			r.Sections = append(r.Sections, *section)
+		if section == nil {
+			r.Unstored = append(r.Unstored, s.Name)
+			continue
 		}
+		r.Sections = append(r.Sections, *section)
 	}
 	if len(r.Sections) == 0 {
 		return nil, fault.Request("--stored", "there are no stored results of "+strings.Join(names, ", "),

@@ -32,7 +32,7 @@ func fastLloydSuites() []Suite {
 				"fastlloyd stands there twice: with the noise of the paper's theorem (claimed) and with that of its released " +
 				"code (published), which is d times smaller and with which the figure was made; lloyd runs as in that code too, " +
 				"where an empty cluster goes to the origin. The figure prints no numbers; the dashed curves are the authors' " +
-				"code, run again.",
+				"code, run again. " + differenceText,
 			Source: "FastLloyd, Figure 3; reruns of its released code", Needs: realSets,
 			Figures: []Figure{{Title: "NICV by epsilon", X: "epsilon", Y: "NICV", Series: []string{"protocol"}, Panel: "set",
 				LogX: true, LogY: true, Level: withoutNoise}},
@@ -46,7 +46,7 @@ func fastLloydSuites() []Suite {
 			About: "Share of the 100 clusters that attract no point, against epsilon. The paper's text gives about 15% for " +
 				"lloyd and more than 40% for sulloyd at epsilon 0.01, and says that fastlloyd eliminates the problem above " +
 				"epsilon 0.75, which is not reproduced: some clusters stay empty at every budget: 0.5 to 2.1% from epsilon 0.75 " +
-				"on.",
+				"on. " + differenceText,
 			Source: "FastLloyd, Figure 4; reruns of its released code", Needs: []string{"birch2_25k"},
 			Figures: []Figure{{Title: "Empty clusters by epsilon", X: "epsilon", Y: "empty clusters",
 				Series: []string{"protocol"}, LogX: true, Level: withoutNoise}},
@@ -82,7 +82,7 @@ func distanceSuite() Suite {
 			"on s1 and at 0.1 and 0.25 on birch2_25k; csulloyd has 24% less at most; under claimed no gain exceeds its " +
 			"interval. Table gain has ours, with its interval: what a bound lowers the mean NICV by, below zero where " +
 			"it raises it. Runs that no assignment satisfies are left out and counted; a record out of reach stays " +
-			"unassigned here (section 7.1), where the released code gives up.",
+			"unassigned here (section 7.1), where the released code gives up. " + differenceText,
 		Source: "FastLloyd, Figure 7 and section 7.1; its released code", Needs: []string{"s1", "birch2_25k"},
 		Figures: []Figure{{Title: "NICV by epsilon", X: "epsilon", Y: "NICV", Series: []string{"protocol", "distance"},
 			Panel: "set", LogX: true, LogY: true}},

@@ -213,14 +213,17 @@ func over(values []float64, by float64) []float64 {
 	return out
 }
 
+// differenceText says what stands beside a peer's NICV.
+const differenceText = "\"Difference / bound\" is the difference of the means divided by 2 sqrt(h1² + h2²), h the half " +
+	"widths of their 95% intervals: up to 1 the two agree."
+
 func utilitySuites() []Suite {
 	sets := []string{"s1", "lsun", "iris", "house", "adult", "birch2_25k"}
 	return []Suite{{
 		Name: "utility", Group: GroupPerformance, Title: "Clustering quality against the authors' code",
 		About: "Mean NICV (mean squared distance to the nearest centroid, lower is better) over seeds with two clients. " +
-			"The peer is the authors' released code over 20 seeds, under the calibration that corresponds to it. Agreement " +
-			"is the difference of the means divided by 2 sqrt(h1² + h2²), h the half widths of the 95% intervals: up to 1 " +
-			"the two agree. The proven rows show what noise that provably suffices costs, drawn by the server (--noise " +
+			"The peer is the authors' released code over 20 seeds, under the calibration that corresponds to it. " +
+			differenceText + " The proven rows show what noise that provably suffices costs, drawn by the server (--noise " +
 			"server) as the peer's is; hybrid, lsf and balcan run there on the pooled data. Two parties that hold columns " +
 			"follow, at two epsilons; ckks, which takes minutes a run, has suites of its own.",
 		Needs: sets,
@@ -292,7 +295,7 @@ func (e *Env) nicv(ctx context.Context, table, set string, p variant, epsilon st
 			Reference{Name: "authors' code", Kind: Peer, Value: Number(peer.empty), Source: peerSource})
 		c.Number("iterations", Plain, float64(r.iterations))
 		if bound := 2 * math.Hypot(float64(mine.Half), peer.half); bound > 0 {
-			c.Number("agreement", Plain, math.Abs(float64(mine.Mean)-peer.nicv)/bound)
+			c.Number("difference / bound", Plain, math.Abs(float64(mine.Mean)-peer.nicv)/bound)
 		}
 		return nil
 	})

@@ -109,6 +109,15 @@ func TestBenchListsMissingSets(t *testing.T) {
 	}
 }
 
+// TestSummaryIsOfStoredResults: without a suite's name nothing is measured.
+func TestSummaryIsOfStoredResults(t *testing.T) {
+	status, out, errOut := cohort(t, "bench", "--summary")
+	stored, want, _ := cohort(t, "bench", "--stored", "--summary")
+	if status != exitDone || stored != exitDone || out != want || !strings.Contains(out, "thesis-8.2") {
+		t.Errorf("status %d and %d, stderr %q, out:\n%s\nbut with --stored:\n%s", status, stored, errOut, out, want)
+	}
+}
+
 func TestInterruptedBenchSaysHowToGoOn(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
