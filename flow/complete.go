@@ -265,12 +265,8 @@ func (t *transport) scale(ctx context.Context, largest int64) (stuck bool, err e
 func (t *transport) saturate(ctx context.Context) error {
 	for u := int32(0); u < t.sink; u++ {
 		for t.limit[u] < 0 {
-			relaid, err := t.m.extend(ctx, u)
-			if err != nil {
+			if err := t.m.extend(ctx, u); err != nil {
 				return err
-			}
-			if relaid {
-				u = 0
 			}
 		}
 	}
@@ -357,27 +353,20 @@ func (t *transport) refresh(u int32, e *entry) {
 // potentials by them. Where it would need unknown moves it stops at the deficits that it
 // has. It reports false if none can be reached.
 func (t *transport) search(ctx context.Context) (found bool, err error) {
-	for {
-		t.depart()
-		for {
-			last, unknown := t.settle()
-			if last >= 0 {
-				t.last = t.distance[last]
-				t.lower(t.last)
-				return true, nil
-			}
-			if unknown < 0 {
-				return false, nil
-			}
-			relaid, err := t.m.extend(ctx, unknown)
-			if err != nil {
-				return false, err
-			}
-			if relaid {
-				break
-			}
-			t.relax(unknown, t.distance[unknown])
+	for t.depart(); ; {
+		last, unknown := t.settle()
+		if last >= 0 {
+			t.last = t.distance[last]
+			t.lower(t.last)
+			return true, nil
 		}
+		if unknown < 0 {
+			return false, nil
+		}
+		if err := t.m.extend(ctx, unknown); err != nil {
+			return false, err
+		}
+		t.relax(unknown, t.distance[unknown])
 	}
 }
 

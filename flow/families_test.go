@@ -2,6 +2,7 @@ package flow_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -78,6 +79,9 @@ func TestFamilies(t *testing.T) {
 				if err := flow.Verify(p, &got); err != nil {
 					t.Errorf("%s, form %d, n=%d: %v", f.name, form, n, err)
 				}
+				if i, j := outOfTurn(p, &got); i != j {
+					t.Errorf("%s, form %d, n=%d: the identical points %d and %d are not in ascending clusters", f.name, form, n, i, j)
+				}
 				if n > 400 {
 					continue
 				}
@@ -91,4 +95,23 @@ func TestFamilies(t *testing.T) {
 			}
 		}
 	}
+}
+
+// outOfTurn returns two identical points of which the later one is in an earlier cluster; equal numbers if
+// there are none. Points of several units may share clusters.
+func outOfTurn(p *flow.Problem, res *flow.Result) (int, int) {
+	if p.Weights != nil || p.Exclusivity > 1 {
+		return 0, 0
+	}
+	last := map[string]int{}
+	var x []float32
+	for i := range p.Points.N {
+		x = p.Points.Point(i, x)
+		key := fmt.Sprint(x)
+		if j, ok := last[key]; ok && res.Labels[j] > res.Labels[i] {
+			return j, i
+		}
+		last[key] = i
+	}
+	return 0, 0
 }

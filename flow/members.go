@@ -36,6 +36,7 @@ type members struct {
 	run    Runner
 	v      *view
 	unit   float64
+	scale  float64 // grid units in a unit
 
 	k, d, dims      int
 	escape, outside int32 // columns, -1 if there is none
@@ -45,18 +46,21 @@ type members struct {
 	centre          []float64 // k*d centroids in grid units
 	norm            []float64 // their squares
 	x               []float64 // the coordinates of a group
-	window          float64   // up to which points are members; +Inf: all
 	offset          []int64   // potentials at the pass that gave the gaps
 	known, listed   []int64   // lower bounds of unknown moves: of points, of columns
 
 	columns []column
 	groups  []group
-	record  []int32 // points of the groups, ascending in each
+	record  []int32 // points of the groups
+	after   []int32 // the place in record of the next point of the same group, -1 if there is none
 	several []int32 // groups that have or had several slots
 	arcs    []arc   // of groups of ties, instead of coordinates: those of q are arcs[first[q]:first[q+1]]
 	first   []int32
 	above   []int32 // the groups of the level before
-	fresh   []int32 // members, ascending
+	fresh   []int32 // points that become members, ascending in each column
+	rest    []int32 // the points with a gap of at most horizon that are no members, by their columns
+	horizon float32
+	laid    bool // the columns are laid out
 	parts   [][]int32
 	least   float32 // gap up to which list lists
 	near    int64   // reduced cost up to which a new row lists
@@ -65,7 +69,7 @@ type members struct {
 	laying  []laying
 	table   []int32
 	arena   []float64
-	counts  []int32
+	deals   []int32   // records of a group
 	coef    []float64 // of a linear function
 	going   []int32   // slots that can move
 	before  []int32   // groups of the members of a row
@@ -76,6 +80,7 @@ type column struct {
 	x      []float64 // x[c*stride+slot] is coordinate c in grid units
 	stride int
 	slots  []slot
+	rest   []int32 // its part of members.rest
 }
 
 // slot is a part of a group: its units in a column, and its next slot elsewhere.
@@ -88,13 +93,13 @@ type slot struct {
 // place is a slot of a column; column -1 is none.
 type place struct{ column, slot int32 }
 
-// group is all identical members. Its records are record[begin:end], and units
-// counts their multiplicities.
+// group is all identical members, of which point is one. Their places in members.record are
+// a chain, and units counts their multiplicities.
 type group struct {
-	begin, end int32
-	first      place
-	units      int64
-	several    bool // is one of members.several
+	point, head int32
+	first       place
+	units       int64
+	several     bool // is one of members.several
 }
 
 // laying is the memory of a worker that lays columns out.
@@ -150,11 +155,11 @@ func (m *members) shape(columns int) {
 	}
 	m.centre = slices.Grow(m.centre[:0], k*d)[:k*d]
 	m.norm = slices.Grow(m.norm[:0], k)[:k]
-	scale := math.Ldexp(1, p.FractionBits)
+	m.scale = math.Ldexp(1, p.FractionBits)
 	for j := range k {
 		var norm float64
 		for c, y := range p.Centroids[j*d : j*d+d] {
-			y := float64(y) * scale
+			y := float64(y) * m.scale
 			m.centre[j*d+c] = y
 			norm += y * y // exact, fused or not, where it is used
 		}
@@ -194,32 +199,20 @@ func (m *members) certify() {
 	}
 }
 
-// collect lists the points with a gap of at most window, or all, in fresh.
+// collect lists the points with a gap of at most window in fresh.
 func (m *members) collect(ctx context.Context, window float64) error {
-	n := m.points.N
-	if window > m.v.certain && !math.IsInf(window, 1) {
+	if window > m.v.certain {
 		if err := m.sharpen(ctx, window); err != nil {
 			return err
 		}
 	}
 	m.least = float32(min(max(window, noGap), math.MaxFloat32/2))
-	m.near = int64(min(max(1, float64(m.least)/m.unit), infinity/8))
-	if !math.IsInf(window, 1) {
-		if err := m.listAll(ctx); err != nil {
-			return err
-		}
-		if 2*len(m.fresh) > n { // nearly all: spare the bounds
-			window = math.Inf(1)
-		}
-	}
-	if m.window = window; math.IsInf(window, 1) {
-		m.fresh = slices.Grow(m.fresh[:0], n)[:n]
-		for i := range m.fresh {
-			m.fresh[i] = int32(i)
-		}
-	}
-	return ctx.Err()
+	m.near = max(1, m.inGrid(m.least))
+	return m.listAll(ctx)
 }
+
+// inGrid returns a gap in squared grid units, rounded down: larger gaps are more than that.
+func (m *members) inGrid(gap float32) int64 { return int64(min(float64(gap)/m.unit, infinity/8)) }
 
 // listAll lists the points with a gap of at most least in fresh.
 func (m *members) listAll(ctx context.Context) error {
@@ -262,19 +255,118 @@ func (m *members) list(points []int32, first, last int) []int32 {
 
 // admit makes the listed points members, groups them and lays their columns out.
 func (m *members) admit(ctx context.Context) error {
-	t := &m.t
-	for u := range t.columns {
-		m.known[u] = infinity
-		if !math.IsInf(m.window, 1) {
-			m.known[u] = int64(float64(m.least)/m.unit) - m.offset[u]
+	for u := range m.t.columns {
+		m.known[u] = m.inGrid(m.least) - m.offset[u]
+		if len(m.fresh) == m.points.N {
+			m.known[u] = infinity
 		}
+		c := &m.columns[u]
+		c.slots, c.rest = c.slots[:0], nil
 	}
-	m.merge()
-	m.divide()
+	m.groups, m.record, m.after, m.several = slices.Grow(m.groups[:0], len(m.fresh)), m.record[:0], m.after[:0],
+		m.several[:0]
+	m.horizon, m.laid = m.least, false
+	m.rehash(2 * len(m.fresh))
+	for _, i := range m.fresh {
+		m.join(i)
+	}
+	total := 0
+	room := func(u int) int { return len(m.columns[u].slots)*9/8 + 4 }
+	for u := range m.t.columns {
+		total += room(u)
+	}
+	m.arena = slices.Grow(m.arena[:0], total*m.dims)[:total*m.dims]
+	rest := m.arena
+	for u := range m.t.columns {
+		c := &m.columns[u]
+		c.stride = room(u)
+		c.x, rest = rest[:c.stride*m.dims], rest[c.stride*m.dims:]
+	}
+	m.laid = true
 	return m.spread(ctx)
 }
 
-// sharpen tells the gaps of up to the given window of the points that are not members.
+// foresee lists the points with a gap of at most horizon that are no members by their columns.
+func (m *members) foresee(ctx context.Context, horizon float32) error {
+	m.horizon, m.least = horizon, horizon
+	if err := m.listAll(ctx); err != nil {
+		return err
+	}
+	v, ends, kept := m.v, make([]int32, m.t.columns+1), 0
+	for _, i := range m.fresh {
+		if v.gap[i] != isMember {
+			ends[v.labels[i]+1]++
+			m.fresh[kept] = i
+			kept++
+		}
+	}
+	for u := range m.t.columns {
+		ends[u+1] += ends[u]
+	}
+	m.rest = slices.Grow(m.rest[:0], kept)[:kept]
+	for u := range m.t.columns {
+		m.columns[u].rest = m.rest[ends[u]:ends[u+1]]
+	}
+	for _, i := range m.fresh[:kept] {
+		to := &ends[v.labels[i]]
+		m.rest[*to] = i
+		*to++
+	}
+	return nil
+}
+
+// widen makes the points of column u with a gap in a window that is twice as wide members.
+func (m *members) widen(ctx context.Context, u int32) error {
+	m.s.stats.Widenings++
+	before := m.known[u]
+	const widest = math.MaxFloat32 / 2 // no point has a larger gap
+	least := float32(widest)
+	if reach := 2 * max(before+m.offset[u], 1); reach < infinity/16 {
+		least = float32(float64(reach) * m.unit)
+	}
+	if float64(least) > m.v.certain {
+		if err := m.sharpen(ctx, float64(least)); err != nil {
+			return err
+		}
+	}
+	if least > m.horizon {
+		if err := m.foresee(ctx, min(16*least, widest)); err != nil {
+			return err
+		}
+	}
+	from := m.columns[u : u+1]
+	if u == m.escape { // where all points have units
+		from = m.columns[:m.t.columns]
+	}
+	m.known[u] = infinity
+	if m.horizon < widest {
+		m.known[u] = m.inGrid(least) - m.offset[u]
+	}
+	for at := range from {
+		c, left := &from[at], 0
+		for _, i := range c.rest {
+			if m.v.gap[i] <= least {
+				m.join(i)
+			} else {
+				c.rest[left] = i
+				left++
+			}
+		}
+		if c.rest = c.rest[:left]; left > 0 {
+			m.known[u] = m.inGrid(least) - m.offset[u]
+		}
+	}
+	// What the new members add to known moves.
+	for at := range m.t.rows[u] {
+		e := &m.t.rows[u][at]
+		if bound := before + m.offset[e.column]; bound < e.cost {
+			e.cost, e.member = bound, stale
+		}
+	}
+	return ctx.Err()
+}
+
+// sharpen tells gaps of up to the given window.
 func (m *members) sharpen(ctx context.Context, window float64) error {
 	prices := make([]int64, m.k)
 	for j := range prices {
@@ -309,43 +401,68 @@ func (m *members) spread(ctx context.Context) error {
 	return m.run.Run(ctx, columns, m.lay)
 }
 
-// merge makes one group of all identical members.
-func (m *members) merge() {
+// join makes point i a member: it adds its units to the group of all identical members and to the
+// columns that it is in, and the rest to "escape".
+func (m *members) join(i int32) {
+	q, units := m.groupOf(i), m.p.weight(int(i))
+	g := &m.groups[q]
+	g.units += units
+	m.record, m.after = append(m.record, i), append(m.after, g.head)
+	g.head = int32(len(m.record) - 1)
+	m.v.gap[i] = isMember
+	left := units * m.exclusive
+	put := func(u int32, units int64) {
+		s := m.put(q, u, units)
+		if c := &m.columns[u]; m.laid && int(s) == len(c.slots)-1 {
+			m.locate(c, int(s))
+		}
+		left -= units
+	}
+	held := m.v.held(i)
+	for _, h := range held {
+		put(int32(h.Cluster), int64(h.Units))
+	}
+	if len(held) == 0 {
+		put(int32(m.v.labels[i]), units)
+	}
+	if left > 0 {
+		put(m.escape, left)
+	}
+}
+
+// groupOf returns the group of the members that are identical to point i, a new one if there are none.
+func (m *members) groupOf(i int32) int32 {
+	if 2*len(m.groups) >= len(m.table) {
+		m.rehash(4 * len(m.groups))
+	}
+	at := m.place(i)
+	if *at == 0 {
+		m.groups = append(m.groups, group{point: i, head: -1, first: place{-1, -1}})
+		*at = int32(len(m.groups))
+	}
+	return *at - 1
+}
+
+// place returns where the table has the group of point i, plus one, or 0.
+func (m *members) place(i int32) *int32 {
+	last := uint64(len(m.table) - 1)
+	slot := m.hash(i) & last
+	for m.table[slot] > 0 && !m.same(i, m.groups[m.table[slot]-1].point) {
+		slot = (slot + 1) & last
+	}
+	return &m.table[slot]
+}
+
+// rehash makes a table with room for at least the given number of entries.
+func (m *members) rehash(room int) {
 	size := 16
-	for size < 2*len(m.fresh) {
+	for size < room {
 		size *= 2
 	}
 	m.table = slices.Grow(m.table[:0], size)[:size]
 	clear(m.table)
-	m.groups, m.several = slices.Grow(m.groups[:0], len(m.fresh)), m.several[:0]
-	m.counts = slices.Grow(m.counts[:0], len(m.fresh))[:len(m.fresh)]
-	for at, i := range m.fresh {
-		slot := m.hash(i) & uint64(size-1)
-		q := m.table[slot] - 1
-		for q >= 0 && !m.same(i, m.groups[q].begin) {
-			slot = (slot + 1) & uint64(size-1)
-			q = m.table[slot] - 1
-		}
-		if q < 0 {
-			q = int32(len(m.groups))
-			m.groups = append(m.groups, group{begin: i, first: place{-1, -1}})
-			m.table[slot] = q + 1
-		}
-		m.groups[q].end++
-		m.groups[q].units += m.p.weight(int(i))
-		m.counts[at] = q
-	}
-	m.record = slices.Grow(m.record[:0], len(m.fresh))[:len(m.fresh)]
-	end := int32(0)
 	for q := range m.groups {
-		g := &m.groups[q]
-		g.begin, end = end, end+g.end
-		g.end = g.begin
-	}
-	for at, i := range m.fresh {
-		g := &m.groups[m.counts[at]]
-		m.record[g.end] = i
-		g.end++
+		*m.place(m.groups[q].point) = int32(q) + 1
 	}
 }
 
@@ -374,45 +491,6 @@ func (m *members) same(i, j int32) bool {
 		a, b = a+kernels.Lanes, b+kernels.Lanes
 	}
 	return true
-}
-
-// divide puts the units of the groups into slots: those of the labels or, where a
-// point has several, its holdings; and the rest into "escape".
-func (m *members) divide() {
-	for u := range m.t.columns {
-		m.columns[u].slots = m.columns[u].slots[:0]
-	}
-	for q := range m.groups {
-		g := &m.groups[q]
-		left := g.units * m.exclusive
-		for _, i := range m.record[g.begin:g.end] {
-			held := m.v.held(i)
-			for _, h := range held {
-				m.put(int32(q), int32(h.Cluster), int64(h.Units))
-				left -= int64(h.Units)
-			}
-			if len(held) == 0 {
-				units := m.p.weight(int(i))
-				m.put(int32(q), int32(m.v.labels[i]), units)
-				left -= units
-			}
-		}
-		if left > 0 {
-			m.put(int32(q), m.escape, left)
-		}
-	}
-	total := 0
-	room := func(u int) int { return len(m.columns[u].slots)*9/8 + 4 }
-	for u := range m.t.columns {
-		total += room(u)
-	}
-	m.arena = slices.Grow(m.arena[:0], total*m.dims)[:total*m.dims]
-	rest := m.arena
-	for u := range m.t.columns {
-		c := &m.columns[u]
-		c.stride = room(u)
-		c.x, rest = rest[:c.stride*m.dims], rest[c.stride*m.dims:]
-	}
 }
 
 // slotOf returns the slot of group q in column u, -1 if it has none.
@@ -456,23 +534,41 @@ func (m *members) link(u, s int32) *place {
 // layOut copies the coordinates of the groups in column u and lists its moves.
 func (m *members) layOut(worker, u int) {
 	c := &m.columns[u]
-	scale := math.Ldexp(1, m.p.FractionBits)
 	for s := range c.slots {
-		from, to := at(m.record[m.groups[c.slots[s].group].begin], m.d), s
-		norm := 0.0
-		for range m.d {
-			y := float64(m.points.Data[from]) * scale
-			c.x[to] = y
-			norm += y * y // exact where it is used
-			from += kernels.Lanes
-			to += c.stride
-		}
-		if m.dims > m.d {
-			c.x[to] = norm
-		}
+		m.locate(c, s)
 	}
 	m.t.rows[u] = m.t.rows[u][:0]
 	m.enlist(worker, int32(u), m.near)
+}
+
+// locate copies the coordinates of the group in a slot.
+func (m *members) locate(c *column, s int) {
+	m.fit(c)
+	scale, norm := m.scale, 0.0
+	from, to := at(m.groups[c.slots[s].group].point, m.d), s
+	for range m.d {
+		y := float64(m.points.Data[from]) * scale
+		c.x[to] = y
+		norm += y * y // exact where it is used
+		from += kernels.Lanes
+		to += c.stride
+	}
+	if m.dims > m.d {
+		c.x[to] = norm
+	}
+}
+
+// fit makes room for the coordinates of all slots of a column.
+func (m *members) fit(c *column) {
+	n := len(c.slots)
+	if n <= c.stride {
+		return
+	}
+	x, stride := make([]float64, m.dims*2*n), 2*n
+	for h := range m.dims {
+		copy(x[h*stride:], c.x[h*c.stride:(h+1)*c.stride])
+	}
+	c.x, c.stride = x, stride
 }
 
 // enlist adds to the row of column u the other moves whose reduced cost may be at most the
@@ -557,22 +653,16 @@ func (m *members) lowerBounds(u int32, w *laying) {
 	}
 }
 
-// extend lowers the number of unknown moves of column u: it appends to its row or,
-// and then says so, makes all rows anew.
-func (m *members) extend(ctx context.Context, u int32) (relaid bool, err error) {
-	if m.listed[u] < m.known[u] {
-		m.enlist(0, u, 4*max(m.near, min(m.t.limit[u], infinity/8)))
-		return false, nil
+// extend lowers the number of unknown moves of column u: it makes more points members where
+// these come first, and appends to its row.
+func (m *members) extend(ctx context.Context, u int32) error {
+	if m.known[u] <= m.listed[u] {
+		if err := m.widen(ctx, u); err != nil {
+			return err
+		}
 	}
-	m.s.stats.Widenings++
-	m.release()
-	for _, i := range m.fresh {
-		m.v.gap[i] = isMember
-	}
-	if err := m.collect(ctx, 4*max(m.window, m.unit)); err != nil {
-		return true, err
-	}
-	return true, m.admit(ctx)
+	m.enlist(0, u, 4*max(m.near, min(m.t.limit[u], infinity/8)))
+	return nil
 }
 
 // value returns the cost of column w for the group in slot s of column u.
@@ -816,13 +906,7 @@ func (m *members) transfer(u, v, s int32, units int64) (to int32, gone bool) {
 func (m *members) arrive(u, s, v int32) int32 {
 	from, c := &m.columns[u], &m.columns[v]
 	to := m.put(from.slots[s].group, v, 0)
-	if n := len(c.slots); n > c.stride {
-		x, stride := make([]float64, m.dims*2*n), 2*n
-		for h := range m.dims {
-			copy(x[h*stride:h*stride+n-1], c.x[h*c.stride:h*c.stride+n-1])
-		}
-		c.x, c.stride = x, stride
-	}
+	m.fit(c)
 	for h := range m.dims {
 		c.x[h*c.stride+int(to)] = from.x[h*from.stride+int(s)]
 	}
@@ -980,18 +1064,24 @@ func (m *members) release() {
 			}
 			at = s.next
 		}
+		m.deals = m.deals[:0]
+		for at := g.head; at >= 0; at = m.after[at] {
+			m.deals = append(m.deals, m.record[at])
+		}
 		if len(columns) == 1 && int64(columns[0].Units) == g.units {
-			for _, i := range m.record[g.begin:g.end] {
+			for _, i := range m.deals {
 				v.labels[i] = columns[0].Cluster
 			}
 			continue
 		}
 		slices.SortFunc(columns, func(a, b Membership) int { return int(a.Cluster) - int(b.Cluster) })
-		if m.s.ordered {
-			ids := m.s.order.ids
-			slices.SortFunc(m.record[g.begin:g.end], func(a, b int32) int { return int(ids[a] - ids[b]) })
-		}
-		m.p.deal(columns, m.record[g.begin:g.end], g.units, func(i int32, held []Membership) {
+		slices.SortFunc(m.deals, func(a, b int32) int {
+			if ids := m.s.order.ids; m.s.ordered {
+				a, b = ids[a], ids[b]
+			}
+			return int(a - b)
+		})
+		m.p.deal(columns, m.deals, g.units, func(i int32, held []Membership) {
 			v.labels[i] = held[0].Cluster
 			if len(held) > 1 || int64(held[0].Units) < m.p.weight(int(i)) {
 				v.extra = append(v.extra, held...)

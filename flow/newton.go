@@ -179,7 +179,7 @@ func (s *Solver) refill(p *Problem, prices []int64) {
 
 // nth returns the value that sorting would put at place n (Hoare's selection), and moves
 // values about.
-func nth(x []int64, n int) int64 {
+func nth[T cmp.Ordered](x []T, n int) T {
 	for lo, hi := 0, len(x)-1; lo < hi; {
 		pivot, i, j := x[(lo+hi)/2], lo, hi
 		for i <= j {
@@ -326,8 +326,7 @@ func (a *ascent) quantile(share float64) float64 {
 		gaps = append(gaps, a.seen.gap[i])
 	}
 	a.trial.gap = gaps
-	slices.Sort(gaps)
-	return max(float64(gaps[int(float64(len(gaps))*share)]), math.SmallestNonzeroFloat32, 1/a.scale)
+	return max(float64(nth(gaps, int(float64(len(gaps))*share))), math.SmallestNonzeroFloat32, 1/a.scale)
 }
 
 // ahead returns the largest change of a price in the step that would follow.

@@ -106,7 +106,7 @@ type tuning struct {
 }
 
 var standard = tuning{sampleRatio: 4, allArcs: 1024, shardPoints: 2048,
-	firstCluster: 6, firstSample: 100, sampleRest: 0.3, fullRest: 1, stepWindow: 4, freeShare: 2,
+	firstCluster: 6, firstSample: 100, sampleRest: 0.3, fullRest: 1, stepWindow: 3, freeShare: 2,
 	orderClusters: tableColumns + 1, orderPoints: 8, bulkRounds: 16, rounds: 1000,
 	annealClusters: 64}
 

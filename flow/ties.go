@@ -212,7 +212,7 @@ func (m *members) narrow(upper *members, ties []tie, word int) {
 		m.columns[j].slots = m.columns[j].slots[:0]
 	}
 	m.several = m.several[:0]
-	m.groups, m.record, m.above, m.arcs, m.first = m.groups[:0], m.record[:0], m.above[:0], m.arcs[:0], m.first[:0]
+	m.groups, m.above, m.arcs, m.first = m.groups[:0], m.above[:0], m.arcs[:0], m.first[:0]
 	for len(ties) > 0 {
 		own := 1
 		for own < len(ties) && ties[own].group == ties[0].group {
@@ -243,9 +243,9 @@ func (m *members) narrow(upper *members, ties []tie, word int) {
 // add adds the group of upper that has the given ties.
 func (m *members) add(upper *members, ties []tie, word int) {
 	from := &upper.groups[ties[0].group]
-	q, point := int32(len(m.groups)), upper.record[from.begin]
-	m.groups = append(m.groups, group{begin: q, end: q + 1, first: place{-1, -1}, units: from.units})
-	m.record, m.above = append(m.record, point), append(m.above, ties[0].group)
+	q, point := int32(len(m.groups)), from.point
+	m.groups = append(m.groups, group{point: point, head: -1, first: place{-1, -1}, units: from.units})
+	m.above = append(m.above, ties[0].group)
 	m.first = append(m.first, int32(len(m.arcs)))
 	hash, left := m.s.hash.digest(m.p, int(point)), int64(0)
 	for _, x := range ties {
