@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"path/filepath"
 	"sync"
 	"time"
@@ -35,6 +36,7 @@ const (
 	// recordCertificate has a certificate of the study's own and its key.
 	recordCertificate byte = 't'
 	recordEnded       byte = 'x' // why the study was ended before it began
+	recordDone        byte = 'd' // at the coordinator a role's place among the others u16, which needs nothing more
 )
 
 // JournalName is the journal's file within a state folder.
@@ -224,9 +226,13 @@ func (o *Coordinator) recall() error {
 		case recordEnded:
 			o.ending = string(b)
 		case recordConsent:
-			if p := int(b[0]) | int(b[1])<<8; len(b) > 2 && p < len(o.consents) {
+			if p := placeOf(b); len(b) > 2 && p < len(o.consents) {
 				o.consents[p] = b[2:]
 				o.agreed++
+			}
+		case recordDone:
+			if p := placeOf(b); p < len(o.entries) {
+				o.done[o.Study.roles()[p]] = true
 			}
 		}
 		if err != nil {
@@ -415,7 +421,12 @@ func (o *Coordinator) handle(from protocol.Role, r *request) (answer, error) {
 		}
 		return cut(encode(o.consents), r.Part), nil
 	case askDone:
-		o.done[from] = true
+		if !o.done[from] {
+			if err := o.note(recordDone, noted(at)); err != nil {
+				return answer{}, err
+			}
+			o.done[from] = true
+		}
 		return answer{}, nil
 	case askEnded:
 		return cut(encode(o.ended), r.Part), nil
@@ -473,7 +484,7 @@ func (o *Coordinator) agree(from protocol.Role, at int, signature []byte) error 
 	if o.consents[at] != nil {
 		return nil
 	}
-	if err := o.note(recordConsent, append([]byte{byte(at), byte(at >> 8)}, signature...)); err != nil {
+	if err := o.note(recordConsent, append(noted(at), signature...)); err != nil {
 		return err
 	}
 	o.consents[at] = signature
@@ -483,10 +494,20 @@ func (o *Coordinator) agree(from protocol.Role, at int, signature []byte) error 
 	return nil
 }
 
+// noted is how a record notes a role's place among the others, which placeOf reads.
+func noted(at int) []byte { return []byte{byte(at), byte(at >> 8)} }
+
+func placeOf(record []byte) int {
+	if len(record) < 2 {
+		return math.MaxInt
+	}
+	return int(record[0]) | int(record[1])<<8
+}
+
 // note makes a record durable. Once there is a link, the journal is the link's.
 func (o *Coordinator) note(kind byte, body []byte) error {
 	if o.end != nil {
-		return errors.New("the study has begun")
+		return o.end.Note(kind, body)
 	}
 	if _, err := o.journal.Append(kind, body); err != nil {
 		return err
@@ -522,7 +543,7 @@ func (o *Coordinator) gather(ctx context.Context) (*Roster, error) {
 		switch {
 		case why != "":
 			o.Watch.ended(why)
-			o.seeOff(ctx, here)
+			o.seeOff(ctx, here, settleTime)
 			return nil, &ended{why}
 		case ready:
 			return o.roster()
@@ -575,23 +596,35 @@ func (o *Coordinator) Run(ctx context.Context) (*engine.Result, error) {
 		return nil, err
 	}
 	box.settle(ctx, func() bool { return false }, settleTime)
-	o.seeOff(ctx, len(o.entries))
+	o.seeOff(ctx, len(box.left), o.Study.Deadlines.message()) // others have been waited for
 	o.Watch.ended("done")
 	return res, nil
 }
 
-// seeOff waits until so many roles have said that they need nothing more, and all have
+// seeOff waits until so many roles have said that they need nothing more, at most until the limit, and all have
 // gone: the last words of each to the others come by this server, and one that was killed
-// at the end comes again.
-func (o *Coordinator) seeOff(ctx context.Context, roles int) {
-	for end := time.Now().Add(settleTime); time.Now().Before(end); {
+// at the end comes again, when its machine is up.
+func (o *Coordinator) seeOff(ctx context.Context, roles int, limit time.Duration) {
+	done := func() bool {
 		o.mu.Lock()
-		done := len(o.done)
-		o.mu.Unlock()
-		if done >= roles && (o.server == nil || o.server.Clients() <= 1) || pause(ctx, 10*time.Millisecond) != nil {
-			return
+		defer o.mu.Unlock()
+		return len(o.done) >= roles
+	}
+	if soon := min(limit, settleTime); !await(ctx, soon, done) && soon < limit {
+		o.Log.Warn("the study is done, and somebody who is away may have to come again", "waiting for", limit)
+		await(ctx, limit-soon, done)
+	}
+	await(ctx, settleTime, func() bool { return o.server == nil || o.server.Clients() <= 1 })
+}
+
+// await waits until something is true, at most for a while, and reports whether it is.
+func await(ctx context.Context, while time.Duration, is func() bool) bool {
+	for end := time.Now().Add(while); !is(); {
+		if time.Now().After(end) || pause(ctx, 10*time.Millisecond) != nil {
+			return false
 		}
 	}
+	return true
 }
 
 // settleTime is how long a role that has ended waits for acknowledgements.
@@ -636,7 +669,7 @@ func (o *Coordinator) dismiss(ctx context.Context, box *postbox, why error) {
 		}
 	}
 	box.settle(ctx, func() bool { return false }, settleTime)
-	o.seeOff(ctx, 0)
+	o.seeOff(ctx, 0, settleTime)
 }
 
 // End ends the study, before it begins or later: all parties are told why, nothing is released any more.

@@ -1,6 +1,7 @@
 package study
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"sync"
@@ -8,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/method"
 )
 
@@ -83,4 +85,69 @@ func (s *stage) killOnce(role, point string) (killed bool, err error) {
 		err = fmt.Errorf("somebody waited for %v for what had been lost", took)
 	}
 	return one.killed.Load() > 0, err
+}
+
+// A party that is killed when it has said that its program has ended, and whose machine is up again later than
+// the others wait for last acknowledgements, ends by the same command; so it does when all others
+// have gone for good.
+func TestKilledAtItsEnd(t *testing.T) {
+	if os.Getenv("COHORT_NETWORK") == "" {
+		t.Skip("run make test-network: it waits for a machine that is down")
+	}
+	t.Parallel()
+	n := newNetwork(t, newFixture(t, "sulloyd", 2, 60, nil))
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	c := n.coordinator(t)
+	all, ended := c.Invitations(), make(chan error, 2)
+	go func() {
+		_, err := c.Run(ctx)
+		c.Close()
+		ended <- err
+	}()
+	killed := make(chan struct{})
+	second := n.join(t, all[1])
+	second.Deliver = func(*engine.Result) error { // meanwhile it acknowledges nothing at once
+		<-killed
+		return nil
+	}
+	go func() {
+		_, err := Take(ctx, second)
+		ended <- err
+	}()
+	living, kill := context.WithCancel(ctx)
+	defer kill()
+	go func() {
+		for {
+			c.mu.Lock()
+			left := len(c.ended) > 0
+			c.mu.Unlock()
+			if left || pause(living, time.Millisecond) != nil {
+				kill()
+				return
+			}
+		}
+	}()
+	_, _ = Take(living, n.join(t, all[0]))
+	close(killed)
+	c.mu.Lock()
+	done := c.done[0]
+	c.mu.Unlock()
+	if done {
+		t.Fatal("the party was not killed before its end: the test has not tested anything")
+	}
+	if err := pause(ctx, settleTime+3*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if res, err := Take(ctx, n.join(t, all[0])); err != nil || res == nil {
+		t.Fatalf("the party's second life: %v, %v", res, err)
+	}
+	for range 2 {
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if res, err := Take(ctx, n.join(t, all[0])); err != nil || res != nil {
+		t.Errorf("the party's third life: %v, %v", res, err)
+	}
 }

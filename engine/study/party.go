@@ -71,6 +71,7 @@ type Party struct {
 	roster  *Roster
 	agreed  []byte // hash of the roster that it agreed to
 	charged bool   // or may have
+	done    bool   // nobody needs anything of it any more, nor it of them
 	conn    *bus.Conn
 	heard   atomic.Int64 // when a frame came last
 
@@ -79,7 +80,7 @@ type Party struct {
 }
 
 // Take takes part in a study, from the beginning or from where it was interrupted, and
-// returns what the party learns.
+// returns what the party learns: nil if an earlier life has delivered that, and all others are gone.
 func Take(ctx context.Context, j Join) (*engine.Result, error) {
 	p := &Party{Join: j, self: protocol.Role(j.Invitation.Party)}
 	var err error
@@ -91,6 +92,10 @@ func Take(ctx context.Context, j Join) (*engine.Result, error) {
 		return nil, err
 	}
 	if err := p.connect(ctx); err != nil {
+		if p.done && ctx.Err() == nil {
+			p.Log.Info("the study has ended, its coordinator is gone, and this party has had its result")
+			return nil, nil
+		}
 		return nil, err
 	}
 	defer p.conn.Close()
@@ -136,6 +141,8 @@ func (p *Party) recall() error {
 			p.agreed = b
 		case recordCharge:
 			p.charged = true
+		case recordDone:
+			p.done = true
 		}
 		if err != nil {
 			return fault.Failed(p.State, "holds another journal",
@@ -395,7 +402,11 @@ func (p *Party) run(ctx context.Context, part dataset.Part, ids []string) (*engi
 	if err != nil {
 		return nil, err
 	}
-	p.settle(ctx, box)
+	if p.settle(ctx, box) && !p.done {
+		if err := end.Note(recordDone, nil); err != nil {
+			return nil, err
+		}
+	}
 	soon, cancel := context.WithTimeout(ctx, doneTime)
 	defer cancel()
 	if _, err := p.ask(soon, request{Ask: askDone}); err != nil && ctx.Err() == nil {
@@ -415,14 +426,14 @@ func (p *Party) part(ctx context.Context, box *postbox) error {
 	return err
 }
 
-// settle waits until everybody who needs what this party has sent has it.
-func (p *Party) settle(ctx context.Context, box *postbox) {
+// settle waits until everybody who needs what this party has sent has it, and reports whether they have.
+func (p *Party) settle(ctx context.Context, box *postbox) bool {
 	told := make(chan []protocol.Role)
 	asking, stop := context.WithCancel(ctx)
 	defer stop()
 	go p.askEnded(asking, told)
 	alone := p.alone(box)
-	if !box.settle(ctx, func() bool {
+	settled := box.settle(ctx, func() bool {
 		select {
 		case all := <-told:
 			for _, r := range all {
@@ -433,9 +444,11 @@ func (p *Party) settle(ctx context.Context, box *postbox) {
 		default:
 		}
 		return alone()
-	}, p.study.Deadlines.message()) && ctx.Err() == nil {
+	}, p.study.Deadlines.message())
+	if !settled && ctx.Err() == nil {
 		p.Log.Warn("not everybody has acknowledged everything")
 	}
+	return settled || alone()
 }
 
 // askEnded asks again and again whose programs have ended, and tells it, until ctx is done: a role that

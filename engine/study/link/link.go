@@ -615,15 +615,36 @@ func (e *End) leave(mark string) error {
 	return nil
 }
 
-// Mark leaves a mark for Next to return after what has arrived so far.
+// Mark leaves a mark for Next to return after what has arrived so far. It is durable when Mark returns.
 func (e *End) Mark(mark []byte) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if _, err := e.Journal.Append(recordOrder, mark); err != nil {
-		return e.fail(err)
+	if err := e.note(recordOrder, mark); err != nil {
+		return err
 	}
 	e.events = append(e.events, event{mark: mark})
 	e.signal()
+	return nil
+}
+
+// Note makes a record of the role's own durable, of a kind that the end has not.
+func (e *End) Note(kind byte, body []byte) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.note(kind, body)
+}
+
+func (e *End) note(kind byte, body []byte) error {
+	if e.err != nil {
+		return e.err
+	}
+	_, err := e.Journal.Append(kind, body)
+	if err == nil {
+		err = e.Journal.Sync()
+	}
+	if err != nil {
+		return e.fail(err)
+	}
 	return nil
 }
 
