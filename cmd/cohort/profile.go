@@ -49,8 +49,9 @@ phase with percentiles, its share, rates against the limits of this machine,
 allocations, and a timeline of one iteration across workers. The flags are those
 of run; without --runs the job is repeated for about a second.
 
-With --study DIR nothing is run: the coordinator whose folder that is tells how long its
-parties took to answer each step of a sum, beside what each network model says.`,
+With --study DIR nothing is run: the coordinator whose folder that is, or its journal when the study
+has ended, tells how long its parties took to answer each step of a sum, beside what each network
+model says of that step's bytes.`,
 		Example: `  cohort profile --data my.csv --k 8 --method fastlloyd --epsilon 1
   cohort profile --method lloyd --cpuprofile cpu.pprof --timeline iteration.json`,
 		Args: noArguments,

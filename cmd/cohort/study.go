@@ -243,13 +243,9 @@ func readStudy(file string) (*study.Study, error) {
 func newStudyStatusCommand() *cobra.Command {
 	var state, format string
 	cmd := &cobra.Command{
-		Use: "status", Short: "How far the study of a running coordinator is", Args: noArguments,
+		Use: "status", Short: "How far the study of a running coordinator is, or how it ended", Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := page.Find(state)
-			if err != nil {
-				return err
-			}
-			s, err := c.Ask(cmd.Context(), "status")
+			s, err := statusOf(cmd.Context(), state)
 			if err != nil {
 				return err
 			}

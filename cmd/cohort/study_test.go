@@ -186,6 +186,15 @@ func TestStudiesGuide(t *testing.T) {
 	if !strings.Contains(ends[2], "Its parties have the result") {
 		t.Errorf("the coordinator ends with %q", ends[2])
 	}
+	for _, words := range [][]string{{"study", "status"}, {"profile", "--study", "coordinator"}} {
+		said := coordinator.run(ctx, t, words...)
+		for _, want := range map[string][]string{"study": {": done, ", "agreed"},
+			"profile": {", done: ", "vectors", "a sum", "LAN1000"}}[words[0]] {
+			if !strings.Contains(said, want) {
+				t.Errorf("cohort %s of a study that has ended lacks %q: %s", words[0], want, said)
+			}
+		}
+	}
 	verify := slices.DeleteFunc(asides(t, "STUDIES.md"), func(words []string) bool {
 		return len(words) < 2 || words[1] != "verify"
 	})

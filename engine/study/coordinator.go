@@ -36,6 +36,7 @@ const (
 	// recordCertificate has a certificate of the study's own and its key.
 	recordCertificate byte = 't'
 	recordEnded       byte = 'x' // why the study was ended before it began
+	recordStatus      byte = 'p' // the coordinator's Status when the study ended
 	recordDone        byte = 'd' // at the coordinator a role's place among the others u16, which needs nothing more
 )
 
@@ -138,7 +139,7 @@ func (o *Coordinator) listen() error {
 	if err != nil {
 		return err
 	}
-	if len(o.Study.Servers) > 0 {
+	if len(o.Study.Servers) > 0 || o.Study.ByColumns() { // messages that are not the coordinator's
 		o.Watch.follow(o.carried)
 	}
 	d := bus.Dialer{Self: protocol.Server, Study: o.Study.ID, Server: o.server, Key: o.keys.signing, Frames: o.frames}
@@ -542,7 +543,7 @@ func (o *Coordinator) gather(ctx context.Context) (*Roster, error) {
 		o.mu.Unlock()
 		switch {
 		case why != "":
-			o.Watch.ended(why)
+			o.over(why)
 			o.seeOff(ctx, here, settleTime)
 			return nil, &ended{why}
 		case ready:
@@ -597,8 +598,19 @@ func (o *Coordinator) Run(ctx context.Context) (*engine.Result, error) {
 	}
 	box.settle(ctx, func() bool { return false }, settleTime)
 	o.seeOff(ctx, len(box.left), o.Study.Deadlines.message()) // others have been waited for
-	o.Watch.ended("done")
+	o.over("done")
 	return res, nil
+}
+
+// over says that the study has ended, and how, and keeps that for those who ask later.
+func (o *Coordinator) over(how string) {
+	o.Watch.ended(how)
+	status, _ := o.Watch.Status()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if err := o.note(recordStatus, encode(status)); err != nil {
+		o.Log.Warn("the course of the study is not kept", "why", err.Error())
+	}
 }
 
 // seeOff waits until so many roles have said that they need nothing more, at most until the limit, and all have
@@ -659,10 +671,11 @@ func (o *Coordinator) play(ctx context.Context, runner protocol.Runner, roster *
 // dismiss tells all roles that the study has ended, and why: a reason that follows
 // from public values and from who answered.
 func (o *Coordinator) dismiss(ctx context.Context, box *postbox, why error) {
-	o.Watch.ended(why.Error())
 	if ctx.Err() != nil {
+		o.Watch.ended(why.Error())
 		return // interrupted: the same command goes on
 	}
+	o.over(why.Error())
 	for _, r := range o.Study.roles() {
 		if !box.left[r] {
 			_ = box.send(ctx, r, mailEnd, []byte(why.Error()))

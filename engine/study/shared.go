@@ -73,6 +73,7 @@ func (t *shared) end() {
 func (t *shared) Send(ctx context.Context, to protocol.Role, message []byte) error {
 	switch {
 	case t.own.Serves():
+		t.watch.told(stepVectors, len(message))
 		t.end()
 	case !t.open:
 		if err := t.pace.wait(ctx); err != nil {
@@ -101,7 +102,7 @@ func (t *shared) Receive(ctx context.Context, from protocol.Role) ([]byte, error
 	if err != nil {
 		return nil, err
 	}
-	t.watch.answered(from, t.waits(), time.Since(t.begun))
+	t.watch.answered(from, t.waits(), time.Since(t.begun), len(b))
 	if from == protocol.ServerAt(t.servers-1) {
 		t.end()
 	}

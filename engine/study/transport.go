@@ -107,6 +107,7 @@ type hub struct {
 	early   [][]byte  // first messages of the next sum, by party
 	joined  []bool    // in the sum under way
 	begun   time.Time // the step
+	ended   string    // the last step that has
 	mark    string    // that is left when the step ends before all have answered
 }
 
@@ -155,7 +156,7 @@ func (h *hub) take(from protocol.Role, body []byte) error {
 			h.log.Info("a party is back", "party", from.String(), "sum", number+1)
 		}
 		h.absent[p], h.joined[p] = false, true
-		h.watch.answered(from, h.current.Phase().String(), time.Since(h.begun))
+		h.watch.answered(from, h.current.Phase().String(), time.Since(h.begun), len(body))
 	}
 	return nil
 }
@@ -258,14 +259,17 @@ func (h *hub) close(ctx context.Context, round int) error {
 			return err
 		}
 	}
+	h.ended = h.current.Phase().String()
 	outs, err := h.current.Close()
 	if err != nil {
 		return err
 	}
-	letters := make([]link.Letter, len(outs))
+	letters, bytes := make([]link.Letter, len(outs)), 0
 	for i, o := range outs {
 		letters[i] = link.Letter{To: protocol.Role(o.To), Parts: [2][]byte{1: o.Body}}
+		bytes += len(o.Body)
 	}
+	h.watch.told(h.ended, bytes)
 	if err := h.box.sendAll(ctx, mailSum, letters); err != nil {
 		return err
 	}
@@ -289,6 +293,7 @@ func (h *hub) Return(ctx context.Context, total *secagg.Masked) error {
 	if err := h.box.sendAll(ctx, mailSum, letters); err != nil {
 		return err
 	}
+	h.watch.told(h.ended, len(letters)*len(result))
 	h.watch.summed(len(h.results))
 	h.current = nil
 	return nil

@@ -1,6 +1,9 @@
 package study
 
 import (
+	"encoding/json"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -8,6 +11,8 @@ import (
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/study/bus"
+	"github.com/cohort-engine/cohort/engine/study/journal"
+	"github.com/cohort-engine/cohort/internal/fault"
 )
 
 // Status is what can be seen of a study while it runs: who is there, how far it is,
@@ -22,7 +27,10 @@ type Status struct {
 	Sum         int    `json:"sum"` // under way, from 1
 	Step        string `json:"step,omitempty"`
 	Sums        int    `json:"sums"` // that are done
-	Refused     int    `json:"refused"`
+	// Rounds are those of the plan; Took is how long the study has run, in milliseconds.
+	Rounds  int     `json:"rounds"`
+	Took    float64 `json:"took_ms"`
+	Refused int     `json:"refused"`
 	// Parties are all roles but the coordinator: those that hold data, then other servers
 	// and, on the side of another role, the coordinator as one of those.
 	Parties []PartyStatus `json:"parties"`
@@ -44,6 +52,8 @@ type StepStatus struct {
 	Answers int     `json:"answers"`
 	Mean    float64 `json:"mean_ms"`
 	Most    float64 `json:"most_ms"`
+	// Bytes of the answers, and of what all were told when the step was over.
+	Bytes int64 `json:"bytes"`
 }
 
 // Release is something that is seen, by whom, and its cost by the plan; nil costs nothing.
@@ -86,6 +96,7 @@ type Watch struct {
 	parties int                  // of the study, before its other servers
 	steps   []StepStatus         // in the order of their first answers
 	carried func() []bus.Carried // by place in the status, in place of what moved; nil if it is not known
+	begun   time.Time            // the run; zero if it has not, or has ended
 }
 
 // NewWatch follows a study.
@@ -114,6 +125,7 @@ func (w *Watch) know(s *Study) {
 		if err != nil {
 			return // the study is refused elsewhere
 		}
+		t.Rounds = outline.Rounds
 		seen := func(e *privacy.Entry) Release { return Release{e.What, e.Viewers, e.Epsilon, e.Delta} }
 		for i := range outline.Releases {
 			t.Releases = append(t.Releases, seen(&outline.Releases[i].Entry))
@@ -222,6 +234,9 @@ func (w *Watch) Status() (Status, <-chan struct{}) {
 		s.Parties[i] = p
 	}
 	s.Steps = slices.Clone(w.steps)
+	if !w.begun.IsZero() {
+		s.Took = milliseconds(time.Since(w.begun))
+	}
 	return s, w.changed
 }
 
@@ -247,6 +262,7 @@ func (w *Watch) gathered(entries []Entry, consents [][]byte) {
 
 func (w *Watch) began(r *Roster) {
 	w.change(func(s *Status) {
+		w.begun = time.Now()
 		s.State, s.Fingerprint = "running", r.Fingerprint()
 		for p := range s.Parties { // whose consent is there
 			s.Parties[p].Enrolled, s.Parties[p].Agreed = true, true
@@ -262,24 +278,37 @@ func (w *Watch) step(sum int, step string) {
 	})
 }
 
-// answered says that a role has answered a step.
-func (w *Watch) answered(r protocol.Role, step string, took time.Duration) {
+// answered says that a role has answered a step, with so many bytes.
+func (w *Watch) answered(r protocol.Role, step string, took time.Duration, bytes int) {
 	w.change(func(s *Status) {
 		p := &s.Parties[w.index(r)]
 		p.Late = false
-		ms := float64(took.Microseconds()) / 1000
+		ms := milliseconds(took)
 		p.Steps[step] = ms
-		at := slices.IndexFunc(w.steps, func(x StepStatus) bool { return x.Step == step })
-		if at < 0 {
-			at, w.steps = len(w.steps), append(w.steps, StepStatus{Step: step})
-		}
-		all := &w.steps[at]
+		all := w.stepOf(step)
 		all.Most = max(all.Most, ms)
 		all.Mean = (all.Mean*float64(all.Answers) + ms) / float64(all.Answers+1)
 		all.Answers++
+		all.Bytes += int64(bytes)
 		w.tell(Event{Kind: Answered, Sum: s.Sum, Step: step, Party: p.Name, Took: took})
 	})
 }
+
+// told counts the bytes that others were told when a step was over.
+func (w *Watch) told(step string, bytes int) {
+	w.change(func(*Status) { w.stepOf(step).Bytes += int64(bytes) })
+}
+
+// stepOf is what is known of a step; the caller holds the lock.
+func (w *Watch) stepOf(step string) *StepStatus {
+	at := slices.IndexFunc(w.steps, func(x StepStatus) bool { return x.Step == step })
+	if at < 0 {
+		at, w.steps = len(w.steps), append(w.steps, StepStatus{Step: step})
+	}
+	return &w.steps[at]
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 // late says that a role has missed the deadline of the step.
 func (w *Watch) late(r protocol.Role) {
@@ -325,6 +354,40 @@ func (s *Status) move(at int, sent bool, bytes int) {
 func (w *Watch) ended(how string) {
 	w.change(func(s *Status) {
 		s.State, s.Ended = how, true
+		if !w.begun.IsZero() {
+			s.Took, w.begun = milliseconds(time.Since(w.begun)), time.Time{}
+		}
 		w.tell(Event{Kind: Ended, State: how})
 	})
+}
+
+// LastStatus is the status that a coordinator left in the journal of its state folder when its study ended.
+func LastStatus(state string) (*Status, error) {
+	none := func(err error) error {
+		return fault.Failed(state, "has no study that runs or has ended", "start it with cohort serve", err)
+	}
+	path := filepath.Join(state, JournalName)
+	if _, err := os.Stat(path); err != nil {
+		return nil, none(err)
+	}
+	j, err := journal.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer j.Close()
+	for _, r := range slices.Backward(j.Records()) {
+		if r.Kind != recordStatus {
+			continue
+		}
+		b, err := j.Read(r)
+		if err != nil {
+			return nil, err
+		}
+		s := new(Status)
+		if err := json.Unmarshal(b, s); err != nil {
+			return nil, none(err)
+		}
+		return s, nil
+	}
+	return nil, none(nil)
 }
