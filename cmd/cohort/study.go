@@ -269,7 +269,7 @@ func printStatus(w io.Writer, s *study.Status) error {
 	for _, p := range s.Parties {
 		how := "not here"
 		switch {
-		case p.Away:
+		case p.Away && !s.Ended:
 			how = "away"
 		case p.Late:
 			how = "late"
