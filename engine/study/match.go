@@ -32,12 +32,8 @@ func (o *Coordinator) match(ctx context.Context, box *postbox) error {
 		if err != nil {
 			return err
 		}
-		if len(b)%digestBytes != 0 {
-			return fault.Failed("matching", fmt.Sprintf("%v sent %d bytes", protocol.Role(p), len(b)),
-				"use the same version everywhere", nil)
-		}
-		for ; len(b) > 0; b = b[digestBytes:] {
-			digests[p] = append(digests[p], sketch.Digest(b))
+		if digests[p], err = digestsOf(b); err != nil {
+			return fmt.Errorf("%v: %w", protocol.Role(p), err)
 		}
 	}
 	rows, _, err := sketch.MatchDigests(digests, true)
@@ -45,15 +41,51 @@ func (o *Coordinator) match(ctx context.Context, box *postbox) error {
 		return err
 	}
 	for p, list := range rows {
-		b := make([]byte, 0, 4*len(list))
-		for _, r := range list {
-			b = binary.LittleEndian.AppendUint32(b, uint32(r))
-		}
-		if err := box.send(ctx, protocol.Role(p), mailIDs, b); err != nil {
+		if err := box.send(ctx, protocol.Role(p), mailIDs, encodeRows(list)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// digestsOf are the digests of a party's message.
+func digestsOf(b []byte) ([]sketch.Digest, error) {
+	if len(b)%digestBytes != 0 {
+		return nil, fault.Failed("matching", fmt.Sprintf("a party sent %d bytes", len(b)),
+			"use the same version everywhere", nil)
+	}
+	all := make([]sketch.Digest, 0, len(b)/digestBytes)
+	for ; len(b) > 0; b = b[digestBytes:] {
+		all = append(all, sketch.Digest(b))
+	}
+	return all, nil
+}
+
+// encodeRows is the coordinator's message of matched rows.
+func encodeRows(list []int) []byte {
+	b := make([]byte, 0, 4*len(list))
+	for _, r := range list {
+		b = binary.LittleEndian.AppendUint32(b, uint32(r))
+	}
+	return b
+}
+
+// rowsOf are the rows of the coordinator's message: some of n, each once.
+func rowsOf(b []byte, n int) ([]int, error) {
+	if len(b)%4 != 0 || len(b)/4 > n {
+		return nil, fault.Failed("matching", fmt.Sprintf("the coordinator sent %d bytes for %d rows", len(b), n),
+			"use the same version everywhere", nil)
+	}
+	rows, seen := make([]int, len(b)/4), make([]bool, n)
+	for i := range rows {
+		r := int(binary.LittleEndian.Uint32(b[4*i:]))
+		if r >= n || seen[r] {
+			return nil, fault.Failed("matching", "the coordinator named a row that is not there, or one twice",
+				"ask who runs it", nil)
+		}
+		rows[i], seen[r] = r, true
+	}
+	return rows, nil
 }
 
 // match is a party's part: it returns the records that all parties have, in the
@@ -75,18 +107,15 @@ func (p *Party) match(ctx context.Context, box *postbox, group secret.Root, part
 	if err != nil {
 		return part, nil, err
 	}
-	points := kernels.NewPanels(len(b)/4, part.Points.D)
-	matched, row := make([]string, 0, points.N), make([]float32, part.Points.D)
-	seen := make([]bool, part.Points.N)
-	for i := range points.N {
-		r := int(binary.LittleEndian.Uint32(b[4*i:]))
-		if r >= part.Points.N || seen[r] {
-			return part, nil, fault.Failed("matching", "the coordinator named a row that is not there, or one twice",
-				"ask who runs it", nil)
-		}
-		seen[r] = true
+	rows, err := rowsOf(b, part.Points.N)
+	if err != nil {
+		return part, nil, err
+	}
+	points := kernels.NewPanels(len(rows), part.Points.D)
+	matched, row := make([]string, len(rows)), make([]float32, part.Points.D)
+	for i, r := range rows {
 		points.Set(i, part.Points.Point(r, row))
-		matched = append(matched, ids[r])
+		matched[i] = ids[r]
 	}
 	part.Points = points
 	return part, matched, nil

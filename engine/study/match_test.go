@@ -99,3 +99,36 @@ func TestMatching(t *testing.T) {
 		sameCentroids(t, c.name+" by id", f.alone(t), results)
 	}
 }
+
+// Digests and rows of anybody are what was sent, or refused; no row is one that is not there, or comes twice.
+func FuzzMatching(f *testing.F) {
+	const n = 9
+	f.Add(encodeRows([]int{0, 8, 3}))
+	f.Add(encodeRows([]int{0, 9}))
+	f.Add(encodeRows([]int{4, 4}))
+	f.Add(make([]byte, 2*digestBytes))
+	f.Add(encodeRows([]int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if rows, err := rowsOf(b, n); err == nil {
+			var seen [n]bool
+			for _, r := range rows {
+				if seen[r] {
+					t.Fatalf("row %d comes twice", r)
+				}
+				seen[r] = true
+			}
+			if string(encodeRows(rows)) != string(b) {
+				t.Fatalf("%x is read as %v", b, rows)
+			}
+		}
+		if digests, err := digestsOf(b); err == nil {
+			var again []byte
+			for _, d := range digests {
+				again = append(again, d[:]...)
+			}
+			if string(again) != string(b) {
+				t.Fatalf("%x is read as %x", b, again)
+			}
+		}
+	})
+}

@@ -3,6 +3,7 @@ package lloyd
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 
@@ -43,13 +44,24 @@ func encodeCentroids(x []float64) []byte {
 	return b
 }
 
+// decodeCentroids reads what encodeCentroids wrote, of as many numbers as x has.
+func decodeCentroids(x []float64, message []byte) error {
+	if len(message) != 8*len(x) {
+		return fmt.Errorf("lloyd: %d bytes of centroids, want %d", len(message), 8*len(x))
+	}
+	for i := range x {
+		x[i] = math.Float64frombits(binary.LittleEndian.Uint64(message[8*i:]))
+		if math.IsNaN(x[i]) || math.IsInf(x[i], 0) {
+			return errors.New("lloyd: a centroid of the message is no number")
+		}
+	}
+	return nil
+}
+
 // take makes the centroids of a message the model's.
 func (m *model) take(message []byte) error {
-	if len(message) != 8*len(m.centroids) {
-		return fmt.Errorf("lloyd: %d bytes of centroids, want %d", len(message), 8*len(m.centroids))
-	}
-	for i := range m.centroids {
-		m.centroids[i] = math.Float64frombits(binary.LittleEndian.Uint64(message[8*i:]))
+	if err := decodeCentroids(m.centroids, message); err != nil {
+		return err
 	}
 	m.setGrid()
 	return nil

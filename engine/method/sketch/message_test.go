@@ -1,6 +1,8 @@
 package sketch
 
 import (
+	"encoding/binary"
+	"math"
 	"reflect"
 	"testing"
 )
@@ -29,6 +31,35 @@ func FuzzDecodeMessage(f *testing.F) {
 		}
 		if again, err := decodeMessage(m.encode(int(b[7]))); err != nil || !reflect.DeepEqual(again, m) {
 			t.Errorf("%+v comes back as %+v, %v", m, again, err)
+		}
+	})
+}
+
+// So is a result that comes back: its numbers are numbers, as many as there may be.
+func FuzzDecodeReturned(f *testing.F) {
+	const k, d = 3, 2
+	for rows := range k + 2 {
+		b := binary.LittleEndian.AppendUint64(nil, 7)
+		for i := range rows * (d + 1) {
+			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(float64(i)))
+		}
+		f.Add(b)
+	}
+	f.Add(binary.LittleEndian.AppendUint64(make([]byte, 8*(d+1)), math.Float64bits(math.NaN())))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		cells, numbers, err := decodeReturned(b, k, d)
+		if err != nil {
+			return
+		}
+		again := binary.LittleEndian.AppendUint64(nil, uint64(cells))
+		for _, x := range numbers {
+			if x-x != 0 {
+				t.Errorf("%v was taken", x)
+			}
+			again = binary.LittleEndian.AppendUint64(again, math.Float64bits(x))
+		}
+		if len(numbers)%(d+1) != 0 || len(numbers) > k*(d+1) || len(again) != len(b) || string(again[8:]) != string(b[8:]) {
+			t.Errorf("%x is read as %x", b, again)
 		}
 	})
 }

@@ -257,14 +257,29 @@ func (p *party) takeBack(ctx context.Context) (*protocol.Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows := (len(b)/8 - 1) / (p.D + 1)
-	if rows < 1 || rows > p.K || len(b) != p.returnedBytes(rows) {
-		return nil, fault.Failed("message", fmt.Sprintf("of the server has %d bytes, which are no centroids", len(b)),
+	cells, numbers, err := decodeReturned(b, p.K, p.D)
+	if err != nil {
+		return nil, err
+	}
+	rows := len(numbers) / (p.D + 1)
+	return p.outcome(cells, numbers[:rows*p.D], numbers[rows*p.D:]), nil
+}
+
+// decodeReturned reads what giveBack sends: the number of the grid's cells, up to k centroids in d columns, and their
+// sizes.
+func decodeReturned(b []byte, k, d int) (cells int, numbers []float64, err error) {
+	rows := (len(b)/8 - 1) / (d + 1)
+	if rows < 1 || rows > k || len(b) != 8*(1+rows*(d+1)) {
+		return 0, nil, fault.Failed("message", fmt.Sprintf("of the server has %d bytes, which are no centroids", len(b)),
 			"restart the run", nil)
 	}
-	numbers := make([]float64, rows*(p.D+1))
+	numbers = make([]float64, rows*(d+1))
 	for i := range numbers {
-		numbers[i] = math.Float64frombits(binary.LittleEndian.Uint64(b[8+8*i:]))
+		x := math.Float64frombits(binary.LittleEndian.Uint64(b[8+8*i:]))
+		if math.IsNaN(x) || math.IsInf(x, 0) {
+			return 0, nil, fault.Failed("message", "of the server has a centroid that is no number", "restart the run", nil)
+		}
+		numbers[i] = x
 	}
-	return p.outcome(int(binary.LittleEndian.Uint64(b)), numbers[:rows*p.D], numbers[rows*p.D:]), nil
+	return int(binary.LittleEndian.Uint64(b) & math.MaxInt64), numbers, nil
 }

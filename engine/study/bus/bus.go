@@ -192,6 +192,19 @@ func (b *Server) Check(c server.ClientAuthentication) bool {
 	return true
 }
 
+// parsePass reads a login's token.
+func parsePass(token string) (*pass, error) {
+	p := new(pass)
+	raw, err := base64.RawURLEncoding.DecodeString(token)
+	if err == nil {
+		err = json.Unmarshal(raw, p)
+	}
+	if err != nil || !Known(protocol.Role(p.Party-1)) {
+		return nil, errors.New("its token is none")
+	}
+	return p, nil
+}
+
 // check tells who connects.
 func (b *Server) check(key, signature, token, address string, nonce []byte) (protocol.Role, error) {
 	if len(key) > 100 || len(signature) > 200 || len(token) > 1000 {
@@ -208,13 +221,9 @@ func (b *Server) check(key, signature, token, address string, nonce []byte) (pro
 	if key == b.own {
 		return protocol.Server, nil
 	}
-	var p pass
-	raw, err := base64.RawURLEncoding.DecodeString(token)
-	if err == nil {
-		err = json.Unmarshal(raw, &p)
-	}
-	if err != nil || !Known(protocol.Role(p.Party-1)) {
-		return 0, errors.New("its token is none")
+	p, err := parsePass(token)
+	if err != nil {
+		return 0, err
 	}
 	l := Login{Party: protocol.Role(p.Party - 1), Key: key, Proof: p.Proof, Address: address}
 	return l.Party, b.admit(l)

@@ -3,6 +3,8 @@ package bus
 import (
 	"bytes"
 	"crypto/tls"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -192,4 +194,21 @@ func TestCloseWithoutServer(t *testing.T) {
 	if c.Close(); time.Since(begun) > 1500*time.Millisecond {
 		t.Errorf("closing took %v", time.Since(begun))
 	}
+}
+
+// Tokens of anybody name a role that there can be, or are refused.
+func FuzzPass(f *testing.F) {
+	for _, text := range []string{`{"p":1,"t":"x"}`, `{"p":-1}`, `{"party":2,"proof":"y"}`, `{`, ``} {
+		f.Add(base64.RawURLEncoding.EncodeToString([]byte(text)))
+	}
+	own, err := json.Marshal(pass{Party: 3, Proof: "x"})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(base64.RawURLEncoding.EncodeToString(own))
+	f.Fuzz(func(t *testing.T, token string) {
+		if p, err := parsePass(token); err == nil && !Known(protocol.Role(p.Party-1)) {
+			t.Errorf("%q is of role %d", token, p.Party)
+		}
+	})
 }
