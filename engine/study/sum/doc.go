@@ -25,7 +25,8 @@
 // The model: the server and up to threshold-1 parties may pool what they see, and
 // follow the protocol. A server that does not can leave parties out, and so choose
 // which of at least threshold vectors a sum has; it can stop. It cannot show two sets
-// for one sum where the threshold is above half of the parties (step 4), nor put in
+// for one sum (step 4) while it has fewer than 2 threshold - n of the n parties on its side:
+// each of the others signs one set, and either needs threshold signatures. Nor can it put in
 // parties of its own (the roster is signed, and its fingerprint compared by people).
 //
 // Server and Client are state machines without clock, network or randomness of their
