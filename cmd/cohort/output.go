@@ -162,8 +162,8 @@ func clip(s string, n int) string {
 func printQuality(b *strings.Builder, r *engine.Result) {
 	if r.NICV == nil {
 		if r.LossEstimate != nil {
-			fmt.Fprintf(b, "Mean squared distance about %.3g in normalised units, estimated from the private\nsynopsis, "+
-				"whose noise and cells add to it\n\n", *r.LossEstimate)
+			fmt.Fprintf(b, "Mean squared distance about %.2g in normalised units, estimated from what was released\n\n",
+				*r.LossEstimate)
 		}
 		return
 	}

@@ -198,6 +198,25 @@ func projectSimplex(x, variance []float64, total float64, active []bool) {
 // level, before Estimate.
 func (t *Trie) LeafNoise() float64 { return math.Sqrt(t.levels[len(t.levels)-1].variance) }
 
+// EmptyWeight estimates how much of the leaves' weight, after Estimate, is noise on cells without records. Nodes open
+// where their noise is positive, which Estimate keeps in part, while the cells within have noise of their own, which
+// is as often negative as positive: light nodes have so much more after Estimate than their cells had before.
+func (t *Trie) EmptyWeight() float64 {
+	last, fan := &t.levels[len(t.levels)-1], 1<<t.Bits
+	light, more := 2*math.Sqrt(last.variance*float64(fan)), 0.0
+	for node := range last.parent {
+		var before, after float64
+		for c := node * fan; c < (node+1)*fan; c++ {
+			before += last.count[c]
+			after += last.estimate[c]
+		}
+		if after < light {
+			more += after - before
+		}
+	}
+	return max(more, 0)
+}
+
 // leafCounts returns the count of every leaf by its number: the consistent
 // estimate after Estimate, else the noisy count.
 func (t *Trie) leafCounts() []float64 {

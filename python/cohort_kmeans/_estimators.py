@@ -501,7 +501,9 @@ class PrivateKMeans(_Private):
     labels_ : ndarray of shape (n_samples,), dtype int32
         The cluster of each record, which no budget covers.
     inertia_ : float or None
-        The sum of squared distances as estimated from what was released; None where that is not possible.
+        The sum of squared distances as estimated from what was released: rough where records are few or the cells of
+        the synopsis much wider than clusters (mostly within a factor of two). None where the method
+        releases nothing to estimate it from.
     sizes_ : ndarray of shape (n_clusters,) or None
         Noisy sizes of the clusters, where the method releases some.
     n_iter_ : int

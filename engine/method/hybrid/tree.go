@@ -142,7 +142,7 @@ type treeFound struct {
 	sizes     []float64
 	cells     []engine.Cell
 	curve     []engine.KFit
-	loss      float64 // mean squared distance to the centroids, as the leaves have it
+	loss      float64 // mean squared distance to the centroids, see lossEstimate
 }
 
 func (h *plan) searchTree(ctx context.Context, p *staged.Party) (*treeFound, error) {
@@ -165,6 +165,7 @@ func (h *plan) searchTree(ctx context.Context, p *staged.Party) (*treeFound, err
 	}
 	centroids := staged.GridRow(found.Centers, p.FractionBits)
 	o := staged.NewOffsets(p.Pool(), p.K, p.D, p.FractionBits)
+	least := make([]float64, p.K) // variance of the noise in a centroid's columns
 	for r, s := range h.rounds {
 		spread, err := protocol.Once(p.Party, "spread", r,
 			func() (*clusterSpread, error) { return leafSpread(found.boxes, centroids, p.N, p.K, p.D), nil })
@@ -185,14 +186,23 @@ func (h *plan) searchTree(ctx context.Context, p *staged.Party) (*treeFound, err
 		}
 		staged.Move(s.Share, centroids, sums, counts, radius, scales, p.D, p.FractionBits)
 		sizes = counts
+		for i := range least {
+			least[i] = s.Share.Variance(scales[i].Sums) / max(float64(counts[i]*counts[i]), 1)
+			least[i] = min(least[i], float64(radius[i]*radius[i])/float64(p.D)) // as Move cuts
+		}
 		p.Show(s.Release, staged.Widen(centroids), math.NaN())
 		if err := p.EndRound(ctx, r, len(h.rounds)); err != nil {
 			return nil, err
 		}
 	}
 	return protocol.Once(p.Party, "summary", 0, func() (*treeFound, error) {
-		spread := leafSpread(found.boxes, centroids, p.N, p.K, p.D)
-		return &treeFound{centroids, sizes, heaviest(found.boxes), found.curve, spread.loss}, nil
+		var loss float64
+		if len(found.boxes)*p.K*p.D <= lossMost {
+			loss = lossEstimate(found.boxes, centroids, p.K, p.D, ground.trie.LeafNoise(), ground.trie.EmptyWeight(), least)
+		} else { // as if records filled their boxes, of which there are many
+			loss = leafSpread(found.boxes, centroids, p.N, p.K, p.D).loss
+		}
+		return &treeFound{centroids, sizes, heaviest(found.boxes), found.curve, loss}, nil
 	})
 }
 

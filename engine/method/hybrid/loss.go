@@ -1,0 +1,327 @@
+package hybrid
+
+import (
+	"math"
+
+	"github.com/cohort-engine/cohort/engine/synopsis"
+	"github.com/cohort-engine/cohort/internal/elementary"
+)
+
+// lossEstimate estimates the mean squared distance of the records to centroids from the boxes of a tree alone.
+// Boxes can be much wider than clusters, so where in a box its records are is taken from a mixture of normal
+// distributions around the centroids, which the weights of all boxes are fitted to: what does not reach beyond the
+// sides of its box is narrow. Of each box, weight that the mixture does not explain is noise, up to two deviations of
+// it. Of all widths that explain the boxes about as well as the best one does, it takes the largest, so the estimate
+// is rather too high than too low. empty is how much of all weight is noise, and noise its deviation in a box; least
+// are the variances of the centroids' own noise in a column, which records are no nearer than.
+func lossEstimate(boxes []synopsis.Box, centroids []float32, k, d int, noise, empty float64,
+	least []float64) float64 {
+	m := newLossMixture(boxes, centroids, k, d, noise, empty, least)
+	if m.total <= 0 {
+		return 0
+	}
+	m.narrow()
+	for range lossSteps {
+		m.step()
+		m.renew()
+	}
+	m.step()
+	return m.loss()
+}
+
+const (
+	// lossSteps is the number of steps of the fit once all widths together are chosen.
+	lossSteps = 4
+	// lossFactor is the ratio of widths that are compared, lossFactors how many there are.
+	lossFactor, lossFactors = 0.75, 14
+	// lossDoubt is by how much the logarithm of a likelihood may differ for widths to explain the boxes as well.
+	lossDoubt = 3.0
+	// lossFar is by how many times that narrower widths must be worse for no more to be tried.
+	lossFar = 20
+	// lossMost is the most products of boxes, clusters and columns, a second of work.
+	lossMost = 1 << 26
+	// lossPooled is the share of what is common to all columns in a cluster's widths.
+	lossPooled = 0.5
+)
+
+// lossMixture is a mixture of k normal distributions with independent columns, and noise that all boxes have alike.
+type lossMixture struct {
+	boxes        []synopsis.Box
+	k, d         int
+	noise, total float64
+	edges        [][2]float64 // the sides of boxes, column by column
+	from         []int        // where those of a column begin
+	side         []int32      // [box][column] of edges
+	centers      []float64    // [cluster][column]
+	least        []float64    // variance of the centroids' own noise in a column, [cluster]
+	share        []float64    // of the clusters
+	variance     []float64    // [cluster][column]
+	empty        float64      // weight of all boxes that is noise
+
+	mass, moment []float64 // of a side under a cluster, [side][cluster]
+	weight       []float64 // of the last step: [cluster]
+	squares      []float64 // [cluster][column]
+	far          float64   // unexplained weight that is no noise
+	farSquares   float64
+	p            []float64 // of a box, [cluster], and their sum
+	sum          float64
+}
+
+func newLossMixture(boxes []synopsis.Box, centroids []float32, k, d int, noise, empty float64,
+	least []float64) *lossMixture {
+	m := &lossMixture{boxes: boxes, least: least, k: k, d: d, noise: noise, empty: max(empty, 1e-9),
+		side: make([]int32, len(boxes)*d), centers: make([]float64, k*d), share: make([]float64, k),
+		variance: make([]float64, k*d), weight: make([]float64, k), squares: make([]float64, k*d), p: make([]float64, k)}
+	for i, x := range centroids {
+		m.centers[i] = float64(x)
+	}
+	for h := range d {
+		m.from = append(m.from, len(m.edges))
+		seen := map[[2]float64]int32{}
+		for i := range boxes {
+			edge := [2]float64{boxes[i].Lo[h], boxes[i].Hi[h]}
+			at, ok := seen[edge]
+			if !ok {
+				at = int32(len(m.edges))
+				seen[edge] = at
+				m.edges = append(m.edges, edge)
+			}
+			m.side[i*d+h] = at
+		}
+	}
+	m.from = append(m.from, len(m.edges))
+	m.mass, m.moment = make([]float64, k*len(m.edges)), make([]float64, k*len(m.edges))
+	for i := range boxes {
+		w := boxes[i].Weight
+		m.total += w
+		at := m.nearest(i)
+		m.share[at] += w
+		for h := range d {
+			m.variance[at*d+h] += float64(w * m.flat(at, int(m.side[i*d+h])))
+		}
+	}
+	// As if records filled their boxes, with some of all clusters' widths for those that are light.
+	pooled := make([]float64, d)
+	for j := range k {
+		for h := range d {
+			pooled[h] += m.variance[j*d+h]
+		}
+	}
+	light := m.total / float64(4*k)
+	for j := range k {
+		for h := range d {
+			v := &m.variance[j*d+h]
+			*v = max((*v+float64(light*(pooled[h]/max(m.total, 1))))/(m.share[j]+light), leastVariance)
+		}
+		m.share[j] = (m.share[j] + light) / (m.total + float64(light*float64(k)))
+	}
+	return m
+}
+
+// leastVariance is far below what decides anything.
+const leastVariance = 1e-12
+
+// nearest is the centroid that is nearest to the middle of box i.
+func (m *lossMixture) nearest(i int) int {
+	at, least := 0, math.Inf(1)
+	for j := range m.k {
+		sum := 0.0
+		for h := range m.d {
+			x := (m.boxes[i].Lo[h]+m.boxes[i].Hi[h])/2 - m.centers[j*m.d+h]
+			sum += float64(x * x)
+		}
+		if sum < least {
+			at, least = j, sum
+		}
+	}
+	return at
+}
+
+// column is the column of a side.
+func (m *lossMixture) column(e int) int {
+	h := 0
+	for m.from[h+1] <= e {
+		h++
+	}
+	return h
+}
+
+// flat is the mean squared distance from a centroid of records that fill a side.
+func (m *lossMixture) flat(j, e int) float64 {
+	lo, hi := m.edges[e][0], m.edges[e][1]
+	x, width := (lo+hi)/2-m.centers[j*m.d+m.column(e)], hi-lo
+	return float64(x*x) + float64(width*width)/12
+}
+
+// sides computes mass and moment for variances times factor.
+func (m *lossMixture) sides(factor float64) {
+	least := max(1e-9, elementary.Pow(1e-250, 1/float64(m.d))) // so that products are not 0
+	for j := range m.k {
+		for h := range m.d {
+			v := max(m.variance[j*m.d+h]*factor, m.least[j], leastVariance)
+			center, sigma := m.centers[j*m.d+h], math.Sqrt(v)
+			for e := m.from[h]; e < m.from[h+1]; e++ {
+				lo, hi := m.edges[e][0], m.edges[e][1]
+				below, from := normal((lo - center) / sigma)
+				above, to := normal((hi - center) / sigma)
+				p := above - below
+				m.moment[e*m.k+j] = m.flat(j, e)
+				if p > 1e-4 {
+					m.moment[e*m.k+j] = max(float64(v*(1-(to-from)/p)), 0)
+				}
+				if lo <= -1 { // there is nothing beyond the box
+					below = 0
+				}
+				if hi >= 1 {
+					above = 1
+				}
+				m.mass[e*m.k+j] = max(above-below, least)
+			}
+		}
+	}
+}
+
+// normal is the distribution function of the normal distribution at z, within 1e-7 (Abramowitz and Stegun, 7.1.26), and
+// z times its density.
+func normal(z float64) (below, zDensity float64) {
+	x := math.Abs(z) / math.Sqrt2
+	e := elementary.Exp(-float64(x * x))
+	t := 1 / (1 + float64(0.3275911*x))
+	poly := 1.061405429
+	for _, a := range [...]float64{-1.453152027, 1.421413741, -0.284496736, 0.254829592} {
+		poly = float64(poly*t) + a
+	}
+	tail := float64(float64(poly*t)*e) / 2
+	density := e / math.Sqrt(2*math.Pi)
+	if z < 0 {
+		return tail, float64(z * density)
+	}
+	return 1 - tail, float64(z * density)
+}
+
+// explain is what the mixture makes of box i: the probability of each cluster times its share of it in p, their sum,
+// and how much of the weight is not explained by it, two deviations of the noise at most.
+func (m *lossMixture) explain(i int) (lost float64) {
+	p := m.p
+	copy(p, m.share)
+	for _, e := range m.side[i*m.d : (i+1)*m.d] {
+		for j, x := range m.mass[int(e)*m.k:][:len(p)] {
+			p[j] *= x
+		}
+	}
+	m.sum = 0
+	for _, x := range p {
+		m.sum += x
+	}
+	w, empty, expected := m.boxes[i].Weight, m.empty/float64(len(m.boxes)), float64(m.sum*m.total)
+	return min(w*empty/(empty+expected), max(w-expected, 0), 2*m.noise)
+}
+
+// narrow finds a factor of all widths.
+func (m *lossMixture) narrow() {
+	best, likely := math.Inf(-1), make([]float64, lossFactors)
+	factor := 1.0
+	for f := range likely {
+		m.sides(factor)
+		for i := range m.boxes {
+			m.explain(i)
+			likely[f] += float64(m.boxes[i].Weight *
+				elementary.Log(float64(m.sum*m.total)+m.empty/float64(len(m.boxes))))
+		}
+		if best = max(best, likely[f]); likely[f] < best-lossFar*m.doubt() {
+			likely = likely[:f+1]
+			break
+		}
+		factor *= lossFactor * lossFactor
+	}
+	factor = 1
+	for _, l := range likely {
+		if l >= best-m.doubt() {
+			break
+		}
+		factor *= lossFactor * lossFactor
+	}
+	for i := range m.variance {
+		m.variance[i] = max(m.variance[i]*factor, leastVariance)
+	}
+}
+
+// doubt is by how much the logarithms of likelihoods may differ for widths to explain the boxes as well: the weights
+// have noise beside the chance that the likelihood knows of.
+func (m *lossMixture) doubt() float64 {
+	sure := 0.0
+	for i := range m.boxes {
+		w := m.boxes[i].Weight
+		sure += float64(w * (w / (w + float64(m.noise*m.noise))))
+	}
+	return lossDoubt * m.total / max(sure, 1)
+}
+
+// step divides the weights of all boxes among the clusters. What is unexplained and no noise, as there is more of it
+// than noise makes, counts for the loss but not for the widths.
+func (m *lossMixture) step() {
+	m.sides(1)
+	clear(m.weight)
+	clear(m.squares)
+	m.far, m.farSquares = 0, 0
+	for i := range m.boxes {
+		far := m.explain(i)
+		known := m.boxes[i].Weight - far
+		m.far += far
+		for j, p := range m.p {
+			part := p / m.sum
+			if part < 1e-3 {
+				continue
+			}
+			m.weight[j] += float64(known * part)
+			squares, all := m.squares[j*m.d:(j+1)*m.d], 0.0
+			for h, e := range m.side[i*m.d : (i+1)*m.d] {
+				x := float64(part * m.moment[int(e)*m.k+j])
+				squares[h] += float64(known * x)
+				all += x
+			}
+			m.farSquares += float64(far * all)
+		}
+	}
+	noise := min(m.empty/max(m.far, 1e-9), 1)
+	m.far *= 1 - noise
+	m.farSquares *= 1 - noise
+}
+
+// renew takes shares and widths from the last step.
+func (m *lossMixture) renew() {
+	all := 0.0
+	for _, w := range m.weight {
+		all += w
+	}
+	if all <= 0 {
+		return
+	}
+	light := all / float64(4*m.k)
+	pooled := m.loss() / float64(m.d)
+	for j := range m.k {
+		own := 0.0
+		for h := range m.d {
+			own += m.squares[j*m.d+h]
+		}
+		own = (own/float64(m.d) + float64(light*pooled)) / (m.weight[j] + light)
+		for h := range m.d {
+			v := m.squares[j*m.d+h] / max(m.weight[j], 1)
+			trust := m.weight[j] / (m.weight[j] + light) * (1 - lossPooled)
+			m.variance[j*m.d+h] = max(float64(trust*v)+float64((1-trust)*own), leastVariance)
+		}
+		m.share[j] = (m.weight[j] + float64(light*0.01)) / (all + float64(light*0.01*float64(m.k)))
+	}
+}
+
+// loss is the mean squared distance that the last step came to.
+func (m *lossMixture) loss() float64 {
+	squares, all := m.farSquares, m.far
+	for _, x := range m.squares {
+		squares += x
+	}
+	for _, w := range m.weight {
+		all += w
+	}
+	return squares / max(all, 1)
+}

@@ -1,0 +1,143 @@
+package hybrid
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/dataset/datasettest"
+	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/step/staged"
+	"github.com/cohort-engine/cohort/engine/synopsis"
+	"github.com/cohort-engine/cohort/kernels"
+)
+
+func TestNormal(t *testing.T) {
+	for z := -9.0; z <= 9; z += 0.01 {
+		below, zDensity := normal(z)
+		if want := math.Erfc(-z/math.Sqrt2) / 2; math.Abs(below-want) > 1.5e-7 {
+			t.Fatalf("below %v: %v, want %v", z, below, want)
+		}
+		if want := z * math.Exp(-z*z/2) / math.Sqrt(2*math.Pi); math.Abs(zDensity-want) > 1e-12 {
+			t.Fatalf("density at %v times that: %v, want %v", z, zDensity, want)
+		}
+	}
+}
+
+// TestLossOfWideBoxes: one normal cluster lies across the corner of boxes of half the side, ten times as wide as it is.
+// The boxes' weights alone say how wide the cluster is; as if it filled them it would be seventeen times as wide. A
+// thirtieth of the weight lies in empty boxes: as much noise is left out, and what is no noise counts.
+func TestLossOfWideBoxes(t *testing.T) {
+	const sigma, center, n, d = 0.05, 0.03, 10000, 2
+	above := math.Erfc(-center/sigma/math.Sqrt2) / 2
+	boxes := func(far float64) []synopsis.Box {
+		var all []synopsis.Box
+		for x := range 4 {
+			for y := range 4 {
+				p := 1.0
+				for _, c := range []int{x, y} {
+					p *= []float64{0, 1 - above, above, 0}[c]
+				}
+				lo := []float64{float64(x)/2 - 1, float64(y)/2 - 1}
+				w := n * p
+				if p == 0 {
+					w = far
+				}
+				all = append(all, synopsis.Box{Lo: lo, Hi: []float64{lo[0] + 0.5, lo[1] + 0.5}, Weight: w})
+			}
+		}
+		return all
+	}
+	at, least := []float32{center, center}, make([]float64, 1)
+	want := d * sigma * sigma
+	exact := lossEstimate(boxes(0), at, 1, d, 1, 0, least)
+	if exact < 0.9*want || exact > 1.2*want {
+		t.Errorf("loss %v, want about %v", exact, want)
+	}
+	if noisy := lossEstimate(boxes(30), at, 1, d, 30, 12*30, least); noisy < 0.9*want || noisy > 1.3*want {
+		t.Errorf("with noise %v, want about %v", noisy, want)
+	}
+	if far := lossEstimate(boxes(300), at, 1, d, 30, 12*30, least); far < 10*want {
+		t.Errorf("with records far off %v, want far more than %v", far, want)
+	}
+	if wide := lossEstimate(boxes(0), at, 1, d, 1, 0, []float64{4 * sigma * sigma}); wide < 3*want {
+		t.Errorf("%v around a centroid with noise of twice the width, want about %v", wide, 4*want)
+	}
+}
+
+// TestLossOfManyColumns: products of sixty columns' probabilities stay above 0.
+func TestLossOfManyColumns(t *testing.T) {
+	const d = 60
+	lo, hi := make([]float64, d), make([]float64, d)
+	for h := range d {
+		lo[h], hi[h] = -1, -0.5
+	}
+	at := make([]float32, 2*d)
+	for h := range d {
+		at[d+h] = 1
+	}
+	loss := lossEstimate([]synopsis.Box{{Lo: lo, Hi: hi, Weight: 100}}, at, 2, d, 1, 0, make([]float64, 2))
+	if !(loss > 0.25*d && loss < d) { // from 0, in each column
+		t.Errorf("loss %v", loss)
+	}
+}
+
+// TestLossEstimate: the loss that is estimated from the release is about that of the records, for few and many,
+// narrow and wide clusters, and records without any.
+func TestLossEstimate(t *testing.T) {
+	eng, err := engine.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer eng.Close()
+	for _, c := range []struct {
+		n, d, k   int
+		deviation float64 // 0 for uniform records
+	}{
+		{200, 2, 5, 0.2}, {1000, 2, 5, 0.05}, {1000, 4, 5, 0.05}, {1000, 8, 8, 0.05}, {5000, 4, 5, 0.2},
+		{5000, 8, 8, 0.05}, {20000, 2, 5, 0.05}, {20000, 8, 8, 0.2}, {1000, 2, 5, 0}, {20000, 3, 5, 0},
+	} {
+		client := datasettest.Part(normalRecords(c.n, c.d, c.k, c.deviation))
+		var ratios []float64
+		for seed := range uint64(7) {
+			res, err := eng.Run(context.Background(), &Job{Branch: "tree", Problem: protocol.Problem{
+				Clients: []dataset.Part{client}, Bounds: datasettest.UnitBounds(c.d), K: c.k,
+				Budget: privacy.Budget{Epsilon: 1, Delta: 1e-6}, Seed: &seed}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ratios = append(ratios, *res.LossEstimate / *res.NICV)
+		}
+		slices.Sort(ratios)
+		if ratios[3] < 0.4 || ratios[3] > 3 {
+			t.Errorf("%d x %d, k = %d, deviation %v: the estimate is %.2f of the loss", c.n, c.d, c.k, c.deviation, ratios)
+		}
+	}
+}
+
+// normalRecords are records around k centres in [-1,1]^d, or all over it where deviation is 0.
+func normalRecords(n, d, k int, deviation float64) *kernels.Panels {
+	rng := rand.New(rand.NewPCG(uint64(n), uint64(d)))
+	centers, rows := make([]float64, k*d), make([]float32, 0, n*d)
+	for i := range centers {
+		centers[i] = 1.6*rng.Float64() - 0.8
+	}
+	for range n {
+		j := rng.IntN(k)
+		for h := range d {
+			x := 2*rng.Float64() - 1
+			if deviation > 0 {
+				x = centers[j*d+h] + float64(deviation*rng.NormFloat64())
+			}
+			rows = append(rows, staged.OnGrid(x, datasettest.Bits))
+		}
+	}
+	p := kernels.NewPanels(n, d)
+	kernels.Pack(p, rows)
+	return p
+}
