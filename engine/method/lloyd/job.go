@@ -343,12 +343,17 @@ func set[T comparable](field *T, value T) {
 // (Thesis-H §7.1.3): ceil(n/(alpha_min k M)) and floor(alpha_max n/(k M)), with the
 // client's public share of the records in the place of 1/M where it is given.
 func (j *Job) sizes(client int) (lo, hi int) {
-	share := float64(j.K) * float64(len(j.Clients))
-	if j.ClientShares != nil {
-		share = float64(j.K) * seeding.Sum(j.ClientShares) / j.ClientShares[client]
-	}
+	share := j.shares(float64(j.K), client)
 	n := float64(j.PublicRecords())
 	return int(math.Ceil(n / (j.EtaMinAlpha * share))), int(math.Floor(j.EtaMaxAlpha * n / share))
+}
+
+// shares is how many times the public share of a client in the records makes up so many times all of them.
+func (j *Job) shares(all float64, client int) float64 {
+	if j.ClientShares != nil {
+		return all * seeding.Sum(j.ClientShares) / j.ClientShares[client]
+	}
+	return all * float64(len(j.Clients))
 }
 
 // Plan implements engine.Job.

@@ -156,14 +156,23 @@ func (p *Plan) together(which int) (size int) {
 // may: of the nonexclusive assignment, as many as it must.
 func (p *Plan) unassigned() int {
 	left := 0
-	for i, c := range p.job.Clients {
+	for i := range p.job.Clients {
 		most := p.sizes[i][1]
 		if p.job.NonExclusive {
 			most = p.sizes[i][0]
 		}
-		left += max(0, c.Points.N-p.k*most)
+		left += max(0, p.held(i)-p.k*most)
 	}
 	return left
+}
+
+// held is how many records a client has, as far as that is public: its share of a number that is stated.
+func (p *Plan) held(client int) int {
+	j := p.job
+	if j.Records == 0 {
+		return j.Clients[client].Points.N
+	}
+	return int(float64(p.n) / j.shares(1, client))
 }
 
 // cutParts sets what a round releases.
