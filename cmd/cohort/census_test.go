@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -113,5 +114,43 @@ func TestPrivateNOnALedgerFile(t *testing.T) {
 	}
 	if pending, _ := filepath.Glob(ledger + ".*.pending"); pending != nil {
 		t.Errorf("%v is left", pending)
+	}
+}
+
+// Nothing that is shown under a number of records that is stated, or paid for, tells the data's own: neither a
+// refusal nor a note on what was joined.
+func TestOwnNumberStaysHidden(t *testing.T) {
+	few := writeFile(t, "few.csv", csvOf(5, 0))
+	flags := []string{"run", "--data", few, "--epsilon", "4", "--delta", "1e-6", "--bounds", "0:10", "--format", "json"}
+	for _, number := range []string{"--public-n=300", "--private-n=0.1"} {
+		for _, method := range []string{"hybrid", "fastlloyd", "sulloyd", "balcan", "lsf", "eugkm"} {
+			m := object(t, append(flags, "--k", "7", number, "--method", method)...)
+			if n := m["n"].(float64); len(m["centroids"].([]any)) != 7 || n < 7 || number == "--public-n=300" && n != 300 {
+				t.Errorf("%s %s: n is %v, %v", method, number, n, m["centroids"])
+			}
+		}
+		status, _, errOut := cohort(t, append(flags, "--k", "2", "--clients", "8", number, "--method", "sulloyd")...)
+		if status != exitWrong || strings.Contains(errOut, " 5 ") {
+			t.Errorf("%s, more clients than records: status %d, %q", number, status, errOut)
+		}
+	}
+	var a, b strings.Builder
+	a.WriteString("id,x\n")
+	b.WriteString("id,y\n")
+	for i := range 500 {
+		fmt.Fprintf(&a, "%d,%d\n", i, i%7)
+		fmt.Fprintf(&b, "%d,%d\n", i+i/480*1000, i%5) // twenty have no match
+	}
+	files := writeFile(t, "a.csv", a.String()) + "," + writeFile(t, "b.csv", b.String())
+	join := []string{"run", "--data", files, "--id", "id", "--join", "inner", "--k", "2", "--epsilon", "4", "--bounds",
+		"0:9", "--method", "sketch", "--format", "json"}
+	for _, c := range []struct {
+		more  []string
+		shows bool
+	}{{nil, false}, {[]string{"--quality", "on"}, true}, {[]string{"--seed", "1"}, true}} {
+		notes := fmt.Sprint(object(t, append(join, c.more...)...)["notes"])
+		if !strings.Contains(notes, "joined by id") || strings.Contains(notes, "[20 20]") != c.shows {
+			t.Errorf("%v: the notes are %s", c.more, notes)
+		}
 	}
 }

@@ -225,7 +225,7 @@ func TestBadInput(t *testing.T) {
 			[]string{"--data", writeFile(t, "const.csv", "1,2\n1,3\n"), "--k", "2"}, "constant"},
 		{"constant column, bounds given", exitDone,
 			[]string{"--data", writeFile(t, "const.csv", "1,2\n1,3\n"), "--k", "2", "--bounds", "0:5"}, ""},
-		{"more clusters than points", exitWrong, []string{"--data", good, "--k", "5"}, "only 4 points"},
+		{"more clusters than points", exitWrong, []string{"--data", good, "--k", "5"}, "for 4 records"},
 		{"k is zero", exitWrong, []string{"--data", good, "--k", "0"}, "--k"},
 		{"k is missing", exitWrong, []string{"--data", good}, "--k"},
 		{"epsilon is zero", exitWrong, []string{"--data", good, "--k", "2", "--epsilon", "0"}, "--epsilon"},

@@ -34,7 +34,7 @@ type input struct {
 	// split and joined are set if each party's columns came from a file of their
 	// own (--id).
 	split  sketch.Split
-	joined string
+	joined *sketch.JoinReport
 	ids    []string
 	// trace keeps the iterations of a run for its page and its folder.
 	trace engine.Trace
@@ -171,10 +171,6 @@ func (in *input) prepare(ctx context.Context, o *options, m *method.Method, sour
 	in.k = o.k
 	if !o.given("k") {
 		in.k = classes(in.table.Labels)
-	}
-	if in.k > in.table.N {
-		return fault.Request("--k", fmt.Sprintf("is %d and there are only %d points", in.k, in.table.N),
-			"ask for fewer clusters")
 	}
 	if err := in.fileClients(o, m); err != nil {
 		return err
@@ -381,10 +377,17 @@ func (in *input) addBounds(o *options, r *engine.Result) error {
 // notes says what was done to the records while they were read. Without quality the
 // numbers, which depend on the records, are left out.
 func (in *input) notes(o *options, quality bool) []string {
+	notes := in.table.Report.Notes()
 	if !quality && o.missing != dataset.RefuseMissing.String() {
-		return []string{"missing values were treated by the rule " + o.missing}
+		notes = []string{"missing values were treated by the rule " + o.missing}
 	}
-	return in.table.Report.Notes()
+	switch {
+	case in.joined == nil:
+		return notes
+	case quality:
+		return append([]string{in.joined.String()}, notes...)
+	}
+	return append([]string{"joined by id: records that a party lacks, or has more than once, are left out"}, notes...)
 }
 
 // warnings are for the person who holds the records.
@@ -523,6 +526,6 @@ func (in *input) join(ctx context.Context, o *options, read dataset.ReadOptions)
 	if err != nil {
 		return nil, err
 	}
-	in.split, in.joined, in.ids = split, report.String(), table.IDs
+	in.split, in.joined, in.ids = split, &report, table.IDs
 	return table.Source()
 }

@@ -160,8 +160,7 @@ func once(ctx context.Context, eng *engine.Engine, m *method.Method, o *options,
 		res.Timings = nil
 	}
 	res.Notes = append(in.notes(o, o.showsQuality(m)), res.Notes...)
-	if in.joined != "" {
-		res.Notes = append([]string{in.joined}, res.Notes...)
+	if in.joined != nil {
 		res.Ledger.Note("which ids the parties have in common is known to all of them")
 	}
 	if in.start != nil {

@@ -37,7 +37,7 @@ func (n *Normalised) Split(m int, proportions []float64, seed uint64) ([]Part, e
 		return nil, fault.Request(fmt.Sprintf("clients %d", m), "there must be at least one", "give 1 or more clients")
 	}
 	if m > total {
-		return nil, fault.Request(fmt.Sprintf("clients %d", m), fmt.Sprintf("there are only %d records", total),
+		return nil, fault.Request(fmt.Sprintf("clients %d", m), "there are fewer records",
 			"give at most one client per record")
 	}
 	sizes, err := shares(total, m, proportions)
