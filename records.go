@@ -251,7 +251,8 @@ func (r *Records) payment(m *method.Method, o *Options) (*Payment, error) {
 		return nil, fault.Request("account", "a ledger file adds up proven guarantees and the calibration is "+
 			string(calibration), "use the calibration proven")
 	}
-	request, err := json.Marshal([]any{o.Settings, o.Clients, o.Parties, o.Start, r.prepared.Table.IDs})
+	request, err := json.Marshal([]any{o.Settings, o.Clients, o.Parties, o.Start, r.prepared.Table.IDs,
+		r.prepared.Table.Files})
 	if err != nil {
 		return nil, fault.Request("start", err.Error(), "give finite numbers")
 	}

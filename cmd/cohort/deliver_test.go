@@ -312,6 +312,32 @@ func interrupt(t *testing.T, args ...string) error {
 	return err
 }
 
+// The noise of an interrupted run is not drawn again where the same records are in other hands: means of the clients'
+// clusters are not the same, and both results would show how they differ.
+func TestInterruptedRunKnowsWhoHoldsTheRecords(t *testing.T) {
+	dir := t.TempDir()
+	ledger, a, b := filepath.Join(dir, "ledger"), filepath.Join(dir, "a.csv"), filepath.Join(dir, "b.csv")
+	lines := strings.SplitAfter(csvOf(300, 0), "\n")
+	deal := func(first int) {
+		for path, part := range map[string][]string{a: lines[:first], b: lines[first:]} {
+			if err := os.WriteFile(path, []byte(strings.Join(part, "")), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	deal(150)
+	flags := []string{"--data", a + "," + b, "--method", "fastlloyd", "--k", "3", "--epsilon", "1", "--delta", "1e-6",
+		"--bounds", "0:10", "--ledger", ledger, "--ledger-budget", "3:1e-5", "--format", "json"}
+	if err := interrupt(t, flags...); err == nil {
+		t.Fatal("the run was not interrupted")
+	}
+	deal(140)
+	object(t, append([]string{"run"}, flags...)...)
+	if n := strings.Count(readText(t, ledger), `"run":`); n != 2 {
+		t.Errorf("%d runs were paid for, of two on records in other hands", n)
+	}
+}
+
 // A run that is interrupted after the charge is finished by the same command, to the bits that it would have had and
 // without another charge; what could make it again is then erased. Nothing else can use it.
 func TestInterruptedRunIsFinishedWithoutPayingAgain(t *testing.T) {

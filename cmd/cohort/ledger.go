@@ -134,9 +134,10 @@ func (o *options) account() (*library.Account, error) {
 	return account, err
 }
 
-// request has every flag that the result of a run depends on, the first centroids and the ids.
+// request has every flag that the result of a run depends on, the first centroids, the ids and how many records
+// each file has.
 func (o *options) request(in *input) string {
-	given := []string{fmt.Sprintf("start=%v ids=%q", in.start, in.ids)}
+	given := []string{fmt.Sprintf("start=%v ids=%q files=%v", in.start, in.ids, in.table.Files)}
 	o.set.Visit(func(f *pflag.Flag) {
 		switch f.Name {
 		case "data", "out", "out-format", "report", "format", "labels-out", "timings", "workers", "cache", "max-memory":
