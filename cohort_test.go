@@ -157,9 +157,27 @@ func TestBadRequests(t *testing.T) {
 			t.Errorf("%v is predicted", points)
 		}
 	}
-	for _, text := range []string{"", "{", "{}", `{"centroids":[[1]],"lower":[0,0],"upper":[1,1],"fraction_bits":16}`} {
+	many := strings.Repeat("[1],", 1<<16-2) + "[1]"
+	for _, text := range []string{"", "{", "{}", "null",
+		`{"centroids":[[1]],"lower":[0,0],"upper":[1,1],"fraction_bits":16}`,
+		`{"centroids":[[1]],"lower":[0],"upper":[1],"fraction_bits":16,"columns":["a","b"]}`,
+		`{"centroids":[[1]],"lower":[0],"upper":[1],"fraction_bits":16,"sizes":[1,2]}`,
+		`{"centroids":[` + many + `],"lower":[0],"upper":[1],"fraction_bits":16}`,
+	} {
 		if _, err := Load(strings.NewReader(text)); err == nil {
-			t.Errorf("%q is taken for a model", text)
+			t.Errorf("%.80q is taken for a model", text)
+		}
+	}
+	for what, spoil := range map[string]func(*Model){
+		"bounds":    func(m *Model) { m.Upper = nil },
+		"grid":      func(m *Model) { m.FractionBits = 99 },
+		"centroids": func(m *Model) { m.Centroids = make([][]float64, 1<<16) },
+		"a row":     func(m *Model) { m.Centroids = [][]float64{{1}, nil} },
+	} {
+		spoilt := *m
+		spoil(&spoilt)
+		if _, err := spoilt.Predict([]float64{1, 2}); err == nil {
+			t.Errorf("a model of spoilt %s predicts", what)
 		}
 	}
 }

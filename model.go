@@ -177,18 +177,31 @@ func Load(r io.Reader) (*Model, error) {
 	if err := json.NewDecoder(r).Decode(m); err != nil {
 		return nil, fault.Failed("model", "cannot be read ("+err.Error()+")", "give what Save has written", err)
 	}
+	_, err := m.grid()
+	return m, err
+}
+
+// grid is the centroids in the normalised box, of a model that is whole; its fields are anybody's to set.
+func (m *Model) grid() ([]float64, error) {
+	broken := func(why string) ([]float64, error) {
+		return nil, fault.Failed("model", why, "give what Save has written", nil)
+	}
 	if err := m.bounds().Validate("model"); err != nil {
 		return nil, err
 	}
-	if len(m.Lower) == 0 || len(m.Centroids) == 0 || m.FractionBits < 1 || m.FractionBits > dataset.MaxFractionBits {
-		return nil, fault.Failed("model", "lacks bounds, centroids or its grid", "give what Save has written", nil)
+	switch d, k := len(m.Lower), len(m.Centroids); {
+	case d == 0 || k == 0 || m.FractionBits < 1 || m.FractionBits > dataset.MaxFractionBits:
+		return broken("lacks bounds, centroids or its grid")
+	case k >= math.MaxUint16:
+		return broken(fmt.Sprintf("has %d centroids, more than any fit", k))
+	case m.Columns != nil && len(m.Columns) != d:
+		return broken(fmt.Sprintf("names %d of %d columns", len(m.Columns), d))
+	case m.Sizes != nil && len(m.Sizes) != k:
+		return broken(fmt.Sprintf("has %d sizes of %d clusters", len(m.Sizes), k))
+	case m.Metric != "" && m.Metric != cosine:
+		return broken(fmt.Sprintf("has the unknown metric %q", m.Metric))
 	}
-	if m.Metric != "" && m.Metric != cosine {
-		return nil, fault.Failed("model", fmt.Sprintf("has the unknown metric %q", m.Metric), "give what Save has written",
-			nil)
-	}
-	_, err := m.bounds().Normalise(m.Centroids)
-	return m, err
+	return m.bounds().Normalise(m.Centroids)
 }
 
 // cosine is the metric of directions.

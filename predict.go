@@ -132,7 +132,7 @@ func newPredictScratch(n, d int) *predictScratch {
 func newPredictor(m *Model, points dataset.Borrowed, labels []int32, distances []float64) (*predictor, error) {
 	p := &predictor{m: m, points: points, labels: labels, distances: distances}
 	var err error
-	if p.centroids, err = m.bounds().Normalise(m.Centroids); err != nil {
+	if p.centroids, err = m.grid(); err != nil {
 		return nil, err
 	}
 	p.units = kernels.NewUnitMap(m.Lower, m.Upper, m.FractionBits)

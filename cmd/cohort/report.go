@@ -51,28 +51,45 @@ func openResult(path string) (*page.Run, error) {
 	if err != nil {
 		return nil, fault.File(path, "check the path", err)
 	}
-	r := new(engine.Result)
-	if err := json.Unmarshal(b, r); err != nil {
-		return nil, fault.Failed(path, "is no result ("+err.Error()+")", "give the result.json of a run", err)
-	}
-	if len(r.Centroids) == 0 || r.D < 1 || r.Ledger == nil || r.Sizes != nil && len(r.Sizes) != len(r.Centroids) {
-		return nil, fault.Failed(path, "has no centroids or no ledger", "give the result.json of a run", nil)
-	}
-	for _, c := range r.Centroids {
-		if len(c) != r.D {
-			return nil, fault.Failed(
-				path,
-				fmt.Sprintf("has a centroid of %d columns for %d", len(c), r.D),
-				"give the result.json of a run",
-				nil,
-			)
-		}
+	r, why := readResult(b)
+	if why != "" {
+		return nil, fault.Failed(path, why, "give the result.json of a run", nil)
 	}
 	run := &page.Run{Result: r, Data: "a data set", Headline: []string{privacyLine(r)}}
 	if m, err := openModel(filepath.Join(filepath.Dir(path), "model.json")); err == nil && len(m.Lower) == r.D {
 		run.Columns, run.Bounds = m.Columns, dataset.Bounds{Lo: m.Lower, Hi: m.Upper, FromData: m.FromData}
 	}
 	return run, nil
+}
+
+// readResult reads a result that a page can be made of, or says why there is none.
+func readResult(b []byte) (r *engine.Result, why string) {
+	r = new(engine.Result)
+	if err := json.Unmarshal(b, r); err != nil {
+		return nil, "is no result (" + err.Error() + ")"
+	}
+	columns := func(row []float64) bool { return len(row) == r.D }
+	switch {
+	case len(r.Centroids) == 0 || r.D < 1 || r.Ledger == nil:
+		return nil, "has no centroids or no ledger"
+	case r.Sizes != nil && len(r.Sizes) != len(r.Centroids):
+		return nil, "has not one size for each centroid"
+	case (r.Epsilon == nil) != (r.Delta == nil):
+		return nil, "has an epsilon and no delta, or the reverse"
+	case len(r.Comm.BytesSent) != len(r.Comm.BytesReceived):
+		return nil, "has bytes sent and received of different parties"
+	}
+	for _, c := range r.Centroids {
+		if !columns(c) {
+			return nil, fmt.Sprintf("has a centroid of %d columns for %d", len(c), r.D)
+		}
+	}
+	for _, c := range r.Synopsis {
+		if !columns(c.Lo) || !columns(c.Hi) {
+			return nil, fmt.Sprintf("has a cell of another number of columns than %d", r.D)
+		}
+	}
+	return r, ""
 }
 
 // pagePoints is the number of records that a page shows of the reader's own file.
