@@ -109,8 +109,8 @@ func (o *options) publicRecords() (int, error) {
 
 // shape is an input of the size and the bounds given, without records.
 func (o *options) shape(ctx context.Context) (*input, error) {
-	if o.genD < 1 {
-		return nil, fault.Range("--d", o.genD, "at least 1")
+	if o.genD < 1 || o.genD > dataset.MostColumns {
+		return nil, fault.Range("--d", o.genD, fmt.Sprintf("1 to %d", dataset.MostColumns))
 	}
 	for _, flag := range []string{"id", "columns"} {
 		if o.given(flag) {

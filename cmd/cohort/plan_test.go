@@ -191,6 +191,8 @@ func TestPlanRefusals(t *testing.T) {
 		{"--public-n 100 --d 2 --bounds 0:1", "--k"},
 		{"--public-n 0 --d 2 --bounds 0:1 --k 2", "--public-n"},
 		{"--public-n 100 --d 0 --bounds 0:1 --k 2", "--d"},
+		{"--public-n 100 --d 2000000000 --bounds 0:1 --k 2", "--d"},
+		{"--public-n 2000000000 --d 2 --bounds 0:1 --k 60000 --method csulloyd --epsilon 1", "ties"},
 		{"--public-n 100 --d 2 --bounds 0:1 --k 2 --columns 1", "--columns"},
 		{"--public-n 1 --d 2 --bounds 0:1 --k 2", "k"},
 		{"--method fastlloyd --epsilon 1 --mode two-party", "--mode"},

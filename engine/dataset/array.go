@@ -31,8 +31,8 @@ type arraySource struct {
 	seeks   bool  // the file can be read at any place
 }
 
-// mostColumns is the number of columns that can be chosen from: a header may lie.
-const mostColumns = 1 << 20
+// MostColumns is the number of columns that can be chosen from, or planned for: a header may lie.
+const MostColumns = 1 << 20
 
 // newArray checks what the header of an array declares against the size of its
 // file.
@@ -45,7 +45,7 @@ func newArray(f *file, opts *ReadOptions, a array) (Source, error) {
 	s.schema = Schema{Name: f.name, N: -1, D: a.d, Once: f.once, Size: f.size, RowBytes: int64(a.d * a.kind.size),
 		Bytes: a.kind == idxKinds[0x08]}
 	if opts.Columns != "" {
-		if a.d > mostColumns {
+		if a.d > MostColumns {
 			return nil, fault.Failed(f.name, fmt.Sprintf("%d columns are too many to choose from", a.d),
 				"write fewer, or use all", nil)
 		}

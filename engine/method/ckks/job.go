@@ -177,7 +177,7 @@ func (j *Job) check() error {
 		return fault.Request("ckks Columns", fmt.Sprintf("column %d has no party", slices.Index(seen, false)+1),
 			"give every column to one party")
 	case j.K < 2 || j.K > MaxClusters:
-		return fault.Range("K", j.K, fmt.Sprintf("2 to %d, what the depth of the ciphertexts allows", MaxClusters))
+		return fault.Range("k", j.K, fmt.Sprintf("2 to %d, what the depth of the ciphertexts allows", MaxClusters))
 	case j.Iterations < 0 || j.Iterations > 1000:
 		return fault.Range("iterations", j.Iterations, "0 (the default) to 1000")
 	case j.Mode == TwoParty && len(j.Columns) != 2:
@@ -187,7 +187,7 @@ func (j *Job) check() error {
 		return fault.Request("argmin", "is rank: a record's memberships by rank have no proven bound",
 			"use pairs, or --calibration claimed to reproduce the paper")
 	case j.Argmin == Rank && j.K > maxRankClusters:
-		return fault.Range("K", j.K, fmt.Sprintf("at most %d with rank, whose indicator loses its precision above: "+
+		return fault.Range("k", j.K, fmt.Sprintf("at most %d with rank, whose indicator loses its precision above: "+
 			"at 20 the counts were none that the records can have; pairs take up to %d", maxRankClusters, MaxClusters))
 	}
 	for i, x := range j.Start {

@@ -1,6 +1,7 @@
 package lloyd
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/cohort-engine/cohort/engine/privacy"
@@ -205,7 +206,11 @@ func (p *Plan) gaussianMu() (float64, error) {
 		mu, err := privacy.MuOf(b, 0)
 		return mu, unpayable(err)
 	}
-	b = b.Less(p.tieDelta(p.rounds), 0)
+	ties := p.tieDelta(p.rounds)
+	if b = b.Less(ties, 0); b.Delta <= 0 {
+		return 0, fault.Request("delta", fmt.Sprintf("is %.3g, and ties of the assignment take %.3g of it",
+			p.job.Budget.Delta, ties), "raise it, or use a method without sizes")
+	}
 	mu, err := privacy.MuOf(b, 0)
 	if err != nil {
 		return 0, unpayable(err)

@@ -511,7 +511,7 @@ func (j *Job) checkConstraints() error {
 		return fault.Request("exclusivity", "nonexclusive takes neither an exclusivity number nor a radius",
 			"leave one of them out")
 	}
-	if err := j.checkShares(); err != nil || j.total() {
+	if err := j.checkShares(); err != nil {
 		return err
 	}
 	for i, p := range j.Clients {
@@ -519,6 +519,10 @@ func (j *Job) checkConstraints() error {
 		n := p.Points.N
 		who := clientName(i)
 		switch {
+		case lo > hi && !j.NonExclusive:
+			return impossible(who, fmt.Sprintf("a cluster needs at least %d and at most %d records", lo, hi),
+				"raise --eta-min-alpha or --eta-max-alpha")
+		case j.total(): // whatever the client holds
 		case lo > n:
 			return impossible(who, fmt.Sprintf("has %d records and each cluster needs at least %d of them", n, lo),
 				"raise --eta-min-alpha")
@@ -527,9 +531,6 @@ func (j *Job) checkConstraints() error {
 			return impossible(who, fmt.Sprintf("has %d records and %d clusters of at least %d need %d", n, j.K, lo,
 				j.K*lo),
 				"raise --eta-min-alpha")
-		case lo > hi:
-			return impossible(who, fmt.Sprintf("a cluster needs at least %d and at most %d records", lo, hi),
-				"raise --eta-min-alpha or --eta-max-alpha")
 		case j.Radius == 0 && j.Schedule == "" && j.K*hi < n:
 			return impossible(who, fmt.Sprintf("has %d records and %d clusters of at most %d hold %d", n, j.K, hi,
 				j.K*hi),

@@ -721,10 +721,17 @@ func TestBadInput(t *testing.T) {
 			Bounds: dataset.Bounds{Lo: []float64{0, 0}}}},
 		"public n":         {Method: Lloyd, Problem: protocol.Problem{K: 3, Clients: parts, Records: -1}},
 		"k above public n": {Method: Lloyd, Problem: protocol.Problem{K: 3, Clients: parts, Records: 2}},
+		"sizes that cross": {Method: FastLloyd, Problem: protocol.Problem{K: 4, Clients: parts, Records: 5,
+			Budget: privacy.Budget{Epsilon: 1, Delta: -1}}},
 	} {
 		eng, err := engine.New()
 		if err != nil {
 			t.Fatal(err)
+		}
+		if job != nil && job.Method == FastLloyd { // what follows from public numbers is refused before anything is paid
+			if _, err := job.Plan(); !fault.IsRequest(err) {
+				t.Errorf("%s: the plan's error is %v", name, err)
+			}
 		}
 		if _, err := eng.Run(context.Background(), job); !fault.IsRequest(err) {
 			t.Errorf("%s: error %v", name, err)
