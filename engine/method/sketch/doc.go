@@ -5,9 +5,7 @@
 // estimates how many records each cell of the grid of local clusters holds, and
 // runs weighted k-means on the grid.
 //
-// A Job runs the whole protocol, every party and the server, in one process. An
-// Encoder builds one party's sketches from a stream of records, and merges with
-// those of others.
+// A Job runs the whole protocol, every party and the server, in one process.
 //
 // Under the proven calibration phantoms belong to grid cells and are hashed
 // alike by all parties, which makes the joint release of all sketches private

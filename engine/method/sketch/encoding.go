@@ -16,7 +16,7 @@ type encoding struct {
 	phantoms cellPhantoms
 	cells    int // of phantoms in each cluster
 	clusters []openCluster
-	total    *Encoder
+	total    *encoder
 	workers  []*encodingWorker
 }
 
@@ -39,7 +39,7 @@ type openCluster struct {
 // encode returns the registers of all records with their labels and of the
 // phantoms.
 func (s *sketcher) encode(ctx context.Context, set, sketches int, labels []uint16, clusters int,
-	phantoms cellPhantoms) (*Encoder, error) {
+	phantoms cellPhantoms) (*encoder, error) {
 	return s.newEncoding(set, sketches, labels, clusters, phantoms).encode(ctx)
 }
 
@@ -49,7 +49,7 @@ func (s *sketcher) newEncoding(set, sketches int, labels []uint16, clusters int,
 	if phantoms.perCell > 0 {
 		e.cells = powInt(clusters, phantoms.parties-1)
 	}
-	e.total = newEncoder(s.secret, e.keys, sketches, clusters)
+	e.total = newEncoder(s.secret, sketches, clusters)
 	counts := make([]int, clusters)
 	for _, a := range labels {
 		counts[a]++
@@ -65,7 +65,7 @@ func (s *sketcher) newEncoding(set, sketches int, labels []uint16, clusters int,
 }
 
 // encode generates arrivals until every register of every cluster has one.
-func (e *encoding) encode(ctx context.Context) (*Encoder, error) {
+func (e *encoding) encode(ctx context.Context) (*encoder, error) {
 	for {
 		if err := e.begin(ctx); err != nil {
 			return nil, err
@@ -118,11 +118,11 @@ func (e *encoding) gather(ctx context.Context) (any bool, err error) {
 		}
 		for _, w := range e.workers {
 			if w != nil {
-				e.total.mergeCluster(a, w.encoder)
+				e.total.merge(a, w.encoder)
 			}
 		}
-		if last := latest(e.total.registers[a]); last <= c.Limit {
-			e.total.bound[a], c.open = last, false
+		if latest(e.total.registers[a]) <= c.Limit {
+			c.open = false
 			return
 		}
 		c.Extend()
@@ -174,7 +174,7 @@ func (e *encoding) resume(ctx context.Context) error {
 
 // encodingWorker is one worker's memory.
 type encodingWorker struct {
-	encoder          *Encoder
+	encoder          *encoder
 	digests, grouped []Digest
 	offsets          []int
 	// states say, for the records and for the phantoms, where those of each cluster
@@ -184,7 +184,7 @@ type encodingWorker struct {
 
 func (e *encoding) newWorker() *encodingWorker {
 	k, room := len(e.clusters), min(recordsPerTask, max(e.records, e.cells))
-	w := &encodingWorker{encoder: newEncoder(e.secret, e.keys, len(e.total.registers[0]), k),
+	w := &encodingWorker{encoder: newEncoder(e.secret, len(e.total.registers[0]), k),
 		digests: make([]Digest, room), grouped: make([]Digest, room), offsets: make([]int, k+1)}
 	for kind := range w.states {
 		w.states[kind] = make([][][]kernels.ArrivalState, k)

@@ -312,7 +312,7 @@ func (e *encodings) sketcher(t *testing.T) *sketcher {
 }
 
 // encode has a run encode the labels.
-func (e *encodings) encode(t *testing.T, sk *sketcher) *Encoder {
+func (e *encodings) encode(t *testing.T, sk *sketcher) *encoder {
 	t.Helper()
 	got, err := sk.encode(context.Background(), 5, encodedSketches, e.labels, encodedClusters, e.phantoms)
 	if err != nil {
@@ -321,30 +321,20 @@ func (e *encodings) encode(t *testing.T, sk *sketcher) *Encoder {
 	return got
 }
 
-// encoder has no records yet.
-func (e *encodings) encoder(t *testing.T) *Encoder {
-	t.Helper()
-	empty, err := NewEncoder(e.secret, 5, encodedSketches, encodedClusters)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return empty
-}
-
 // exhaustive puts every record and phantom in by itself.
-func (e *encodings) exhaustive(t *testing.T) *Encoder {
-	x := e.encoder(t)
+func (e *encodings) exhaustive() *encoder {
+	x, keys := newEncoder(e.secret, encodedSketches, encodedClusters), newArrivalKeys(e.secret, 5)
 	put := func(key *kernels.ArrivalKey, digest Digest, rate float64, a int) {
 		kernels.Arrivals(key, []Digest{digest}, rate, 0.05, x.registers[a], &x.scratch)
 	}
 	for row, a := range e.labels {
-		put(x.records, x.hash.record(e.id(row, nil)), 1, int(a))
+		put(keys[0], x.hash.record(e.id(row, nil)), 1, int(a))
 	}
 	for a := range encodedClusters {
 		for other := range encodedClusters {
 			digest := make([]Digest, 1)
 			phantomDigests(encodedClusters, e.phantoms.parties, e.phantoms.at, a, other, digest)
-			put(x.phantoms, digest[0], e.phantoms.perCell, a)
+			put(keys[1], digest[0], e.phantoms.perCell, a)
 		}
 	}
 	return x
@@ -355,7 +345,7 @@ func (e *encodings) exhaustive(t *testing.T) *Encoder {
 // known where the records stand.
 func TestEncodersAgree(t *testing.T) {
 	e := newEncodings()
-	sk, want := e.sketcher(t), e.exhaustive(t)
+	sk, want := e.sketcher(t), e.exhaustive()
 	sameRegisters(t, "a run", e.encode(t, sk), want)
 	sk.stored = nil
 	sameRegisters(t, "digests on the way", e.encode(t, sk), want)
@@ -376,38 +366,7 @@ func TestEncodersAgree(t *testing.T) {
 	}
 }
 
-// So are those of a stream and of parts of it, and their sketches.
-func TestEncodersOfPartsAgree(t *testing.T) {
-	e := newEncodings()
-	stream, parts, want := e.encoder(t), []*Encoder{e.encoder(t), e.encoder(t), e.encoder(t)}, e.exhaustive(t)
-	for row, a := range e.labels {
-		stream.Add(int(a), e.id(row, nil))
-		parts[e.rng.IntN(3)].Add(int(a), e.id(row, nil))
-	}
-	for _, x := range []*Encoder{stream, parts[1]} {
-		if err := x.AddPhantoms(e.phantoms.parties, e.phantoms.at, e.phantoms.perCell); err != nil {
-			t.Fatal(err)
-		}
-	}
-	distribution := distribution(t, 1.0/64)
-	sketches := stream.Sketches(distribution, 3)
-	for _, x := range parts[1:] {
-		if err := parts[0].Merge(x); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if !slices.Equal(parts[0].Sketches(distribution, 3).Heights, sketches.Heights) {
-		t.Error("sketches of merged parts differ from those of one stream")
-	}
-	sameRegisters(t, "a stream", stream, want)
-	sameRegisters(t, "merged parts", parts[0], want)
-	other, err := NewEncoder(e.secret, 5, encodedSketches+1, encodedClusters)
-	if err != nil || stream.Merge(other) == nil {
-		t.Errorf("error %v; merged encoders of two shapes", err)
-	}
-}
-
-func sameRegisters(t *testing.T, what string, got, want *Encoder) {
+func sameRegisters(t *testing.T, what string, got, want *encoder) {
 	t.Helper()
 	for a := range want.registers {
 		if !slices.Equal(got.registers[a], want.registers[a]) {
@@ -444,13 +403,14 @@ func TestDigestsOfIDs(t *testing.T) {
 // its cells' phantoms.
 func TestPhantomsAreShared(t *testing.T) {
 	const parties, clusters, sketches, count = 3, 4, 2000, 25.0
-	var all []*Encoder
+	var all []*encoder
 	for i := range parties + 1 { // the last with other keys
-		e, err := NewEncoder(Secret{4}, i/parties, sketches, clusters)
+		sk, err := newSketcher(t.Context(), inline{}, Secret{4}, 0, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := e.AddPhantoms(parties, i%parties, count); err != nil {
+		e, err := sk.encode(t.Context(), i/parties, sketches, nil, clusters, cellPhantoms{parties, i % parties, count})
+		if err != nil {
 			t.Fatal(err)
 		}
 		all = append(all, e)
@@ -469,7 +429,7 @@ func TestPhantomsAreShared(t *testing.T) {
 		t.Error("two key sets have the same phantoms")
 	}
 	for j := range sketches {
-		least := func(e *Encoder) float64 {
+		least := func(e *encoder) float64 {
 			x := math.Inf(1)
 			for _, r := range e.registers {
 				x = min(x, r[j])

@@ -63,7 +63,7 @@ type cellPhantoms struct {
 
 // addOwnPhantoms adds count phantoms to each sketch of each cluster that no other
 // party knows.
-func (e *Encoder) addOwnPhantoms(st *privacy.Stream, count float64) {
+func (e *encoder) addOwnPhantoms(st *privacy.Stream, count float64) {
 	for _, registers := range e.registers {
 		for j, t := range registers {
 			registers[j] = min(t, st.Exponential()/count)
@@ -72,7 +72,7 @@ func (e *Encoder) addOwnPhantoms(st *privacy.Stream, count float64) {
 }
 
 // sketches rounds the registers of all clusters.
-func (s *sketcher) sketches(ctx context.Context, e *Encoder, distribution *Geometric, floor uint16) (*Sketches, error) {
+func (s *sketcher) sketches(ctx context.Context, e *encoder, distribution *Geometric, floor uint16) (*Sketches, error) {
 	sketches := newSketches(len(e.registers[0]), e.clusters)
 	err := s.run.Run(ctx, e.clusters, func(_, a int) { e.heights(distribution, floor, a, sketches) })
 	return sketches, err
