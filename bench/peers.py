@@ -15,6 +15,9 @@ import warnings
 
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[name] = sys.argv[6]
+# BLAS chooses its kernel and its blocks by the machine that it runs on.
+for name in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):
+    os.environ.pop(name, None)
 warnings.filterwarnings("ignore")
 
 import numpy as np  # noqa: E402
