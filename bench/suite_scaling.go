@@ -108,8 +108,10 @@ func (e *Env) scale(ctx context.Context, a axis, m lloyd.Method, s shape, v int)
 		for run := 0; run <= c.Env.Reps(3, 1); run++ {
 			seed := uint64(run)
 			job := lloyd.Job{Method: m, Problem: protocol.Problem{K: s.k, Clients: parts, Seed: &seed,
-				NoQuality: true, Iterations: c.Env.Reps(7, 3), Calibration: claimedOf(m),
-				Budget: privacy.Budget{Epsilon: 1, Delta: -1}}, Init: step.Sphere}
+				NoQuality: true, Iterations: c.Env.Reps(7, 3), Calibration: claimedOf(m)}, Init: step.Sphere}
+			if m.Private() {
+				job.Budget = privacy.Budget{Epsilon: 1, Delta: -1}
+			}
 			if _, err := eng.Run(ctx, &job); err != nil {
 				return err
 			}
