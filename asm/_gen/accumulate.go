@@ -389,7 +389,7 @@ func scatterBlock(s isa, from reg.GPVirtual, bias reg.VecVirtual, add func(point
 	}
 	for part := range 2 {
 		for h := range 2 {
-			transpose8(func(row int) Mem { return Mem{Base: from, Disp: 64*(8*h+row) + 32*part} }, bias,
+			transposeRows(func(row int) Mem { return Mem{Base: from, Disp: 64*(8*h+row) + 32*part} }, bias,
 				func(point int, v reg.VecVirtual) { add(8*part+point, 32*h, v) })
 		}
 	}

@@ -163,11 +163,24 @@ func packWide(stream bool) {
 	RET()
 }
 
-// transpose8 turns eight rows of eight float32 into eight columns, after adding
-// bias.
-func transpose8(at func(row int) Mem, bias reg.VecVirtual, use func(column int, v reg.VecVirtual)) {
-	for q := range 2 {
-		transposeQuad(q, 8, at, bias, use)
+// transposeRows turns eight rows of eight float32 into eight columns, after adding
+// bias. It reads whole rows: halves of lines a line apart wait for each other in the first-level cache.
+func transposeRows(at func(row int) Mem, bias reg.VecVirtual, use func(column int, v reg.VecVirtual)) {
+	var halves [2][4]reg.VecVirtual // of rows 0 to 3 and 4 to 7: column c, and c+4 in the upper half
+	for h := range halves {
+		a := avx2.vectors(4)
+		for r := range a {
+			VADDPS(at(4*h+r), bias, a[r])
+		}
+		unpack(avx2, a, 4, func(c int, v reg.VecVirtual) { halves[h][c] = v })
+	}
+	for c := range 4 {
+		low, high := halves[0][c], halves[1][c]
+		v := YMM()
+		VPERM2F128(Imm(0x31), high, low, v)
+		VINSERTF128(Imm(1), high.AsX(), low, low)
+		use(c, low)
+		use(c+4, v)
 	}
 }
 
@@ -176,23 +189,19 @@ func transpose8(at func(row int) Mem, bias reg.VecVirtual, use func(column int, 
 func transposePairs(columns int, at func(row int) Mem, use func(column int, low, high reg.VecVirtual)) {
 	for q := 0; 4*q < columns; q++ {
 		low := map[int]reg.VecVirtual{}
-		transposeQuad(q, columns, at, nil, func(column int, v reg.VecVirtual) { low[column] = v })
-		transposeQuad(q, columns, func(row int) Mem { return at(8 + row) }, nil,
+		transposeQuad(q, columns, at, func(column int, v reg.VecVirtual) { low[column] = v })
+		transposeQuad(q, columns, func(row int) Mem { return at(8 + row) },
 			func(column int, v reg.VecVirtual) { use(column, low[column], v) })
 	}
 }
 
-// transposeQuad makes the columns 4q to 4q+3 of eight rows, as far as there are,
-// after adding bias when there is one.
-func transposeQuad(q, columns int, at func(row int) Mem, bias reg.VecVirtual, use func(column int, v reg.VecVirtual)) {
+// transposeQuad makes the columns 4q to 4q+3 of eight rows, as far as there are.
+func transposeQuad(q, columns int, at func(row int) Mem, use func(column int, v reg.VecVirtual)) {
 	a := make([]reg.VecVirtual, 4)
 	for r := range a {
 		a[r] = YMM()
 		VBROADCASTF128(at(r).Offset(16*q), a[r])
 		VINSERTF128(Imm(1), at(r+4).Offset(16*q), a[r], a[r])
-		if bias != nil {
-			VADDPS(bias, a[r], a[r])
-		}
 	}
 	unpack(avx2, a, columns-4*q, func(c int, v reg.VecVirtual) { use(4*q+c, v) })
 }
