@@ -380,7 +380,12 @@ func asmFilterBytesN(number int, x *byte, words int, c *byte, half *float32, shi
 			return
 		}
 	}
-	panic(noRoutine("FilterBytes", 0))
+	switch number {
+	case 1:
+		asm.FilterBytes1AVX2(x, words, c, half, shift, tiles, scale, offset, scores, least, best)
+	default:
+		panic(noRoutine("FilterBytes", number))
+	}
 }
 
 func asmFilterCandidates(scores, least *int32, tiles, panels, panel, first int, best, before *int32, band, most int32, labels, counts *int32, list *uint64, kept *int32) int {

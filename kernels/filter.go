@@ -31,10 +31,14 @@ import (
 // among the candidates, the centroids of score at most S_i + 2w. A point with one
 // candidate has its label; of several, the chains decide.
 //
+// Of these candidates, one whose chain is known to be at most t leaves those of S_j <= t+w, which are about the square
+// root of as many: for s_j <= t if j has the least chain.
+//
 // S needs 32 bits at the end only, as additions wrap: with o = |x|^2/2 for the
 // longest x, S is between 0 and (|x|+|c|)^2/2, in units, but for w. Bytes of points
 // are stored plus 128, as the instruction takes them unsigned; the sum of the
-// centroid's bytes makes up for it.
+// centroid's bytes makes up for it. Where sums of four products of bytes must fit 16 bits
+// (AVX2), all have 7 bits, and points are stored plus 64.
 //
 // Tiles of AMX hold state that the system saves where it switches threads and delivers
 // signals, Go's own among them, whose stacks have room for it. A routine sets the tiles
@@ -45,6 +49,7 @@ import (
 type filterPoints struct {
 	data  []byte  // [panels][words][16] words: integers of neighbouring dimensions
 	group int     // integers in a word: 2 of 16 bits, 4 or 8 bytes
+	zero  int32   // what is added to bytes, which are less in magnitude
 	words int     // of a point
 	chunk int     // words that centroids have together, a divisor of words
 	scale float64 // a
@@ -61,8 +66,9 @@ type filterCentroids struct {
 	// data is [tiles][words/chunk][rows][chunk] words, of the opposite integers, in tiles of rows centroids.
 	data         []byte
 	half         []float32 // [tiles][8], +Inf past K
-	shift        []int32   // [tiles][8], what makes up for the 128 in bytes of points
+	shift        []int32   // [tiles][8], what makes up for what is added to bytes of points
 	tiles, group int       // tiles of 8
+	zero         int32     // as of the points
 	words, chunk int
 	rows         int
 	scale        float64 // b, 0 if the centroids have no form
@@ -81,8 +87,6 @@ const (
 	// filterRange bounds the length of a vector in integers of 16 bits: the squares
 	// of two of them fit 31 bits with some room.
 	filterRange = 0.99 * (1 << 15)
-	// filterByte bounds coordinates in bytes.
-	filterByte = 127 * (1 - 0x1p-20)
 	// filterUp makes an upper bound of a length that was computed in float64.
 	filterUp = 1 + 0x1p-20
 )
@@ -92,13 +96,15 @@ func wordBytes(group int) int { return max(4, group) }
 
 // scaleFor returns the scale of integers, group to a word, for vectors of d
 // coordinates that are at most norm long, none above most; 0 if there is none. For
-// two it is the largest power of 2 in range, none finer than the finest grid.
-func scaleFor(group, d int, norm, most float64) float64 {
+// two it is the largest power of 2 in range, none finer than the finest grid; bytes
+// are less than zero in magnitude.
+func scaleFor(group int, zero int32, d int, norm, most float64) float64 {
 	if group >= 4 {
 		if !(most > 0 && most < 1<<15) {
 			return 0
 		}
-		return float64(float32(min(filterByte/most, 1<<MaxFractionBits)))
+		widest := float64(zero-1) * (1 - 0x1p-20)
+		return float64(float32(min(widest/most, 1<<MaxFractionBits)))
 	}
 	room := (filterRange - math.Sqrt(float64(d))/2) / filterUp
 	if !(norm*0x1p-14 <= room) { // too long, or not a number
@@ -155,21 +161,17 @@ func (p *Panels) Ranks(k int) bool { return p.longest > 0 && rankPays(p.D, k) }
 
 // filterGroup chooses the number of integers in a word, 0 for no filter: the least cost for
 // a point and dimension, where a vector instruction on 16 points is 1. That is k/16 without
-// a filter, k/32, k/64 or k/128 with one, and k/96 with tiles of bytes, as their sums are
-// finished by vectors; 3.4 + 600/d for a point that is not decided by its scores, whose
-// coordinates are collected, and .35 + 300/d for each of its candidates: as measured with
-// AVX-512 VNNI and AMX at (d, k) from (64, 1000) and (128, 4096) to (768, 1000) and (784, 10).
+// a filter, and with one as many times less as filterSpeed says; 3.4 + 600/d for a point that is not decided by its
+// scores, whose coordinates are collected, and .35 + 300/d for each of its candidates: as measured with
+// AVX-512 VNNI and AMX at (d, k) from (64, 1000) and (128, 4096) to (768, 1000) and (784, 10), and
+// near enough with AVX2.
 // The candidates are those among a sample of the points themselves, which are more than
 // there are once centroids have become means.
 func (p *Panels) filterGroup(k int) int {
 	best, least := 0, float64(k)/Lanes
 	for _, group := range filterGroups() {
-		speed := float64(group)
-		if filterWordsTogether(group) > 1 {
-			speed = 6
-		}
 		undecided, candidates := p.sampledCandidates(group, k)
-		cost := float64(k)/(Lanes*speed) + undecided*(3.4+600/float64(p.D)) + candidates*(0.35+300/float64(p.D))
+		cost := float64(k)/(Lanes*filterSpeed(group)) + undecided*(3.4+600/float64(p.D)) + candidates*(0.35+300/float64(p.D))
 		if cost < least {
 			best, least = group, cost
 		}
@@ -187,7 +189,7 @@ func (p *Panels) sampledCandidates(group, k int) (undecided, candidates float64)
 		row := p.Point(a*(p.N/sample), c[a*d:(a+1)*d])
 		norm, most = max(norm, length(row)), max(most, magnitude(row))
 	}
-	scale := scaleFor(group, d, norm, most)
+	scale := scaleFor(group, filterZero(), d, norm, most)
 	if scale == 0 {
 		return 1, math.Inf(1)
 	}
@@ -264,7 +266,7 @@ func (p *Panels) addFilter(group int, each func(n int, task func(i int))) {
 		panel := p.Data[at*Lanes*p.D : (at+1)*Lanes*p.D]
 		partial[i] = [2]float64{max(partial[i][0], longest(panel)), max(partial[i][1], magnitude(panel))}
 	})
-	f := &filterPoints{group: group, words: (p.D + group - 1) / group, chunk: 1}
+	f := &filterPoints{group: group, zero: filterZero(), words: filterWords(group, (p.D+group-1)/group), chunk: 1}
 	if most := filterWordsTogether(group); most > 1 {
 		chunks := (f.words + most - 1) / most
 		f.chunk = (f.words + chunks - 1) / chunks
@@ -274,7 +276,7 @@ func (p *Panels) addFilter(group int, each func(n int, task func(i int))) {
 		f.norm, f.most = max(f.norm, x[0]*filterUp), max(f.most, x[1])
 		partial[i][0] = 0
 	}
-	if f.scale = scaleFor(group, p.D, f.norm, f.most); f.scale == 0 {
+	if f.scale = scaleFor(group, f.zero, p.D, f.norm, f.most); f.scale == 0 {
 		return
 	}
 	f.data = aligned[byte](panels * f.size() * Lanes)
@@ -309,7 +311,7 @@ func (f *filterPoints) fill(p *Panels, at int) float64 {
 	to := f.data[at*size : (at+1)*size]
 	if f.group >= 4 {
 		for i := range to {
-			to[i] = 128
+			to[i] = byte(f.zero)
 		}
 	}
 	up, down := float32(f.scale), 1/f.scale
@@ -320,7 +322,7 @@ func (f *filterPoints) fill(p *Panels, at int) float64 {
 		for l, x := range panel[j*Lanes : (j+1)*Lanes] {
 			q := nearest16(x * up)
 			if f.group >= 4 {
-				to[word*l+part] = byte(int32(q) + 128)
+				to[word*l+part] = byte(int32(q) + f.zero)
 			} else {
 				binary.LittleEndian.PutUint16(to[word*l+2*part:], uint16(int32(q)))
 			}
@@ -360,7 +362,7 @@ func (c *Centroids) PrepareFilter(p *Panels) {
 			rows = filterWideTile
 		}
 		tiles := (c.K + rows - 1) / rows * rows / filterTile
-		c.filter = &filterCentroids{tiles: tiles, group: f.group, words: f.words, chunk: f.chunk, rows: rows,
+		c.filter = &filterCentroids{tiles: tiles, group: f.group, zero: f.zero, words: f.words, chunk: f.chunk, rows: rows,
 			half:  alignedFloat32(tiles * filterTile),
 			shift: aligned[int32](tiles * filterTile), data: aligned[byte](tiles * filterTile * f.size())}
 	}
@@ -383,7 +385,7 @@ func (f *filterCentroids) set(c *Centroids) {
 		f.norm, f.most = max(f.norm, length(c.Row(i))), max(f.most, float64(c.half[i]))
 	}
 	f.norm *= filterUp
-	f.scale = scaleFor(f.group, c.D, max(f.norm, f.longest), max(magnitude(c.rows), f.widest))
+	f.scale = scaleFor(f.group, f.zero, c.D, max(f.norm, f.longest), max(magnitude(c.rows), f.widest))
 	if f.scale == 0 {
 		return
 	}
@@ -404,7 +406,7 @@ func (f *filterCentroids) set(c *Centroids) {
 			sum += float64(e * e)
 		}
 		if f.group >= 4 {
-			f.shift[i] = 128 * total
+			f.shift[i] = f.zero * total
 		}
 		f.rough = max(f.rough, sum)
 	}
@@ -432,7 +434,7 @@ func (f *filterPoints) call(c *Centroids) (filterCall, bool) {
 // band returns at least 2w for points of at most the given length, with errors of
 // at most the given length.
 func (c *filterCall) band(norm, rough float64) float64 {
-	chain := float64(c.d) * (0x1.03p-24*(c.c.most+norm*c.c.norm) + 0x1p-149)
+	chain := float64(c.d+1) * (0x1.03p-24*(c.c.most+norm*c.c.norm) + 0x1p-149) // one for units as a float32
 	w := rough*c.c.norm + (norm+rough)*c.c.rough + chain
 	return math.Ceil(2*w*c.units*filterUp) + 260
 }
@@ -455,16 +457,21 @@ type filterScratch struct {
 	labels, counts [filterPanels * Lanes]int32
 	list           [filterRoom]uint64
 	kept           [filterRoom][Lanes]int32 // the scores of each entry
+	// reach and known are bounds of the least score and of that of the centroid of the least chain.
+	reach, known   [filterPanels * Lanes]int32
 	limit          [filterPanels * Lanes]int32
 	exact          [filterPanels * Lanes]float32
 	pair           [4]uint64 // point<<32 | centroid
 	points, rows   [4]*float32
 	chains         [4]float32
 	found, waiting int
-	// near are the candidates of each point, held so many, and lost those that there was no room for.
+	// near are the candidates of each point and nearScores their scores, the least first, held so many; lost are those
+	// that there was no room for.
 	near        [filterPanels * Lanes][nearRoom]uint16
+	nearScores  [filterPanels * Lanes][nearRoom]int32
 	held, lost  [filterPanels * Lanes]int32
 	norms       [filterPanels]float64 // at least the length of each point, by panel
+	bands       [filterPanels]float64 // 2w, by panel
 	dots        [nearRoom]float32
 	row         []float32
 	coordinates [nearCoordinates]float32 // of row, where they fit
@@ -510,7 +517,7 @@ func assignFiltered(p *Panels, c *Centroids, labels []uint16) bool {
 func (s *filterScratch) group(p *Panels, f *filterPoints, first, panels int, c *Centroids, call *filterCall,
 	labels []uint16) bool {
 	for i := range panels * Lanes {
-		s.best[i], s.before[i], s.counts[i] = math.MaxInt32, math.MaxInt32, 0
+		s.best[i], s.before[i], s.known[i], s.counts[i] = math.MaxInt32, math.MaxInt32, math.MaxInt32, 0
 	}
 	size := f.size()
 	x := &f.data[first*size*Lanes]
@@ -523,14 +530,18 @@ func (s *filterScratch) group(p *Panels, f *filterPoints, first, panels int, c *
 		for q := range panels {
 			bounds := f.panels[first+q]
 			band := call.band(float64(bounds[0]), float64(bounds[1]))
-			s.norms[q] = float64(bounds[0])
+			s.norms[q], s.bands[q] = float64(bounds[0]), band
 			const top = 1<<31 - 1<<19
 			if band > top {
 				return false
 			}
 			at := q * Lanes
+			if f.tightens() {
+				s.tighten(p, c, call, q, tiles, panels, tile*filterTile)
+			}
 			for l := range Lanes {
-				s.limit[at+l] = min(s.best[at+l], top-int32(band)) + int32(band)
+				s.reach[at+l] = min(s.best[at+l], s.known[at+l]-int32(band))
+				s.limit[at+l] = min(s.reach[at+l], top-int32(band)) + int32(band)
 			}
 			if s.found+tiles*filterTile > filterRoom {
 				if s.prune(); s.found+tiles*filterTile > filterRoom {
@@ -589,14 +600,8 @@ func (s *filterScratch) decide(p *Panels, c *Centroids, call *filterCall, undeci
 		panel := int(e>>16) & 0xffff
 		e &^= 0xffff &^ undecided[panel]
 		for m := s.within(i, e) & 0xffff; m != 0; m &= m - 1 {
-			point, a := panel*Lanes+bits.TrailingZeros64(m), int(e>>32)
-			if held := s.held[point]; held < nearRoom {
-				s.near[point][held] = uint16(a)
-				s.held[point]++
-			} else {
-				s.lost[point]++
-				s.wait(p, c, point, a, labels)
-			}
+			lane := bits.TrailingZeros64(m) & (Lanes - 1)
+			s.hold(p, c, call, panel*Lanes+lane, uint16(e>>32), s.kept[i][lane], labels)
 		}
 	}
 	for panel, m := range undecided {
@@ -612,26 +617,105 @@ func (s *filterScratch) decide(p *Panels, c *Centroids, call *filterCall, undeci
 	}
 }
 
-// refine labels a point of which several centroids may be the nearest, or leaves those that still may be to the chain.
+// hold adds a candidate to those of a point, the one of the least score first.
+func (s *filterScratch) hold(p *Panels, c *Centroids, call *filterCall, point int, a uint16, score int32,
+	labels []uint16) {
+	held := s.held[point]
+	if held == nearRoom {
+		if held = s.thin(p, c, call, point); held == nearRoom {
+			s.lost[point]++
+			s.wait(p, c, point, int(a), labels)
+			return
+		}
+	}
+	near, scores := &s.near[point], &s.nearScores[point]
+	near[held], scores[held] = a, score
+	if score < scores[0] {
+		near[0], near[held], scores[0], scores[held] = a, near[0], score, scores[0]
+	}
+	s.held[point] = held + 1
+}
+
+// tightens says whether a chain is bounded for each point while candidates are searched, which pays where there are
+// many: with 7 bits.
+func (f *filterPoints) tightens() bool { return f.group >= 4 && f.zero < 128 }
+
+// tighten bounds, for the points of a panel whose least score has fallen, the score of the centroid of the least chain
+// by the chain of the centroid that has this least score; the first of the tiles' centroids is number first.
+func (s *filterScratch) tighten(p *Panels, c *Centroids, call *filterCall, panel, tiles, panels, first int) {
+	for point := panel * Lanes; point < min((panel+1)*Lanes, p.N); point++ {
+		best := s.best[point]
+		if best >= s.before[point] {
+			continue
+		}
+		tile := 0
+		for tile < tiles-1 && s.least[tile*panels*Lanes+point] != best {
+			tile++
+		}
+		a := tile * filterTile
+		for a < tile*filterTile+filterTile-1 && s.scores[a*panels*Lanes+point] != best {
+			a++
+		}
+		p.row(point, s.row[:c.D])
+		which := [1]uint16{uint16(min(first+a, c.K-1))}
+		s.known[point] = s.ruled(c, call, point, which[:])
+	}
+}
+
+// ruled bounds the score of the centroid of the least chain, for the point that s.row has, by the chain of another, the
+// first of near. s.dots[0] is half less the inner product of that then.
+func (s *filterScratch) ruled(c *Centroids, call *filterCall, point int, near []uint16) int32 {
+	filterDots(s.row[:c.D], c.rows, near[:1], s.dots[:1])
+	s.dots[0] = c.half[near[0]] - s.dots[0]
+	t := float64(s.dots[0]) + s.slack(c, call, point)
+	limit := t*float64(float32(call.units)) + float64(float32(call.offset)) + s.bands[point/Lanes]/2 + 1
+	return int32(max(0, min(limit, math.MaxInt32)))
+}
+
+// slack is at least the sum of what a chain and an inner product of float32 in any order are off by, for a point.
 //
-// Inner products of float32 in any order are within 1.01 d 2^-24 |x||c| + d 2^-149 of x.c, so
-// that half less the product is within (d+1)/d of the chain's own bound: the centroid of the
-// least chain is at most twice the sum of both from the least.
+// Inner products are within 1.01 d 2^-24 |x||c| + d 2^-149 of x.c, so that half less the product is within (d+1)/d of
+// the chain's own bound.
+func (s *filterScratch) slack(c *Centroids, call *filterCall, point int) float64 {
+	return 2 * float64(c.D+1) * (0x1.04p-24*(call.c.most+s.norms[point/Lanes]*call.c.norm) + 0x1p-149) * filterUp
+}
+
+// thin drops the candidates of a point that the first of them rules out, and returns how many are left; s.row has the
+// point then, and s.dots[0] half less the inner product of the first candidate.
+func (s *filterScratch) thin(p *Panels, c *Centroids, call *filterCall, point int) int32 {
+	near, scores := &s.near[point], &s.nearScores[point]
+	p.row(point, s.row[:c.D])
+	limit := s.ruled(c, call, point, near[:])
+	left := int32(1)
+	for i := int32(1); i < s.held[point]; i++ {
+		if near[left], scores[left] = near[i], scores[i]; scores[i] <= limit {
+			left++
+		}
+	}
+	s.held[point] = left
+	return left
+}
+
+// refine labels a point of which several centroids may be the nearest, or leaves those that still may be to the chain:
+// the centroid of the least chain is at most twice the slack from the least inner product.
 func (s *filterScratch) refine(p *Panels, c *Centroids, call *filterCall, point int, labels []uint16) {
+	if s.held[point] > 1 {
+		s.thin(p, c, call, point)
+	}
 	near := s.near[point][:s.held[point]]
-	if len(near) == 1 && s.lost[point] == 0 {
-		labels[point] = near[0]
+	if len(near) == 1 {
+		if labels[point] = near[0]; s.lost[point] > 0 {
+			s.wait(p, c, point, int(near[0]), labels)
+		}
 		return
 	}
-	d := c.D
-	p.row(point, s.row[:d])
-	filterDots(s.row[:d], c.rows, near, s.dots[:len(near)])
-	least := math.Inf(1)
-	for i, a := range near {
-		s.dots[i] = c.half[a] - s.dots[i]
-		least = min(least, float64(s.dots[i]))
+	filterDots(s.row[:c.D], c.rows, near[1:], s.dots[1:len(near)])
+	least := float64(s.dots[0])
+	for i, a := range near[1:] {
+		s.dots[i+1] = c.half[a] - s.dots[i+1]
+		least = min(least, float64(s.dots[i+1]))
 	}
-	limit := least + 4*float64(d+1)*(0x1.04p-24*(call.c.most+s.norms[point/Lanes]*call.c.norm)+0x1p-149)*filterUp
+	limit := least + 2*s.slack(c, call, point)
 	left := 0
 	for i, a := range near {
 		if float64(s.dots[i]) <= limit {

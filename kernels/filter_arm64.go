@@ -19,6 +19,15 @@ func filterGroups() []int {
 	return nil
 }
 
+// filterSpeed is how many times as fast as the exact chain scores of group integers in a word are, with their search.
+func filterSpeed(group int) float64 { return float64(group) }
+
+// filterZero is what is added to bytes of points.
+func filterZero() int32 { return 128 }
+
+// filterWords is the number of words of a point that the routines take, for one that has so many.
+func filterWords(_, words int) int { return words }
+
 // filterWordsTogether is the number of words that centroids have together.
 func filterWordsTogether(int) int { return 1 }
 

@@ -11,7 +11,7 @@ import (
 
 // filtered prepares points and centroids for the candidate filter, whatever the
 // rule says of their shape.
-func filtered(t *testing.T, group int, p *Panels, c *Centroids, rows []float32) {
+func filtered(t testing.TB, group int, p *Panels, c *Centroids, rows []float32) {
 	t.Helper()
 	p.addFilter(group, inOrder)
 	c.PrepareFilter(p)
@@ -124,7 +124,6 @@ func TestFilterBoundCoversScores(t *testing.T) {
 	for _, s := range [][4]int{{16, 40, 22, 2}, {64, 40, 16, 2}, {301, 40, 4, 2}, {784, 33, 22, 2}, {16, 40, 22, 4},
 		{64, 40, 16, 4}, {301, 40, 3, 4}, {785, 33, 22, 4}, {16, 40, 22, 8}, {301, 40, 3, 8}, {785, 33, 22, 8}} {
 		d, k, n, group := s[0], s[1], 64, s[3]
-		word := wordBytes(group)
 		p, c := packed(gridRows(rng, n, d, s[2]), n, d), NewCentroids(k, d)
 		filtered(t, group, p, c, gridRows(rng, k, d, s[2]))
 		call, ok := p.filter.call(c)
@@ -136,21 +135,7 @@ func TestFilterBoundCoversScores(t *testing.T) {
 			bounds := p.filter.panels[i/Lanes]
 			half := call.band(float64(bounds[0]), float64(bounds[1])) / 2
 			for a := range k {
-				sum := int64(math.RoundToEven(float64(c.half[a])*call.units)) + int64(c.filter.shift[a])
-				for j := range d {
-					u := p.filter.data[(i/Lanes*p.filter.words+j/group)*word*Lanes+i%Lanes*word:]
-					v := c.filter.data[c.filter.word(a, j/group)*word:]
-					if group >= 4 {
-						sum += int64(u[j%group]) * int64(int8(v[j%group]))
-					} else {
-						sum += int64(int16(binary.LittleEndian.Uint16(u[j%2*2:]))) * int64(int16(binary.LittleEndian.Uint16(v[j%2*2:])))
-					}
-				}
-				chain := c.half[a]
-				for j, y := range c.Row(a) {
-					chain = fma32(-p.Data[(i/Lanes*d+j)*Lanes+i%Lanes], y, chain)
-				}
-				off := math.Abs(float64(sum) - float64(chain)*call.units)
+				off := scoreError(p, c, &call, i, a)
 				if off > half {
 					t.Fatalf("d=%d: point %d, centroid %d: the score is off by %g, want at most %g", d, i, a, off, half)
 				}
@@ -161,6 +146,26 @@ func TestFilterBoundCoversScores(t *testing.T) {
 			t.Errorf("d=%d: the largest error is %g of the bound: the bound says nothing", d, largest)
 		}
 	}
+}
+
+// scoreError takes the integer score of a point and a centroid in plain Go and returns what it is off the chain by.
+func scoreError(p *Panels, c *Centroids, call *filterCall, i, a int) float64 {
+	group, word, d := p.filter.group, wordBytes(p.filter.group), p.D
+	sum := int64(math.RoundToEven(float64(c.half[a])*call.units)) + int64(c.filter.shift[a])
+	for j := range d {
+		u := p.filter.data[(i/Lanes*p.filter.words+j/group)*word*Lanes+i%Lanes*word:]
+		v := c.filter.data[c.filter.word(a, j/group)*word:]
+		if group >= 4 {
+			sum += int64(u[j%group]) * int64(int8(v[j%group]))
+		} else {
+			sum += int64(int16(binary.LittleEndian.Uint16(u[j%2*2:]))) * int64(int16(binary.LittleEndian.Uint16(v[j%2*2:])))
+		}
+	}
+	chain := c.half[a]
+	for j, y := range c.Row(a) {
+		chain = fma32(-p.Data[(i/Lanes*d+j)*Lanes+i%Lanes], y, chain)
+	}
+	return math.Abs(float64(sum) - float64(chain)*call.units)
 }
 
 func BenchmarkAssignFilter(b *testing.B) {

@@ -16,11 +16,37 @@ func filterPays(d, k int) bool {
 
 // filterGroups lists the numbers of integers in a word that the path in use has
 // instructions for.
-func filterGroups() []int {
-	if current >= avx512vnni {
-		return []int{4, 2}
+func filterGroups() []int { return []int{4, 2} }
+
+// filterSpeed is how many times as fast as the exact chain scores of group integers in a word are, with their search.
+// Tiles multiply faster by far, but their sums are finished by vectors.
+func filterSpeed(group int) float64 {
+	switch {
+	case current == avx2 && group == 4:
+		return 2.1
+	case current == avx2:
+		return 1.35
+	case filterWordsTogether(group) > 1:
+		return 6
 	}
-	return []int{2}
+	return float64(group)
+}
+
+// filterZero is what the path in use adds to bytes of points.
+func filterZero() int32 {
+	if current == avx2 {
+		return 64
+	}
+	return 128
+}
+
+// filterWords is the number of words of a point that the routines for group integers in a word take, for one that has
+// so many.
+func filterWords(group, words int) int {
+	if current == avx2 && group == 4 {
+		return (words + 1) &^ 1
+	}
+	return words
 }
 
 // filterWordsTogether is the number of words at most that centroids have together, for products of group integers in a
@@ -75,10 +101,10 @@ func tileForm(chunk int) (form [64]byte) {
 }
 
 // candidates lists the scores of one panel of several that are within its limit, the
-// least so far, at most most, plus band; first is the number of the first centroid.
+// reach, at most most, plus band; first is the number of the first centroid.
 func (s *filterScratch) candidates(tiles, panels, panel, first int, band, most int32) int {
 	at := panel * Lanes
-	return asmFilterCandidates(&s.scores[0], &s.least[0], tiles, panels, panel, first, &s.best[at], &s.before[at], band,
+	return asmFilterCandidates(&s.scores[0], &s.least[0], tiles, panels, panel, first, &s.reach[at], &s.before[at], band,
 		most, &s.labels[at], &s.counts[at], &s.list[s.found], &s.kept[s.found][0])
 }
 

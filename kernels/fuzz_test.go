@@ -68,6 +68,66 @@ func FuzzAssign(f *testing.F) {
 	})
 }
 
+// FuzzFilter attacks the candidate filter's bounds: each integer score must lie within its band of the chain, and
+// labels must be the portable ones, for points of any size, copies of centroids and points between two of them, a
+// step of float32 off.
+func FuzzFilter(f *testing.F) {
+	for mode := range byte(4) {
+		f.Add([]byte{33, 17, 13, 1, 0, 0, 0, 0, 0, 128, 127, 1, 2, 3, 4, 5, 6, 7, 8}, mode, uint8(16))
+		f.Add([]byte{99, 39, 49, 0, 0, 0, 128, 255, 255, 127, 62, 1, 77, 130, 190, 9, 8, 7}, mode, uint8(4))
+	}
+	f.Fuzz(func(t *testing.T, data []byte, mode, fraction uint8) {
+		n, d, k, values := fuzzShape(data)
+		d += exactDims - 1
+		rows, centres := values(n*d), values(k*d)
+		if mode&1 != 0 {
+			bits := int(fraction) % (MaxFractionBits + 1)
+			rows, centres = onGrid(rows, bits), onGrid(centres, bits)
+		}
+		for i := range n {
+			a, b := i%k, (i*7+int(mode))%k
+			for j := range d {
+				switch x, y := centres[a*d+j], centres[b*d+j]; {
+				case mode&2 != 0 && i%3 == 0:
+					rows[i*d+j] = x
+				case mode&2 != 0 && i%3 == 1:
+					rows[i*d+j] = x/2 + y/2
+				}
+			}
+			if j := i*d + i%d; mode&4 != 0 && math.Abs(float64(rows[j])) < 1e15 {
+				rows[j] = math.Nextafter32(rows[j], float32(i%2*4-2))
+			}
+		}
+		for _, path := range supportedPaths()[1:] {
+			restore := forcePath(path)
+			for _, group := range filterGroups() {
+				p, c := packed(rows, n, d), NewCentroids(k, d)
+				filtered(t, group, p, c, centres)
+				want, got := make([]uint16, n), make([]uint16, n)
+				assignPortable(p, c, want, nil, nil)
+				Assign(*p, c, got, nil)
+				if !slices.Equal(want, got) {
+					t.Fatalf("%s n=%d d=%d k=%d, %d to a word:\n%v\n%v", path, n, d, k, group, want, got)
+				}
+				if p.filter == nil {
+					continue
+				}
+				call, ok := p.filter.call(c)
+				for i := 0; ok && i < n; i++ {
+					bounds := p.filter.panels[i/Lanes]
+					half := call.band(float64(bounds[0]), float64(bounds[1])) / 2
+					for a := range k {
+						if off := scoreError(p, c, &call, i, a); off > half {
+							t.Fatalf("%s d=%d, %d to a word: a score is off by %g, want at most %g", path, d, group, off, half)
+						}
+					}
+				}
+			}
+			restore()
+		}
+	})
+}
+
 // onGrid maps values to the grid 2^-f in [-1, 1].
 func onGrid(values []float32, f int) []float32 {
 	for i, x := range values {

@@ -19,14 +19,21 @@ var vnni = isa{"VNNI", 64, 1}
 func filterFile(s isa) {
 	limit := constants("filterLimit"+s.name, 0x4effffff) // the largest float32 below 2^31
 	numbers := constants("filterOnes"+s.name, 1, 1, 1, 1, 1, 1, 1, 1)
-	words := func(c, x, sum, spare reg.VecVirtual) { multiplyAdd(s, c, x, sum, spare) }
+	const ofBytes, ofWords = "bytes, four to a word, those at x unsigned", "integers of 16 bits, two to a word"
+	words := products{1, func(c, x []reg.VecVirtual, sum, spare reg.VecVirtual) {
+		multiplyAdd(s, c[0], x[0], sum, spare)
+	}}
 	if s == vnni {
-		bytes := func(c, x, sum, _ reg.VecVirtual) { VPDPBUSD(c, x, sum) }
-		filterScore(s, "FilterBytes", "bytes, four to a word, those at x unsigned", 3, limit, bytes)
-		filterScore(s, "FilterBytes", "bytes, four to a word, those at x unsigned", 1, limit, bytes)
-		filterScore(s, "FilterScore", "integers of 16 bits, two to a word", 3, limit, words)
+		bytes := products{1, func(c, x []reg.VecVirtual, sum, _ reg.VecVirtual) { VPDPBUSD(c[0], x[0], sum) }}
+		filterScore(s, "FilterBytes", ofBytes, 3, limit, bytes)
+		filterScore(s, "FilterBytes", ofBytes, 1, limit, bytes)
+		filterScore(s, "FilterScore", ofWords, 3, limit, words)
+	} else {
+		filterScore(s, "FilterBytes", ofBytes+" and below 128, the others at most 64 in magnitude; words is even",
+			1, limit, multiplyAddBytes(constants("filterPairs"+s.name, 0x10001, 0x10001, 0x10001, 0x10001, 0x10001,
+				0x10001, 0x10001, 0x10001)))
 	}
-	filterScore(s, "FilterScore", "integers of 16 bits, two to a word", 1, limit, words)
+	filterScore(s, "FilterScore", ofWords, 1, limit, words)
 	filterCandidates(s, numbers)
 	filterDots(s)
 	if s == avx2 {
@@ -44,19 +51,37 @@ func multiplyAdd(s isa, c, x, sum, spare reg.VecVirtual) {
 	VPADDD(spare, sum, sum)
 }
 
+// products is how the products of some words of a centroid and of a vector of points are added to a sum.
+type products struct {
+	together   int // words
+	accumulate func(c, x []reg.VecVirtual, sum, spare reg.VecVirtual)
+}
+
+// multiplyAddBytes is AVX2's form for bytes: sums of four products of at most 127 64 each fit 16 bits, so those of two
+// words are added before their pairs are, which multiplying by ones, pairs of 1, does.
+func multiplyAddBytes(ones Mem) products {
+	return products{2, func(c, x []reg.VecVirtual, sum, spare reg.VecVirtual) {
+		other := YMM()
+		VPMADDUBSW(c[0], x[0], spare)
+		VPMADDUBSW(c[1], x[1], other)
+		VPADDW(other, spare, spare)
+		VPMADDWD(ones, spare, spare)
+		VPADDD(spare, sum, sum)
+	}}
+}
+
 // scoring is a routine of integer scores of np panels, with its arguments in registers.
 type scoring struct {
-	s          isa
-	nv         int // vectors of points
-	limit      Mem
-	accumulate func(c, x, sum, spare reg.VecVirtual)
+	s        isa
+	nv       int // vectors of points
+	limit    Mem
+	products products
 
 	x, stride, c, half, shift, scores, least, best reg.Register
 }
 
-// filterScore emits the integer scores of np panels; accumulate adds the products
-// of a word of a centroid with those of a vector of points.
-func filterScore(s isa, name, what string, np int, limit Mem, accumulate func(c, x, sum, spare reg.VecVirtual)) {
+// filterScore emits the integer scores of np panels.
+func filterScore(s isa, name, what string, np int, limit Mem, products products) {
 	function(fmt.Sprintf("%s%d%s", name, np, s.name),
 		"func(x *byte, words int, c *byte, half *float32, shift *int32, tiles int, scale, offset float32, scores, least, "+
 			"best *int32)",
@@ -65,7 +90,7 @@ func filterScore(s isa, name, what string, np int, limit Mem, accumulate func(c,
 		"min(half*scale+offset, 2^31-128) rounded, plus shift and the products. scores is [tiles][8][panels][16], least "+
 			"[tiles][panels][16] has the least score",
 		"of each tile, and best [panels][16] falls to the least of all.")
-	r := &scoring{s: s, nv: np * s.parts, limit: limit, accumulate: accumulate, x: Load(Param("x"), GP64()),
+	r := &scoring{s: s, nv: np * s.parts, limit: limit, products: products, x: Load(Param("x"), GP64()),
 		stride: Load(Param("words"), GP64()), c: Load(Param("c"), GP64()), half: Load(Param("half"), GP64()),
 		shift: Load(Param("shift"), GP64())}
 	tiles := Load(Param("tiles"), GP64()).(reg.GPVirtual)
@@ -101,30 +126,38 @@ func (r *scoring) centroids(first, width int) {
 	for q := range sums {
 		sums[q] = s.vectors(r.nv)
 	}
-	value, spare := s.vector(), s.vector()
-	r.begin(first, sums, value, spare)
+	together := r.products.together
+	values, spare := s.vectors(together), s.vector()
+	r.begin(first, sums, values[0], spare)
 	xp, cp, left := GP64(), GP64(), GP64()
 	MOVQ(r.x, xp)
 	LEAQ(Mem{Base: r.c, Disp: 4 * first}, cp)
 	MOVQ(r.stride, left)
-	SHRQ(Imm(6), left)
-	xs := s.vectors(r.nv)
+	SHRQ(Imm(uint64(5+together)), left) // passes: 64 bytes a word
+	xs := make([][]reg.VecVirtual, r.nv)
+	for v := range xs {
+		xs[v] = s.vectors(together)
+	}
 	count(fmt.Sprintf("words%d", first), left, func() {
 		for v := range xs {
-			m := Mem{Base: xp, Disp: v % s.parts * s.bytes}
-			if p := v / s.parts; p > 0 {
-				m.Index, m.Scale = r.stride, uint8(p)
+			for w := range together {
+				m := Mem{Base: xp, Disp: 64*w + v%s.parts*s.bytes}
+				if p := v / s.parts; p > 0 {
+					m.Index, m.Scale = r.stride, uint8(p)
+				}
+				VMOVDQUx(s, m, xs[v][w])
 			}
-			VMOVDQUx(s, m, xs[v])
 		}
 		for q := range sums {
-			VPBROADCASTD(Mem{Base: cp, Disp: 4 * q}, value)
+			for w := range together {
+				VPBROADCASTD(Mem{Base: cp, Disp: 4 * (filterTile*w + q)}, values[w])
+			}
 			for v := range xs {
-				r.accumulate(value, xs[v], sums[q][v], spare)
+				r.products.accumulate(values, xs[v], sums[q][v], spare)
 			}
 		}
-		ADDQ(Imm(64), xp)
-		ADDQ(Imm(4*filterTile), cp)
+		ADDQ(Imm(uint64(64*together)), xp)
+		ADDQ(Imm(uint64(4*filterTile*together)), cp)
 	})
 	for q := range sums {
 		for v := range xs {
