@@ -45,12 +45,14 @@ var loops = []loop{
 	{"arm64", "FilterBytes1DOT", "aarch64", 4, arm},
 	{"arm64", "FilterBytes1I8MM", "aarch64", 8, []cpu{arm[0], arm[1], {"apple-m2", 3, arm[2].note}}},
 	{"amd64", "AssignDot6AVX512", "x86_64", 1, []cpu{{"znver4", 1, "512 bits in two halves"}}},
-	{"amd64", "AssignDot6AVX2", "x86_64", 1, []cpu{{"znver4", 2, ""}}},
+	{"amd64", "AssignDot6AVX2", "x86_64", 1, []cpu{{"znver3", 2, ""}, {"znver4", 2, ""}}},
+	{"amd64", "FilterScore1AVX2", "x86_64", 2, []cpu{{"znver3", 2, ""}}},
+	{"amd64", "FilterBytes1AVX2", "x86_64", 8, []cpu{{"znver3", 2, ""}}},
 	{"amd64", "FilterScore3VNNI", "x86_64", 2, []cpu{{"znver4", 1, "512 bits in two halves"}}},
 }
 
 // multiplyAdd finds the instructions that the multiply-add pipes take.
-var multiplyAdd = regexp.MustCompile(`\b(fml[as]|vfn?m(add|sub)\d+ps|vpdpwssd|sdot|usmmla)\b`)
+var multiplyAdd = regexp.MustCompile(`\b(fml[as]|vfn?m(add|sub)\d+ps|vpdpwssd|vpmaddwd|vpmaddubsw|sdot|usmmla)\b`)
 
 func main() {
 	if err := run(); err != nil {
