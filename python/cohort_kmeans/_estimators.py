@@ -27,13 +27,15 @@ def _is_arrow(X: Any) -> bool:
     return hasattr(X, "__arrow_c_stream__") and not isinstance(X, np.ndarray) and type(X).__module__.split(".")[0] != "pandas"
 
 
-def _check_frame(X: Any, why: ValueError) -> None:
+def _check_frame(X: Any, why: Exception) -> None:
     """Say of a data frame that was refused what scikit-learn does not: that it has no columns, or which has no numbers."""
     if not hasattr(X, "iloc") or getattr(X, "ndim", 0) != 2:
         return
     if X.shape[1] == 0:
         raise ValueError("X: the data frame is empty: at least one column is needed") from why
     for i, name in enumerate(X.columns):
+        if getattr(X.dtypes.iloc[i], "kind", "O") in "mM":
+            raise ValueError(f"X, column {name!r}: has dates or times: give numbers, or leave the column out") from why
         try:
             np.asarray(X.iloc[:, i], dtype=np.float64)
         except (TypeError, ValueError) as e:
@@ -77,7 +79,7 @@ class _Cohort(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
             return _library.arrow(X), None
         try:
             X = self._validate_data(X, accept_sparse=False, dtype=[np.float64, np.float32], force_all_finite=False, reset=reset)
-        except ValueError as e:
+        except (TypeError, ValueError) as e:  # dates beside numbers are a TypeError
             _check_frame(X, e)
             raise
         names = getattr(self, "feature_names_in_", None)

@@ -146,6 +146,7 @@ def test_bad_input(blobs):
     for bad, says in (
         (nan, "row 8"), (inf, "row 4"), (X[:0], "0 sample"), (X[:, :0], "0 feature"), (X[:, 0], "2D"), (X[:2], "n_samples=2"),
         (pd.DataFrame({"a": [1] * 50, "b": ["x"] * 50}), "X, column 'b': could not convert"), (X + 1j, "Complex"),
+        (pd.DataFrame({"day": pd.date_range("2026", periods=50), "b": range(50)}), "X, column 'day': has dates"),
         (pd.DataFrame(), "X: the data frame is empty"), (pd.DataFrame({"a": []}), "0 sample"),
         (np.array([["x"]] * 50, dtype=object), "could not convert"),
     ):
