@@ -91,6 +91,7 @@ type Coordinator struct {
 	changed  chan struct{}
 	end      *link.End
 	ending   string // why the study was ended before it began
+	kept     bool   // the journal has how the study ended
 }
 
 // NewCoordinator begins a study, or goes on with one that its state folder has.
@@ -231,6 +232,8 @@ func (o *Coordinator) recall() error {
 				o.consents[p] = b[2:]
 				o.agreed++
 			}
+		case recordStatus:
+			o.kept = true
 		case recordDone:
 			if p := placeOf(b); p < len(o.entries) {
 				o.done[o.Study.roles()[p]] = true
@@ -608,6 +611,9 @@ func (o *Coordinator) over(how string) {
 	status, _ := o.Watch.Status()
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.kept {
+		return // a later life has nothing to tell but how it remembered
+	}
 	if err := o.note(recordStatus, encode(status)); err != nil {
 		o.Log.Warn("the course of the study is not kept", "why", err.Error())
 	}
