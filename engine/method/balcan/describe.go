@@ -101,6 +101,12 @@ func (j *Edler) own() method.Options {
 				j.Repeats = text == "repeated"
 				return nil
 			}, "distinct", "repeated")},
+		method.Option{Name: "projection-entries", Default: "divided",
+			About: "normal entries of the projection: divided (by the root of its dimension) or undivided",
+			Value: method.Text(func(text string) error {
+				j.Undivided = text == "undivided"
+				return nil
+			}, "divided", "undivided")},
 		method.Option{Name: "budget-split", Default: "0.7,0.01,0.04,0.2,0.05",
 			About: "shares of candidates, swap, recovery, k-means, choice", Value: method.Text(func(text string) error {
 				shares := []*float64{&j.Split.Candidates, &j.Split.Swap, &j.Split.Recover, &j.Split.KMeans, &j.Split.Choice}

@@ -51,6 +51,7 @@ type Edler struct {
 	Exponential bool    // the exponential mechanism in place of permute-and-flip
 	AllCubes    bool    // no reduction of the candidates (Listing 5.3)
 	Repeats     bool    // local swap draws its first k centres with replacement: "uniformly" may mean either
+	Undivided   bool    // the projection's entries have deviation 1, not one over the root of its dimension
 	Split       Split   // default EdlerSplit
 	Projection  staged.Projection
 	// OneRange keeps columns in their own units, with the widest range for all of them.

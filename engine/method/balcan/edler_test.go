@@ -315,6 +315,32 @@ func TestEdlerRepeatedCentres(t *testing.T) {
 	}
 }
 
+// TestEdlerUndividedProjection: the projection is the same, larger by the root of its dimension.
+func TestEdlerUndividedProjection(t *testing.T) {
+	norm, _ := datasettest.Builtin(t, "blobs", dataset.Generator{N: 4000, D: 6, K: 8, Seed: 3})
+	var projected [2][]float32
+	dimension := 0
+	for i, undivided := range []bool{false, true} {
+		e := testEdler(t, norm.Points, 8, &Edler{Undivided: undivided}, 2)
+		stagedtest.OnParty(t, e.Plan, norm.Points, func(ctx context.Context, p *staged.Party) error {
+			y, err := (&edlerRun{p, e}).projectRaw(ctx, 0)
+			if err == nil {
+				projected[i], dimension = append(projected[i], y.Data...), y.D
+			}
+			return err
+		})
+	}
+	if dimension < 2 {
+		t.Fatalf("%d dimensions have no root to see", dimension)
+	}
+	root := math.Sqrt(float64(dimension))
+	for i, x := range projected[0] {
+		if got, want := float64(projected[1][i]), float64(x)*root; math.Abs(got-want) > 1e-4*(1+math.Abs(want)) {
+			t.Fatalf("value %d is %g, divided %g", i, got, x)
+		}
+	}
+}
+
 // TestEdlerMostClusters: a k whose scores would not fit is refused, not tried.
 func TestEdlerMostClusters(t *testing.T) {
 	norm, _ := datasettest.Builtin(t, "blobs", dataset.Generator{N: 10000, D: 2, K: 2, Seed: 1})

@@ -94,7 +94,8 @@ func toFloat32(x []float64) []float32 {
 // transform, normal entries divided by the root of the dimension that it
 // projects to, keeps distances on average: so the losses of the projected
 // centres on MNIST are the 4 to 5 million that the thesis reports (section 5.3);
-// without that root they would be twice as large.
+// without that root they would be twice as large. The thesis's losses on blobs
+// are those without it, where a part of the records lies outside the cubes.
 func (e *edlerRun) projectRaw(ctx context.Context, round int) (*kernels.Panels, error) {
 	span := e.Begin(engine.PhaseEncode, round)
 	defer e.End(span)
@@ -103,7 +104,11 @@ func (e *edlerRun) projectRaw(ctx context.Context, round int) (*kernels.Panels, 
 	if kind == "" {
 		kind = staged.Dense
 	}
-	g := staged.RandomProjection(kind, q, d, 1/math.Sqrt(float64(q*d)),
+	scale := 1 / math.Sqrt(float64(q*d))
+	if e.plan.job.Undivided {
+		scale = 1 / math.Sqrt(float64(d))
+	}
+	g := staged.RandomProjection(kind, q, d, scale,
 		e.Public.Stream(int(protocol.Server), round, "projection"))
 	// x = (u+1)/2 width for the normalised u, so G x = (G width/2) u + G width/2.
 	offset := make([]float32, q)
