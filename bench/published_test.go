@@ -189,7 +189,8 @@ func TestSummaryNamesUnstoredSuites(t *testing.T) {
 	}
 	r.Unstored = []string{"one", "another"}
 	var text strings.Builder
-	if err := r.WriteSummary(&text, 80); err != nil || !strings.Contains(text.String(), "no stored results: one, another\n") {
+	if err := r.WriteSummary(&text, 80); err != nil ||
+		!strings.Contains(text.String(), "no stored results: one, another\n") {
 		t.Errorf("%v, the summary is\n%s", err, text.String())
 	}
 }

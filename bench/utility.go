@@ -214,8 +214,8 @@ func over(values []float64, by float64) []float64 {
 }
 
 // differenceText says what stands beside a peer's NICV.
-const differenceText = "\"Difference / bound\" is the difference of the means divided by 2 sqrt(h1² + h2²), h the half " +
-	"widths of their 95% intervals: up to 1 the two agree."
+const differenceText = "\"Difference / bound\" is the difference of the means divided by 2 sqrt(h1² + h2²), h the " +
+	"half widths of their 95% intervals: up to 1 the two agree."
 
 func utilitySuites() []Suite {
 	sets := []string{"s1", "lsun", "iris", "house", "adult", "birch2_25k"}
