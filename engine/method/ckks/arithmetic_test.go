@@ -207,7 +207,7 @@ func TestRoundingsAreRandom(t *testing.T) {
 	values[3] = 0.7
 	var whole [2][]uint64
 	for i := range whole {
-		e.dither = roles.alice.peer.rnd.rounding("test", i)
+		e.roundBy(roles.alice.peer.rnd.rounding("test", i))
 		p, err := e.encodeWide(s.params, values, 0, 1<<20)
 		if err != nil {
 			t.Fatal(err)

@@ -3,7 +3,6 @@ package ckks
 import (
 	"context"
 	"math"
-	"math/big"
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/method/ckks/rns"
@@ -300,6 +299,7 @@ func (c *computer) totals(ctx context.Context, pool *engine.Pool, round int, mem
 func (c *computer) total(w *scratch, member []*cipher, h, index int) total {
 	scale, lattice := member[0].scale, c.params.lattice
 	acc := c.ev.newZero(aggregateLevel)
+	var heads [][]uint32 // what is added to coefficient 0 of the first half, all of it that is sent
 	if h == c.cols.d || !c.cols.encrypted[h] {
 		for b, m := range member {
 			lattice.MultiplyAdd(acc.c[0], m.c[0], c.plain[h][b])
@@ -316,66 +316,47 @@ func (c *computer) total(w *scratch, member []*cipher, h, index int) total {
 			}
 		}
 		scale *= c.lows[h][0].scale
-		w.Relinearise(aggregateLevel, c.ev.relin, &acc.c)
+		heads = append(heads, w.RelineariseHead(aggregateLevel, c.ev.relin, acc.c[1]))
 		w.ops.Relins++
 	}
-	c.rerandomise(w, acc, index)
-	c.switchRing(w, acc)
-	t := total{Aggregate: c.extract(acc), unit: scale / float64(c.params.N())}
+	heads = append(heads, c.rerandomise(w, acc, index))
+	heads = append(heads, w.SwitchHead(aggregateLevel, c.small, acc.c[1], acc.c[1]), lattice.Head(acc.c[0]))
+	w.ops.Switches++
+	t := total{Aggregate: c.extract(acc.c[1], heads), unit: scale / float64(c.params.N())}
 	c.ev.free(acc)
 	return t
 }
 
 // rerandomise adds an encryption of zero under the public key: without it c1
 // would be a function of Alice's data that the holder of the secret could test.
-func (c *computer) rerandomise(w *scratch, a *cipher, index int) {
+// Of the first half's error it returns coefficient 0, which alone is sent.
+func (c *computer) rerandomise(w *scratch, a *cipher, index int) []uint32 {
 	p, lattice := c.params, c.params.lattice
 	rnd := c.rnd.prng("re-randomisation", index)
-	u := lattice.FromWide(ternary(p, rnd, aggregateLevel).Coeffs)
-	lattice.Forward(u)
+	u := transformed(lattice, ternary(p.N(), rnd), aggregateLevel)
 	lattice.Factor(u)
 	for i := range a.c {
 		lattice.MultiplyAdd(a.c[i], c.pk[i], u)
-		e := lattice.FromWide(sampleErrors(p, rnd, aggregateLevel).Coeffs)
-		lattice.Forward(e)
-		lattice.Add(a.c[i], a.c[i], e)
-		lattice.Free(e)
 	}
-	lattice.Free(u)
+	first := smallErrors(1, rnd)[0]
+	e := transformed(lattice, smallErrors(p.N(), rnd), aggregateLevel)
+	lattice.Add(a.c[1], a.c[1], e)
+	lattice.Free(u, e)
 	w.ops.Encryptions++
+	return splitSmall(lattice, first, aggregateLevel)
 }
 
-// switchRing re-encrypts under the secret of the smaller ring. The modulus and
-// the one auxiliary prime stay below that ring's limit.
-func (c *computer) switchRing(w *scratch, a *cipher) {
-	out := c.ev.newCipher(aggregateLevel)
-	w.Switch(aggregateLevel, c.small, a.c[1], &out.c)
-	rns.Copy(a.c[1], out.c[1])
-	c.params.lattice.Add(a.c[0], a.c[0], out.c[0])
-	c.ev.free(out)
-	w.ops.Switches++
-}
-
-// extract keeps coefficient 0 of c0, the mean of its values at the roots of
-// unity, and the coefficients of c1 that meet the secret's.
-func (c *computer) extract(a *cipher) Aggregate {
+// extract adds up coefficient 0 of the first half and keeps the coefficients of the second, c1, that meet the secret's.
+func (c *computer) extract(c1 rns.Poly, heads [][]uint32) Aggregate {
 	p := c.params
-	p.lattice.Inverse(a.c[1])
 	var out Aggregate
-	n := new(big.Int).SetInt64(int64(p.N()))
-	for i := range out.C0 {
-		q := new(big.Int).SetUint64(p.Q()[i])
-		var acc uint64
-		for _, x := range a.c[0][i] {
-			// Below 2^30 each, 2^15 of them.
-			acc += uint64(x)
+	for i, m := range p.aggregate {
+		for _, h := range heads {
+			out.C0[i] = m.add(out.C0[i], uint64(h[i]))
 		}
-		sum := new(big.Int).SetUint64(acc)
-		sum.Mul(sum, new(big.Int).ModInverse(n, q))
-		out.C0[i] = sum.Mod(sum, q).Uint64()
 		out.C1[i] = make([]uint64, p.N()/p.stride)
 		for j := range out.C1[i] {
-			out.C1[i][j] = uint64(a.c[1][i][j*p.stride])
+			out.C1[i][j] = uint64(c1[i][j*p.stride])
 		}
 	}
 	return out

@@ -100,7 +100,7 @@ func encryptColumns(ctx context.Context, pool *engine.Pool, p *parameters, lay l
 			level, scale = aggregateLevel, lowScale
 		}
 		column := fmt.Sprintf("column %d", order[i])
-		t.dither = rnd.rounding(column+": rounding", index)
+		t.roundBy(rnd.rounding(column+": rounding", index))
 		var pt ring.Poly
 		if pt, errs[index] = t.encodeWide(p, t.values, level, scale); errs[index] != nil {
 			return

@@ -1,6 +1,8 @@
 package ckks
 
 import (
+	"encoding/binary"
+
 	"github.com/tuneinsight/lattigo/v6/ring"
 	"github.com/tuneinsight/lattigo/v6/ring/ringqp"
 	"github.com/tuneinsight/lattigo/v6/utils/sampling"
@@ -32,7 +34,7 @@ func (e *publicEncryptor) encrypt(m ring.Poly, scale float64, purpose string, in
 	rnd := e.rnd.prng(purpose, index)
 	qp := p.RingQP().AtLevel(l, 0)
 	u := qp.NewPoly()
-	u.Q = ternary(p, rnd, l)
+	u.Q = wideRows(p, ternary(p.N(), rnd), l)
 	qp.ExtendBasisSmallNormAndCenter(u.Q, 0, u.Q, u.P)
 	qp.NTT(u, u)
 	extend := ring.NewBasisExtender(p.RingQ(), p.RingP())
@@ -54,11 +56,12 @@ func (e *publicEncryptor) encrypt(m ring.Poly, scale float64, purpose string, in
 func offsets(p *parameters, prng sampling.PRNG, level int) ringqp.Poly {
 	qp := p.RingQP().AtLevel(level, 0)
 	out, prime := qp.NewPoly(), p.P()[0]
-	words := make([]uint32, p.N())
-	(&rounding{prng: prng}).Words(words)
+	bytes := make([]byte, 4*p.N())
+	_, _ = prng.Read(bytes) // never fails
 	write := func(row []uint64, q uint64) {
 		m := newModulus(q)
-		for i, w := range words {
+		for i := range row {
+			w := binary.LittleEndian.Uint32(bytes[4*i:])
 			row[i] = m.signed(int64(uint64(w)*prime>>32) - int64(prime/2))
 		}
 	}

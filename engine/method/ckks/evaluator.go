@@ -98,7 +98,10 @@ func newScratch(p *parameters) *scratch {
 }
 
 // round makes the computation round with a party's randomness from here on.
-func (w *scratch) round(r *rounding) { w.Dither, w.embed.dither = r, r }
+func (w *scratch) round(r *rounding) {
+	w.Round(r)
+	w.embed.roundBy(r)
+}
 
 // newWideScratch makes memory for computations that use all workers of a pool,
 // prime by prime.
@@ -315,7 +318,11 @@ type embedder struct {
 	whole   []int64
 	words   []uint32
 	dither  *rounding // nil: to the nearest
+	drawn   uint64    // polynomials of words from it
 }
+
+// roundBy makes encodings round with a party's randomness from here on.
+func (m *embedder) roundBy(r *rounding) { m.dither, m.drawn = r, 0 }
 
 func newEmbedder(p *parameters) *embedder {
 	return &embedder{encoder: ckks.NewEncoder(p.Parameters), logN: p.LogN(), chain: p.lattice,

@@ -35,11 +35,15 @@ func (e entropy) prng(purpose string, index int) sampling.PRNG {
 type stream struct{ stdcipher.Stream }
 
 func newPRNG(key []byte) sampling.PRNG {
+	return stream{stdcipher.NewCTR(newBlock(key), make([]byte, aes.BlockSize))}
+}
+
+func newBlock(key []byte) stdcipher.Block {
 	block, err := aes.NewCipher(key)
 	if err != nil {
 		panic(fmt.Sprintf("he: pseudo-random generator: %v", err))
 	}
-	return stream{stdcipher.NewCTR(block, make([]byte, aes.BlockSize))}
+	return block
 }
 
 // Read fills b.
@@ -66,24 +70,9 @@ func newSecretKey(p *parameters, rnd entropy) *secretKey {
 	}
 }
 
-// ternary samples a polynomial of the secret distribution in the coefficient
-// domain. The library's sampler fills every prime that its ring knows, whatever
-// the level, so it gets a ring that has only these.
-func ternary(p *parameters, prng sampling.PRNG, level int) ring.Poly {
-	q := p.RingQ()
-	low := &ring.Ring{SubRings: q.SubRings[:level+1], ModulusAtLevel: q.ModulusAtLevel[:level+1]}
-	sampler, err := ring.NewSampler(prng, low.AtLevel(level), p.Xs(), false)
-	if err != nil {
-		panic(fmt.Sprintf("he: ternary distribution: %v", err))
-	}
-	u := ring.NewPoly(p.N(), level)
-	sampler.Read(u)
-	return u
-}
-
 func sampleSecret(p *parameters, prng sampling.PRNG, stride int) *rlwe.SecretKey {
 	sk := rlwe.NewSecretKey(p)
-	sk.Value.Q = ternary(p, prng, p.MaxLevel())
+	sk.Value.Q = wideRows(p, ternary(p.N(), prng), p.MaxLevel())
 	if stride > 1 {
 		for _, row := range sk.Value.Q.Coeffs {
 			for i := range row {
@@ -100,23 +89,12 @@ func sampleSecret(p *parameters, prng sampling.PRNG, stride int) *rlwe.SecretKey
 	return sk
 }
 
-// sampleErrors samples an error polynomial modulo Q in the coefficient domain.
-func sampleErrors(p *parameters, prng sampling.PRNG, level int) ring.Poly {
-	sampler, err := ring.NewSampler(prng, p.RingQ(), p.Xe(), false)
-	if err != nil {
-		panic(fmt.Sprintf("he: error distribution: %v", err))
-	}
-	e := ring.NewPoly(p.N(), level)
-	sampler.AtLevel(level).Read(e)
-	return e
-}
-
 // gaussian samples an error polynomial modulo QP in the NTT domain. With
 // levelP < 0 the auxiliary part is left out.
 func gaussian(p *parameters, prng sampling.PRNG, levelQ, levelP int) ringqp.Poly {
 	qp := p.RingQP().AtLevel(levelQ, levelP)
 	e := qp.NewPoly()
-	e.Q = sampleErrors(p, prng, levelQ)
+	e.Q = wideRows(p, smallErrors(p.N(), prng), levelQ)
 	if levelP >= 0 {
 		qp.ExtendBasisSmallNormAndCenter(e.Q, levelP, e.Q, e.P)
 	}

@@ -1,36 +1,37 @@
 package ckks
 
 import (
+	"crypto/aes"
+	stdcipher "crypto/cipher"
 	"encoding/binary"
 	"math"
+	"unsafe"
 
 	"github.com/tuneinsight/lattigo/v6/ring"
-	"github.com/tuneinsight/lattigo/v6/utils/sampling"
 )
 
 // rounding is a party's randomness for roundings, which makes their errors independent of the data: what
-// T4 bounds the errors of encrypted totals by. Not for concurrent use.
-type rounding struct {
-	prng  sampling.PRNG
-	bytes []byte
-}
+// T4 bounds the errors of encrypted totals by. It is the key stream of AES-256 in counter mode under a key of its own,
+// 2^68 bytes for each polynomial of words.
+type rounding struct{ block stdcipher.Block }
 
 // rounding returns the randomness of one work item's roundings.
 func (e entropy) rounding(purpose string, index int) *rounding {
-	return &rounding{prng: e.prng(purpose, index)}
+	k := e.key(purpose, index)
+	return &rounding{newBlock(k[:])}
 }
 
 // Words implements rns.Dither.
-func (r *rounding) Words(dst []uint32) {
-	if r.bytes == nil {
-		r.bytes = make([]byte, 4*len(dst))
-	}
-	b := r.bytes[:4*len(dst)]
-	_, _ = r.prng.Read(b) // never fails
-	for i := range dst {
-		dst[i] = binary.LittleEndian.Uint32(b[4*i:])
-	}
+func (r *rounding) Words(index uint64, dst []uint32) {
+	var counter [aes.BlockSize]byte
+	binary.BigEndian.PutUint64(counter[:], index)
+	clear(dst)
+	words := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(dst))), 4*len(dst))
+	stdcipher.NewCTR(r.block, counter[:]).XORKeyStream(words, words)
 }
+
+// encodings is the number from which on words are those of encodings.
+const encodings = 1 << 63
 
 // round rounds x scale to integers: to floor(x scale + U) for U uniform in [0, 1), whose mean is x scale,
 // or without randomness to the nearest.
@@ -41,7 +42,8 @@ func (m *embedder) round(x []float64, scale float64) []int64 {
 		}
 		return m.whole
 	}
-	m.dither.Words(m.words)
+	m.dither.Words(encodings+m.drawn, m.words)
+	m.drawn++
 	for i, v := range x {
 		m.whole[i] = int64(math.Floor(float64(v*scale) + (float64(m.words[i])+0.5)/(1<<32)))
 	}

@@ -83,5 +83,10 @@ func scalarOperations() []SecretOperation {
 				sum = m.add(sum, m.signed(int64(v<<33)))
 			}
 		}},
+		{"error of a random word", load, func() {
+			for _, v := range wide {
+				sum += uint64(smallError(v << 34))
+			}
+		}},
 	}
 }

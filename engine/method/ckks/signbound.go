@@ -44,15 +44,19 @@ type jet struct {
 	exact, near  interval
 	first, slope [signStages]interval             // exact, and near
 	bend         [signStages][signStages]interval // near, by roundings j <= i
-	stages       int
+	stages       int                              // derivatives by later ones are 0
+	bends        int                              // and second ones by these
 }
 
 // affine is f a + c.
 func (a *jet) affine(c *signCell, f, by float64) *jet {
 	out := c.jet(a.stages)
 	out.exact = a.exact.scaled(f).plus(exactly(by))
+	out.bends = a.bends
 	for i := range out.stages {
 		out.first[i], out.slope[i] = a.first[i].scaled(f), a.slope[i].scaled(f)
+	}
+	for i := range out.bends {
 		for j := range i + 1 {
 			out.bend[i][j] = a.bend[i][j].scaled(f)
 		}
@@ -64,29 +68,77 @@ func (a *jet) affine(c *signCell, f, by float64) *jet {
 func (a *jet) plus(c *signCell, b *jet, g float64) *jet {
 	out := c.jet(max(a.stages, b.stages))
 	out.exact = a.exact.plus(b.exact.scaled(g))
-	for i := range out.stages {
+	out.bends = max(a.bends, b.bends)
+	for i := range b.stages {
 		out.first[i] = a.first[i].plus(b.first[i].scaled(g))
 		out.slope[i] = a.slope[i].plus(b.slope[i].scaled(g))
+	}
+	for i := b.stages; i < a.stages; i++ {
+		out.first[i], out.slope[i] = a.first[i], a.slope[i]
+	}
+	for i := range b.bends {
 		for j := range i + 1 {
 			out.bend[i][j] = a.bend[i][j].plus(b.bend[i][j].scaled(g))
 		}
+	}
+	for i := b.bends; i < a.bends; i++ {
+		out.bend[i] = a.bend[i]
 	}
 	return out
 }
 
 // times is the product.
 func (a *jet) times(c *signCell, b *jet) *jet {
-	out := c.jet(max(a.stages, b.stages))
-	out.exact = a.exact.times(b.exact)
 	if a == b {
-		out.exact.lo = max(out.exact.lo, 0)
+		return a.squared(c)
 	}
-	for i := range out.stages {
+	if a.stages < b.stages {
+		a, b = b, a
+	}
+	out := c.jet(a.stages)
+	out.exact, out.bends = a.exact.times(b.exact), a.stages
+	for i := range b.stages {
 		out.first[i] = a.exact.times(b.first[i]).plus(b.exact.times(a.first[i]))
 		out.slope[i] = a.near.times(b.slope[i]).plus(b.near.times(a.slope[i]))
+	}
+	for i := b.stages; i < a.stages; i++ {
+		out.first[i], out.slope[i] = b.exact.times(a.first[i]), b.near.times(a.slope[i])
+	}
+	for i := range a.stages {
+		for j := range min(i+1, b.stages) {
+			x := a.slope[i].times(b.slope[j])
+			if i < b.stages {
+				x = x.plus(a.slope[j].times(b.slope[i]))
+			}
+			if i < b.bends {
+				x = x.plus(a.near.times(b.bend[i][j]))
+			}
+			out.bend[i][j] = x
+		}
+	}
+	for i := range a.bends {
 		for j := range i + 1 {
-			out.bend[i][j] = a.near.times(b.bend[i][j]).plus(b.near.times(a.bend[i][j])).
-				plus(a.slope[i].times(b.slope[j])).plus(a.slope[j].times(b.slope[i]))
+			out.bend[i][j] = out.bend[i][j].plus(b.near.times(a.bend[i][j]))
+		}
+	}
+	return out
+}
+
+// squared is the product of a with itself.
+func (a *jet) squared(c *signCell) *jet {
+	out := c.jet(a.stages)
+	out.exact, out.bends = a.exact.times(a.exact), a.stages
+	out.exact.lo = max(out.exact.lo, 0)
+	exact, near := a.exact.scaled(2), a.near.scaled(2)
+	for i := range a.stages {
+		out.first[i], out.slope[i] = exact.times(a.first[i]), near.times(a.slope[i])
+		for j := range i + 1 {
+			out.bend[i][j] = a.slope[i].times(a.slope[j]).scaled(2)
+		}
+	}
+	for i := range a.bends {
+		for j := range i + 1 {
+			out.bend[i][j] = out.bend[i][j].plus(near.times(a.bend[i][j]))
 		}
 	}
 	return out

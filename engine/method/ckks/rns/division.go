@@ -50,19 +50,92 @@ func (c *Chain) product(r *ntt.Ring, indices []int, skip int) uint64 {
 // divide sets dst[h] = x[h]/M for the polynomials x, whose rows are found by row, rounded as the
 // workspace rounds. The rows of M are spoilt in none of them.
 func (w *Workspace) divide(d *division, halves int, row func(h, prime int) []uint32, dst func(h int) Poly) {
-	c, terms := w.c, len(d.by)
+	w.remainders(d, halves, row)
+	w.run(halves*d.to, func(worker, i int) {
+		h, j := i/d.to, i%d.to
+		r, t := w.c.rings[j], w.local[worker][0]
+		r.Convert(t, w.parts[h][:len(d.by)+1], d.rest[j])
+		r.ForwardLazy(t, t)
+		r.SubScale(dst(h)[j], row(h, j), t, d.inverse[j])
+	})
+}
+
+// remainders finds the remainders of polynomials modulo M: in parts, their residues and how often these go round.
+func (w *Workspace) remainders(d *division, halves int, row func(h, prime int) []uint32) {
+	terms := len(d.by)
 	w.run(halves*terms, func(_, i int) {
 		h, k := i/terms, i%terms
-		c.rings[d.by[k]].InverseLazy(w.parts[h][k], row(h, d.by[k]), d.down[k])
+		w.c.rings[d.by[k]].InverseLazy(w.parts[h][k], row(h, d.by[k]), d.down[k])
 	})
 	w.wholes(halves, func(h int) (dst []uint32, src Poly, t *turns) {
 		return w.parts[h][terms], w.parts[h][:terms], &d.turns
 	})
-	w.run(halves*d.to, func(worker, i int) {
-		h, j := i/d.to, i%d.to
-		r, t := c.rings[j], w.local[worker][0]
-		r.Convert(t, w.parts[h][:terms+1], d.rest[j])
-		r.ForwardLazy(t, t)
-		r.SubScale(dst(h)[j], row(h, j), t, d.inverse[j])
-	})
+}
+
+// divideHead divides the key's product by M: its second half, to c1, as coefficients if these are wanted, and of its
+// first half coefficient 0 alone, which it returns.
+func (w *Workspace) divideHead(d *division, c1 Poly, coefficients bool) []uint32 {
+	second := func(_, prime int) []uint32 { return w.k[1][prime] }
+	if coefficients {
+		w.remainders(d, 1, second)
+		w.run(d.to, func(worker, j int) {
+			r, t, x := w.c.rings[j], w.local[worker][0], w.local[worker][1]
+			r.Convert(t, w.parts[0][:len(d.by)+1], d.rest[j])
+			r.Inverse(x, w.k[1][j], r.Constant(1))
+			r.SubScale(c1[j], x, t, d.inverse[j])
+		})
+	} else {
+		w.divide(d, 1, second, func(int) Poly { return c1 })
+	}
+	return w.headQuotient(d)
+}
+
+// headWords is the length of a row that holds one residue: what kernels take at a time.
+const headWords = 16
+
+// headQuotient is coefficient 0 of the first half of the key's product, divided by M.
+func (w *Workspace) headQuotient(d *division) []uint32 {
+	terms := len(d.by)
+	parts := make(Poly, terms+1)
+	for k := range parts {
+		parts[k] = w.parts[0][k][:headWords]
+	}
+	for k, i := range d.by {
+		r, row := w.c.rings[i], parts[k]
+		clear(row)
+		row[0] = head(r, w.k[0][i])
+		r.Scale(row, row, d.down[k])
+		row[0] = centred(uint64(row[0]), r.Q())
+	}
+	w.wholes(1, func(int) (dst []uint32, src Poly, t *turns) { return parts[terms], parts[:terms], &d.turns })
+	out := make([]uint32, d.to)
+	rest, value := w.local[0][0][:headWords], w.local[0][1][:headWords]
+	for j := range out {
+		r := w.c.rings[j]
+		clear(value)
+		value[0] = head(r, w.k[0][j])
+		r.Convert(rest, parts, d.rest[j])
+		r.SubScale(value, value, rest, d.inverse[j])
+		out[j] = value[0]
+	}
+	return out
+}
+
+// Head is coefficient 0 of a polynomial in the transform's domain.
+func (c *Chain) Head(a Poly) []uint32 {
+	out := make([]uint32, len(a))
+	for j, row := range a {
+		out[j] = head(c.rings[j], row)
+	}
+	return out
+}
+
+// head is coefficient 0 of the polynomial with the given values: their mean. It divides: ciphertexts are public.
+func head(r *ntt.Ring, values []uint32) uint32 {
+	var sum uint64 // of at most 2^16 words below 2^30
+	for _, x := range values {
+		sum += uint64(x)
+	}
+	q := uint64(r.Q())
+	return uint32(sum % q * r.Invert(uint64(len(values))) % q)
 }

@@ -342,6 +342,100 @@ func TestSwitchAgreesWithLattigo(t *testing.T) {
 	})
 }
 
+// Relinearisation and switching for who needs coefficient 0 of the first half alone give what they give otherwise.
+func TestHeadsAreCoefficientZero(t *testing.T) {
+	fixtures(t, func(t *testing.T, x *fixture) {
+		_, key := x.relinKey()
+		w := x.NewWorkspace()
+		for l := 0; l <= min(x.MaxLevel(), key.g.maxLevel); l += 3 {
+			a, whole := [2]Poly{x.random(l, l == 3), x.random(l, false)}, [2]Poly{x.NewPoly(l), x.NewPoly(l)}
+			c1 := x.NewPoly(l)
+			same := func(what string, got []uint32, coefficients bool) {
+				t.Helper()
+				x.Inverse(whole[0])
+				if coefficients {
+					x.Inverse(whole[1])
+				}
+				for j := range got {
+					if got[j] != whole[0][j][0] {
+						t.Errorf("%s, level %d: coefficient 0 modulo prime %d is %d, want %d", what, l, j, got[j], whole[0][j][0])
+					}
+				}
+				if digest(c1) != digest(whole[1]) {
+					t.Errorf("%s, level %d: the second half differs", what, l)
+				}
+			}
+			w.Product(l, &a, &a, 1)
+			w.Relinearise(l, key, &whole)
+			w.Product(l, &a, &a, 1)
+			same("relinearisation", w.RelineariseHead(l, key, c1), false)
+			y := x.NewPoly(l)
+			Copy(y, a[1])
+			Copy(c1, a[1])
+			w.Switch(l, key, y, &whole)
+			same("switch", w.SwitchHead(l, key, c1, c1), true)
+			want := x.Head(a[0])
+			x.Inverse(a[0])
+			for j := range want {
+				if want[j] != a[0][j][0] {
+					t.Errorf("level %d: the head modulo prime %d is %d, want %d", l, j, want[j], a[0][j][0])
+				}
+			}
+		}
+	})
+}
+
+// The coefficient 0 that is divided alone is rounded at random, with the quotient as its mean.
+func TestHeadsAreRoundedAtRandom(t *testing.T) {
+	fixtures(t, func(t *testing.T, x *fixture) {
+		const l, trials = 1, 400
+		_, key := x.relinKey()
+		w := x.NewWorkspace()
+		a, c1 := [2]Poly{x.random(l, false), x.random(l, false)}, x.NewPoly(l)
+		v := key.g.levels[l].out
+		w.Product(l, &a, &a, 1)
+		w.RelineariseHead(l, key, c1) // leaves the key's product
+		nearest := w.headQuotient(v)
+		w.Round(words{x.rng})
+		var up, down float64
+		for range trials {
+			got := w.headQuotient(v)
+			for j := range got {
+				switch q := x.Q(j); (got[j] + q - nearest[j]) % q {
+				case 0:
+				case 1:
+					up += 1.0 / trials / (l + 1)
+				case q - 1:
+					down += 1.0 / trials / (l + 1)
+				default:
+					t.Fatalf("modulo prime %d: %d beside %d", j, got[j], nearest[j])
+				}
+			}
+		}
+		// P times the quotient's distance from the nearest integer is the remainder.
+		rest := new(big.Int)
+		product := big.NewInt(1)
+		for _, m := range x.params.P() {
+			product.Mul(product, new(big.Int).SetUint64(m))
+		}
+		for i, m := range x.params.P() {
+			part := new(big.Int).Div(product, new(big.Int).SetUint64(m))
+			inverse := new(big.Int).ModInverse(part, new(big.Int).SetUint64(m))
+			at := x.auxiliary(i)
+			part.Mul(part, inverse).Mul(part, big.NewInt(int64(head(x.rings[at], w.k[0][at]))))
+			rest.Add(rest, part)
+		}
+		rest.Mod(rest, product)
+		if new(big.Int).Lsh(rest, 1).Cmp(product) > 0 {
+			rest.Sub(rest, product)
+		}
+		ratio, _ := new(big.Rat).SetFrac(rest, product).Float64()
+		if mean := up - down; math.Abs(mean-ratio) > 5*0.5/math.Sqrt(trials) || up*down > 0 {
+			t.Errorf("up in %g, down in %g of roundings, want a mean of %g", up, down, ratio)
+		}
+	})
+}
+
 // TestDivisionRoundsToNearest divides by P and a level's prime, and by P alone,
 // beside exact integers.
 func TestDivisionRoundsToNearest(t *testing.T) {

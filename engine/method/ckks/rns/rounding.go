@@ -2,15 +2,23 @@ package rns
 
 import "github.com/cohort-engine/cohort/kernels/ntt"
 
-// Dither is a source of random words for roundings: it fills all of them, uniformly and independently.
-type Dither interface{ Words(dst []uint32) }
+// Dither is a source of random words for roundings. Words fills all of polynomial number index of them, uniformly and
+// independently; it may be called by several workers at once.
+type Dither interface {
+	Words(index uint64, dst []uint32)
+}
 
-// turns are the constants of a sum of residues over their primes: fractions 2^bits/m_i, and the first
-// prime.
+// Round makes divisions round at random from here on, with the dither's polynomials from number 0 on, and digits random
+// representatives: the error of either has the mean 0 whatever is divided or taken apart. Without a dither they are
+// rounded to the nearest.
+func (w *Workspace) Round(d Dither) { w.dither, w.drawn = d, 0 }
+
+// turns are the constants of a sum of residues over their primes: fractions 2^bits/m_i, the same with that of a random
+// word, 2^bits/2^32, behind them, and the first prime.
 type turns struct {
-	fractions []uint32
-	bits      int
-	first     uint32
+	fractions, dithered []uint32
+	bits                int
+	first               uint32
 }
 
 func (c *Chain) newTurns(by []int) turns {
@@ -23,30 +31,38 @@ func (c *Chain) newTurns(by []int) turns {
 	for _, i := range by {
 		t.fractions = append(t.fractions, c.rings[i].Fraction(t.bits))
 	}
+	t.dithered = append(append(t.dithered, t.fractions...), 1<<(t.bits-32))
 	return t
 }
 
 // wholes sets dst, for n numbers h, to the sum z of the residues in src over their primes, rounded:
 // to the nearest integer, or with a dither to floor(z + U) for U uniform in [0, 1), whose mean is z
-// whatever z is. U - 1/2 is a multiple of 1/m that is added to the first residue.
+// whatever z is.
 func (w *Workspace) wholes(n int, terms func(h int) (dst []uint32, src Poly, t *turns)) {
-	if w.Dither != nil {
-		for h := range n {
-			w.Dither.Words(w.offset[h])
-		}
-	}
+	first := w.drawn
+	w.drawn += uint64(n)
 	w.run(n, func(_, h int) {
 		dst, src, t := terms(h)
-		if w.Dither == nil {
+		if w.dither == nil {
 			ntt.Whole(dst, src, t.fractions, t.bits)
 			return
 		}
-		m := uint64(t.first)
-		for i, x := range src[0] {
-			w.offset[h][i] = x + uint32(uint64(w.offset[h][i])*m>>32) - uint32(m/2)
+		offset := w.offset[h][:len(dst)]
+		w.dither.Words(first+uint64(h), offset)
+		var all [maxTerms + 1][]uint32
+		n := copy(all[:], src)
+		if n < ntt.MaxTerms { // U - 1/2 is a word over 2^32
+			all[n] = offset
+			ntt.Whole(dst, all[:n+1], t.dithered, t.bits)
+			return
 		}
-		var shifted [maxTerms][]uint32
-		shifted[0] = w.offset[h]
-		ntt.Whole(dst, shifted[:1+copy(shifted[1:], src[1:])], t.fractions, t.bits)
+		// There is no room for a term more: U - 1/2 is a multiple of 1/m that is added to the first residue.
+		m, residues := uint64(t.first), src[0][:len(offset)]
+		half := uint32(m / 2)
+		for i, x := range residues {
+			offset[i] = x + uint32(uint64(offset[i])*m>>32) - half
+		}
+		all[0] = offset
+		ntt.Whole(dst, all[:n], t.fractions, t.bits)
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/big"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/tuneinsight/lattigo/v6/ring"
@@ -12,7 +13,7 @@ import (
 // words is a dither for tests.
 type words struct{ *rand.Rand }
 
-func (w words) Words(dst []uint32) {
+func (w words) Words(_ uint64, dst []uint32) {
 	for i := range dst {
 		dst[i] = w.Uint32()
 	}
@@ -67,7 +68,7 @@ func TestDitheredDivisionHasTheQuotientAsItsMean(t *testing.T) {
 		}
 		w := x.NewWorkspace()
 		nearest := squares(w)
-		w.Dither = words{x.rng}
+		w.Round(words{x.rng})
 		// A mean of trials roundings has 1/(6 trials) on average over uniform remainders, and deviates by a twentieth.
 		if got := squares(w); got > 1.3/(6*trials) || nearest < 0.07 {
 			t.Errorf("squares of mean errors: %g with a dither, want %g; %g to the nearest", got, 1.0/(6*trials), nearest)
@@ -80,7 +81,7 @@ func TestDitheredDigitsSwitchKeys(t *testing.T) {
 	fixtures(t, func(t *testing.T, x *fixture) {
 		_, key := x.relinKey()
 		plain, random := x.NewWorkspace(), x.NewWorkspace()
-		random.Dither = words{x.rng}
+		random.Round(words{x.rng})
 		aux := len(x.params.P())
 		for l := 1; l <= x.MaxLevel(); l += 2 {
 			a, b := [2]Poly{x.random(l, false), x.random(l, false)}, [2]Poly{x.random(l, false), x.random(l, true)}
@@ -137,7 +138,7 @@ func TestDitheredRelinearisationHasNoBias(t *testing.T) {
 			t.Errorf("without a dither the error's mean is %g of it", got)
 		}
 		drawn := &counted{words: words{x.rng}}
-		w.Dither = drawn
+		w.Round(drawn)
 		if got := bias(); got > 1.5/trials {
 			t.Errorf("with a dither the error's mean has %g of its squares, want %g", got, 1.0/trials)
 		}
@@ -156,7 +157,32 @@ type counted struct {
 	calls int
 }
 
-func (c *counted) Words(dst []uint32) {
+func (c *counted) Words(index uint64, dst []uint32) {
 	c.calls++
-	c.words.Words(dst)
+	c.words.Words(index, dst)
+}
+
+// Workspaces number the polynomials of words that they draw from 0 on, whatever they drew before.
+func TestWordsAreNumbered(t *testing.T) {
+	fixtures(t, func(t *testing.T, x *fixture) {
+		w, seen := x.NewWorkspace(), &numbers{}
+		a, dst := [2]Poly{x.random(2, false), x.random(2, false)}, [2]Poly{x.NewPoly(1), x.NewPoly(1)}
+		for range 2 {
+			seen.all = nil
+			w.Round(seen)
+			w.Rescale(x.NewRescaling(2), &a, &dst)
+			w.Rescale(x.NewRescaling(2), &a, &dst)
+			if want := []uint64{0, 1, 2, 3}; !slices.Equal(seen.all, want) {
+				t.Fatalf("words of polynomials %v are drawn, want %v", seen.all, want)
+			}
+		}
+	})
+}
+
+// numbers lists the polynomials that words are drawn for.
+type numbers struct{ all []uint64 }
+
+func (n *numbers) Words(index uint64, dst []uint32) {
+	n.all = append(n.all, index)
+	clear(dst)
 }

@@ -23,9 +23,10 @@ type Workspace struct {
 	parts [2]Poly
 	local []Poly
 	run   func(n int, f func(worker, i int))
-	// Dither, if set, makes divisions round at random, and digits random representatives: the error of either has the
-	// mean 0 whatever is divided or taken apart. The digits' turns are in turns; offset is what is rounded.
-	Dither        Dither
+	// dither is where roundings take random words from, and drawn the number of polynomials so far. The digits' turns are
+	// in turns; offset is what is rounded.
+	dither        Dither
+	drawn         uint64
 	turns, offset Poly
 }
 
@@ -146,6 +147,23 @@ func (w *Workspace) Switch(l int, key *Key, x Poly, dst *[2]Poly) {
 		func(h int) Poly { return dst[h] })
 }
 
+// RelineariseHead is Relinearise for who needs of the first half its coefficient 0 alone, which it returns modulo
+// q_0 .. q_l; c1 is the second half.
+func (w *Workspace) RelineariseHead(l int, key *Key, c1 Poly) []uint32 {
+	w.inner(l, key, w.C[2], w.C[0], w.C[1])
+	return w.divideHead(key.g.levels[l].out, c1, false)
+}
+
+// SwitchHead is Switch for who needs of the first half its coefficient 0 alone, which it returns modulo q_0 .. q_l, and
+// of the second half, c1, its coefficients. x is spoilt; it may be c1.
+func (w *Workspace) SwitchHead(l int, key *Key, x, c1 Poly) []uint32 {
+	for j := range l + 1 {
+		w.c.rings[j].Scale(x[j], x[j], 1)
+	}
+	w.inner(l, key, x, nil, nil)
+	return w.divideHead(key.g.levels[l].out, c1, true)
+}
+
 // Rescale divides a, of level l, by the prime of its level; dst is of level l-1.
 func (w *Workspace) Rescale(d *Rescaling, a, dst *[2]Poly) {
 	w.divide(d.division, 2, func(h, prime int) []uint32 { return a[h][prime] }, func(h int) Poly { return dst[h] })
@@ -162,7 +180,7 @@ func (c *Chain) NewRescaling(l int) *Rescaling {
 // inner sets k to the product of x with the key modulo Q P at level l, with P
 // (c0, c1) added where they are given. x, c0 and c1 are divided by R.
 func (w *Workspace) inner(l int, key *Key, x, c0, c1 Poly) {
-	random := w.Dither != nil
+	random := w.dither != nil
 	g, c := key.g, w.c
 	if l > g.maxLevel {
 		panic(fmt.Sprintf("rns: level %d, the key has %d", l, g.maxLevel))

@@ -1,0 +1,105 @@
+package ckks
+
+import (
+	"encoding/binary"
+
+	"github.com/tuneinsight/lattigo/v6/ring"
+	"github.com/tuneinsight/lattigo/v6/utils/sampling"
+
+	"github.com/cohort-engine/cohort/engine/method/ckks/rns"
+)
+
+// Secrets and errors: polynomials with small coefficients, of Lattigo's default distributions. What is drawn steers no
+// branch and no address.
+
+// ternary samples coefficients -1, 0 and 1, each with chance 1/3: a byte below 3^5 is five of them, others are drawn
+// again, which tells nothing of those.
+func ternary(n int, prng sampling.PRNG) []int8 {
+	const digits, below = 5, 243
+	out, buffer := make([]int8, (n+digits-1)/digits*digits), make([]byte, 1024)
+	for at := 0; at < len(out); {
+		_, _ = prng.Read(buffer) // never fails
+		for _, b := range buffer {
+			if b >= below {
+				continue
+			}
+			if at == len(out) {
+				break
+			}
+			rest := uint32(b)
+			for i := range digits {
+				next := rest * 171 >> 9 // rest/3 for rest below 256
+				out[at+i] = int8(rest-3*next) - 1
+				rest = next
+			}
+			at += digits
+		}
+	}
+	return out[:n]
+}
+
+// errorTails[m] is 2^63 times the chance that an error's magnitude exceeds m. An error is a Gaussian of deviation 3.2
+// between -19.2 and 19.2, rounded to the nearest integer.
+var errorTails = [...]uint64{0x701b64979cce5481, 0x51d2e3c22602c35a, 0x37a2ca5adb04bb12, 0x23148cced5651c67,
+	0x146f686d9f334ca2, 0xaf6e755fa0c6064, 0x567c7e2aac60543, 0x2719296ddec1c55, 0x102ea94adc64556, 0x61fb135b4a6d51,
+	0x21dd733efdbcaf, 0xaae45a5534e47, 0x31253def6bcb5, 0xce0ef2e6ce9f, 0x312baedc5b32, 0xaabe5e0c279, 0x218cf2c9097,
+	0x5d174b5955, 0xbaf8b0e12}
+
+// smallErrors samples n coefficients of an error polynomial.
+func smallErrors(n int, prng sampling.PRNG) []int8 {
+	out, buffer := make([]int8, n), make([]byte, 8*min(n, 256))
+	for at := 0; at < n; {
+		_, _ = prng.Read(buffer) // never fails
+		for b := buffer; len(b) >= 8 && at < n; b, at = b[8:], at+1 {
+			out[at] = smallError(binary.LittleEndian.Uint64(b))
+		}
+	}
+	return out
+}
+
+// smallError turns a uniform word into an error.
+func smallError(word uint64) int8 {
+	u, sign, t := word&(1<<63-1), int64(word)>>63, &errorTails
+	// One for each tail that u is in; a loop takes twice the time.
+	m := (u-t[0])>>63 + (u-t[1])>>63 + (u-t[2])>>63 + (u-t[3])>>63 + (u-t[4])>>63 + (u-t[5])>>63 + (u-t[6])>>63 +
+		(u-t[7])>>63 + (u-t[8])>>63 + (u-t[9])>>63 + (u-t[10])>>63 + (u-t[11])>>63 + (u-t[12])>>63 + (u-t[13])>>63 +
+		(u-t[14])>>63 + (u-t[15])>>63 + (u-t[16])>>63 + (u-t[17])>>63 + (u-t[18])>>63
+	return int8((int64(m) ^ sign) - sign)
+}
+
+// signedSmall is x modulo q.
+func signedSmall(x int8, q uint32) uint32 { return uint32(int32(x)) + q&uint32(int32(x)>>31) }
+
+// splitSmall is x modulo the primes up to a level.
+func splitSmall(lattice *rns.Chain, x int8, level int) []uint32 {
+	out := make([]uint32, level+1)
+	for j := range out {
+		out[j] = signedSmall(x, lattice.Q(j))
+	}
+	return out
+}
+
+// wideRows writes small coefficients modulo the primes up to a level, as Lattigo's samplers do.
+func wideRows(p *parameters, coefficients []int8, level int) ring.Poly {
+	out := ring.NewPoly(p.N(), level)
+	for j, row := range out.Coeffs {
+		q := int64(p.Q()[j])
+		for i, x := range coefficients {
+			row[i] = uint64(int64(x) + q&(int64(x)>>63))
+		}
+	}
+	return out
+}
+
+// transformed returns the polynomial of small coefficients at a level, in the transform's domain.
+func transformed(lattice *rns.Chain, coefficients []int8, level int) rns.Poly {
+	out := lattice.NewPoly(level)
+	for j, row := range out {
+		q := lattice.Q(j)
+		for i, x := range coefficients {
+			row[i] = signedSmall(x, q)
+		}
+	}
+	lattice.Forward(out)
+	return out
+}
