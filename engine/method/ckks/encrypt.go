@@ -36,7 +36,7 @@ func (e *publicEncryptor) encrypt(m ring.Poly, scale float64, purpose string, in
 	u := qp.NewPoly()
 	u.Q = wideRows(p, ternary(p.N(), rnd), l)
 	qp.ExtendBasisSmallNormAndCenter(u.Q, 0, u.Q, u.P)
-	qp.NTT(u, u)
+	p.lattice.ForwardWide(u.Q.Coeffs, u.P.Coeffs)
 	extend := ring.NewBasisExtender(p.RingQ(), p.RingP())
 	half := func(key ringqp.Poly) ring.Poly {
 		x := gaussian(p, rnd, l, 0)
@@ -69,6 +69,6 @@ func offsets(p *parameters, prng sampling.PRNG, level int) ringqp.Poly {
 		write(row, p.Q()[j])
 	}
 	write(out.P.Coeffs[0], prime)
-	qp.NTT(out, out)
+	p.lattice.ForwardWide(out.Q.Coeffs, out.P.Coeffs)
 	return out
 }

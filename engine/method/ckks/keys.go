@@ -84,7 +84,7 @@ func sampleSecret(p *parameters, prng sampling.PRNG, stride int) *rlwe.SecretKey
 	}
 	qp := p.RingQP()
 	qp.ExtendBasisSmallNormAndCenter(sk.Value.Q, p.MaxLevelP(), sk.Value.Q, sk.Value.P)
-	qp.NTT(sk.Value, sk.Value)
+	p.lattice.ForwardWide(sk.Value.Q.Coeffs, sk.Value.P.Coeffs)
 	qp.MForm(sk.Value, sk.Value)
 	return sk
 }
@@ -98,7 +98,7 @@ func gaussian(p *parameters, prng sampling.PRNG, levelQ, levelP int) ringqp.Poly
 	if levelP >= 0 {
 		qp.ExtendBasisSmallNormAndCenter(e.Q, levelP, e.Q, e.P)
 	}
-	qp.NTT(e, e)
+	p.lattice.ForwardWide(e.Q.Coeffs, e.P.Coeffs)
 	return e
 }
 

@@ -64,7 +64,6 @@ func (m *embedder) encodeWide(p *parameters, values []float64, level int, scale 
 			row[i] = q.signed(z)
 		}
 	}
-	r := p.RingQ().AtLevel(level)
-	r.NTT(out, out)
+	p.lattice.ForwardWide(out.Coeffs, nil)
 	return out, nil
 }

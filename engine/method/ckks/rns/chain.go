@@ -124,6 +124,25 @@ func (c *Chain) ToWide(p Poly) [][]uint64 {
 	return rows
 }
 
+// ForwardWide transforms rows of 64-bit residues modulo q_0 .. and modulo the auxiliary primes, in place.
+func (c *Chain) ForwardWide(q, auxiliary [][]uint64) {
+	row := c.NewPoly(0)
+	defer c.Free(row)
+	transform := func(r *ntt.Ring, wide []uint64) {
+		narrow(row[0], wide)
+		r.Forward(row[0], row[0])
+		for i, x := range row[0] {
+			wide[i] = uint64(x)
+		}
+	}
+	for j, wide := range q {
+		transform(c.rings[j], wide)
+	}
+	for i, wide := range auxiliary {
+		transform(c.rings[c.auxiliary(i)], wide)
+	}
+}
+
 // liftBits splits an integer into the words that Lift multiplies.
 const liftBits = 26
 
