@@ -156,7 +156,8 @@ func heSizes(ctx context.Context, e *Env) {
 		return heJob(s.Norm, 15, heRounds, 1, heBudget()), nil
 	})
 	// The paper's own argmin.
-	for _, x := range []struct{ k, rounds int }{{5, 2}, {10, 1}, {16, 1}} {
+	for _, x := range []struct{ k, rounds int }{{5, e.Reps(heRounds, 2)}, {10, e.Reps(heRounds, 1)},
+		{16, e.Reps(heRounds, 1)}} {
 		name := fmt.Sprintf("n=1000 k=%d by rank, rounds: %d", x.k, x.rounds)
 		heSize(ctx, e, heCell{name: name}, func(ctx context.Context) (*ckks.Job, error) {
 			data, err := timeSet(ctx, 1000, 2, x.k)
@@ -166,6 +167,22 @@ func heSizes(ctx context.Context, e *Env) {
 			job := heJob(data, x.k, x.rounds, 1, heBudget())
 			job.Argmin, job.Calibration = ckks.Rank, privacy.Claimed // no other has a price for ranks
 			return job, nil
+		})
+	}
+	if !e.Quick {
+		heScale(ctx, e)
+	}
+}
+
+// heScale are runs of many records, or of many clusters of them, to the end.
+func heScale(ctx context.Context, e *Env) {
+	for _, x := range []struct{ n, k int }{{1000000, 5}, {100000, 32}} {
+		heSize(ctx, e, heCell{name: fmt.Sprintf("n=%d k=%d", x.n, x.k)}, func(ctx context.Context) (*ckks.Job, error) {
+			data, err := timeSet(ctx, x.n, 2, x.k)
+			if err != nil {
+				return nil, err
+			}
+			return heJob(data, x.k, heRounds, 1, heBudget()), nil
 		})
 	}
 }
