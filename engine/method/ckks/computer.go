@@ -61,7 +61,7 @@ func newComputer(ctx context.Context, pool *engine.Pool, p *parameters, lay layo
 		c.plain[h] = make([]rns.Poly, lay.lows())
 		err := c.each(ctx, pool, lay.lows(), func(w *scratch, b int) (err error) {
 			lay.fillLow(b, column, w.values)
-			if c.plain[h][b], err = w.embed.encode(w.values, aggregateLevel, c.plainScale); err == nil {
+			if c.plain[h][b], err = w.encode(w.values, aggregateLevel, c.plainScale); err == nil {
 				p.lattice.Factor(c.plain[h][b])
 			}
 			return err
@@ -113,7 +113,7 @@ func (c *computer) each(ctx context.Context, pool *engine.Pool, n int, f func(w 
 		c.steps.one()
 	})
 	if err == nil && even < n {
-		wide := newWideScratch(ctx, c.params, pool)
+		wide := c.work[0].wide(ctx, pool)
 		for i := even; i < n && ctx.Err() == nil; i++ {
 			errs[i] = item(wide, i)
 			c.steps.one()
@@ -218,9 +218,7 @@ func (c *computer) input(w *scratch, r *roundPlan, batch int, pairs []pair) *cip
 			case !enc:
 				addMultiple(w.values, p.gain[h], c.slots[h][at])
 			case p.gainInt[h] != 0:
-				for i := range in.c {
-					c.params.lattice.AddScaled(in.c[i], c.tops[h][at].c[i], float64(p.gainInt[h]))
-				}
+				w.Multiple(&in.c, &c.tops[h][at].c, float64(p.gainInt[h]), true)
 				w.ops.Scalars++
 			}
 		}
@@ -230,7 +228,7 @@ func (c *computer) input(w *scratch, r *roundPlan, batch int, pairs []pair) *cip
 			addMultiple(w.values, p.offset, c.slots[c.cols.d][at])
 		}
 	}
-	m := w.embed.lift(w.values, top, in.scale)
+	m := w.lift(w.values, top, in.scale)
 	c.params.lattice.Add(in.c[0], in.c[0], m)
 	c.params.lattice.Free(m)
 	return in

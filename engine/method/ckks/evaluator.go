@@ -103,11 +103,9 @@ func (w *scratch) round(r *rounding) {
 	w.embed.roundBy(r)
 }
 
-// newWideScratch makes memory for computations that use all workers of a pool,
-// prime by prime.
-func newWideScratch(ctx context.Context, p *parameters, pool *engine.Pool) *scratch {
-	return &scratch{Workspace: p.lattice.NewWideWorkspace(ctx, pool), embed: newEmbedder(p),
-		values: make([]float64, p.slots())}
+// wide is memory for computations that use all workers of a pool, prime by prime, while w's worker does nothing else.
+func (w *scratch) wide(ctx context.Context, pool *engine.Pool) *scratch {
+	return &scratch{Workspace: w.embed.chain.NewWideWorkspace(ctx, pool), embed: w.embed, values: w.values}
 }
 
 // newCipher returns a ciphertext with any content.
@@ -217,10 +215,8 @@ func (e *evaluator) fifteen(w *scratch, t1 *cipher, p signPlan) *cipher {
 	// The leaf d T1 + e u must arrive at scale s/t4 after its own rescaling.
 	leaf := e.newCipher(l)
 	leaf.scale = s / t4.scale * float64(e.chain.Q(l))
-	for h := range leaf.c {
-		e.chain.Scale(leaf.c[h], t1.c[h], p.d*leaf.scale/t1.scale)
-		e.chain.AddScaled(leaf.c[h], u.c[h], p.e*leaf.scale/u.scale)
-	}
+	w.Multiple(&leaf.c, &t1.c, p.d*leaf.scale/t1.scale, false)
+	w.Multiple(&leaf.c, &u.c, p.e*leaf.scale/u.scale, true)
 	w.ops.Scalars += 2
 	v := e.rescale(w, leaf)
 
@@ -345,17 +341,17 @@ func (m *embedder) coefficients(values, dst []float64) error {
 
 // lift returns the polynomial of the given coefficients times scale, rounded, at a
 // level and in the transform's domain.
-func (m *embedder) lift(coefficients []float64, level int, scale float64) rns.Poly {
-	p := m.chain.NewPoly(level)
-	m.chain.Lift(p, m.round(coefficients, scale))
+func (w *scratch) lift(coefficients []float64, level int, scale float64) rns.Poly {
+	p := w.embed.chain.NewPoly(level)
+	w.Lift(p, w.embed.round(coefficients, scale))
 	return p
 }
 
 // encode returns the polynomial with the given values in its slots.
-func (m *embedder) encode(values []float64, level int, scale float64) (rns.Poly, error) {
-	coefficients := make([]float64, len(m.complex))
-	if err := m.coefficients(values, coefficients); err != nil {
+func (w *scratch) encode(values []float64, level int, scale float64) (rns.Poly, error) {
+	coefficients := make([]float64, len(values))
+	if err := w.embed.coefficients(values, coefficients); err != nil {
 		return nil, err
 	}
-	return m.lift(coefficients, level, scale), nil
+	return w.lift(coefficients, level, scale), nil
 }

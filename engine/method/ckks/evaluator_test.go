@@ -17,7 +17,7 @@ func testEntropy(seed uint64) entropy { return entropy{secret.Simulated(seed, "t
 
 // encodeWide encodes values as the samplers' and the encryption's rings need it.
 func encodeWide(p *parameters, w *scratch, values []float64, level int, scale float64) (ring.Poly, error) {
-	m, err := w.embed.encode(values, level, scale)
+	m, err := w.encode(values, level, scale)
 	return ring.Poly{Coeffs: p.lattice.ToWide(m)}, err
 }
 

@@ -139,7 +139,7 @@ func (c *computer) spread(ctx context.Context, pool *engine.Pool) error {
 
 // masked multiplies a by the given slots at a scale.
 func (c *computer) masked(w *scratch, a *cipher, slots []float64, scale float64) (*cipher, error) {
-	mask, err := w.embed.encode(slots, a.level(), scale)
+	mask, err := w.encode(slots, a.level(), scale)
 	if err != nil {
 		return nil, err
 	}
@@ -312,7 +312,7 @@ func (c *computer) distances(w *scratch, r *rankPlan, g int) (*cipher, error) {
 				}
 				return r.centroids[i][h]
 			})
-			m, err := w.embed.encode(w.values, l, x.scale)
+			m, err := w.encode(w.values, l, x.scale)
 			if err != nil {
 				return nil, err
 			}
@@ -347,7 +347,7 @@ func (c *computer) distances(w *scratch, r *rankPlan, g int) (*cipher, error) {
 		}
 		return s
 	})
-	m, err := w.embed.encode(w.values, t.level(), t.scale)
+	m, err := w.encode(w.values, t.level(), t.scale)
 	if err != nil {
 		return nil, fmt.Errorf("distances: %w", err)
 	}

@@ -146,21 +146,15 @@ func (c *Chain) ForwardWide(q, auxiliary [][]uint64) {
 // liftBits splits an integer into the words that Lift multiplies.
 const liftBits = 26
 
-// Lift writes the integers x, below 2^56 in magnitude, modulo each prime of dst and
-// transforms them.
-func (c *Chain) Lift(dst Poly, x []int64) {
-	upper := c.NewPoly(0)
-	defer c.Free(upper)
-	for j, row := range dst {
-		r := c.rings[j]
-		for i, v := range x {
-			upper[0][i] = uint32(v >> liftBits)
-			row[i] = uint32(v & (1<<liftBits - 1))
-		}
-		r.Scale(row, row, r.Constant(1))
-		r.ScaleAdd(row, upper[0], r.Constant(1<<liftBits))
-		r.Forward(row, row)
+// lift writes the integers x, below 2^56 in magnitude, modulo r's prime to row and transforms them.
+func lift(r *ntt.Ring, row, upper []uint32, x []int64) {
+	for i, v := range x {
+		upper[i] = uint32(v >> liftBits)
+		row[i] = uint32(v & (1<<liftBits - 1))
 	}
+	r.Scale(row, row, r.Constant(1))
+	r.ScaleAdd(row, upper, r.Constant(1<<liftBits))
+	r.Forward(row, row)
 }
 
 // residue is x, rounded to an integer, modulo q. It divides: x is public.
@@ -202,14 +196,6 @@ func (c *Chain) AddConstant(a Poly, x float64) {
 	for j, row := range a {
 		r := c.rings[j]
 		r.AddScalar(row, row, uint32(residue(x, r)))
-	}
-}
-
-// AddScaled adds f, rounded, times a to dst.
-func (c *Chain) AddScaled(dst, a Poly, f float64) {
-	for j, row := range dst {
-		r := c.rings[j]
-		r.ScaleAdd(row, a[j], r.Constant(residue(f, r)))
 	}
 }
 

@@ -152,6 +152,7 @@ func (x *fixture) keyOf(g *Gadget, rows [][]rlwe.VectorQP) *Key {
 
 func TestPointwiseEqualsLattigo(t *testing.T) {
 	fixtures(t, func(t *testing.T, x *fixture) {
+		w := x.NewWorkspace()
 		for l := 0; l <= x.MaxLevel(); l += 3 {
 			for _, extreme := range []bool{false, true} {
 				a, b, c := x.random(l, extreme), x.random(l, extreme), x.random(l, false)
@@ -185,10 +186,16 @@ func TestPointwiseEqualsLattigo(t *testing.T) {
 					x.Scale(got, a, f)
 					r.MulScalarBigint(x.wide(a), i, want)
 					x.same(t, "multiple", got, want)
+					pair, of := [2]Poly{got, x.NewPoly(l)}, [2]Poly{a, b}
+					w.Multiple(&pair, &of, f, false)
+					x.same(t, "multiple of a pair", got, want)
 					Copy(got, c)
-					x.AddScaled(got, a, f)
+					w.Multiple(&pair, &of, f, true)
 					r.Add(want, x.wide(c), want)
 					x.same(t, "sum of multiples", got, want)
+					r.MulScalarBigint(x.wide(b), i.Add(i, i), want)
+					x.same(t, "the other half", pair[1], want)
+					i, _ = new(big.Float).SetFloat64(f).Int(nil)
 					Copy(got, a)
 					x.AddConstant(got, f)
 					r.AddScalarBigint(x.wide(a), i, want)
@@ -215,7 +222,7 @@ func TestLiftEqualsLattigo(t *testing.T) {
 		}
 		r.NTT(want, want)
 		got := x.NewPoly(x.MaxLevel())
-		x.Lift(got, values)
+		x.NewWorkspace().Lift(got, values)
 		x.same(t, "integers", got, want)
 	})
 }
@@ -531,18 +538,34 @@ func TestWideWorkspaceGivesTheSameBits(t *testing.T) {
 		_, key := x.relinKey()
 		l := x.MaxLevel()
 		a := [2]Poly{x.random(l, false), x.random(l, false)}
+		integers := make([]int64, x.N())
+		for i := range integers {
+			integers[i] = x.rng.Int64N(1 << 40)
+		}
 		var digests [2][32]byte
 		for i, w := range []*Workspace{x.NewWorkspace(), x.NewWideWorkspace(context.Background(), pool)} {
+			w.Round(numbered{})
 			w.Product(l, &a, &a, 2)
-			dst := [2]Poly{x.NewPoly(l - 1), x.NewPoly(l - 1)}
+			dst, c1, lifted := [2]Poly{x.NewPoly(l - 1), x.NewPoly(l - 1)}, x.NewPoly(l), x.NewPoly(l)
 			w.Finish(l, key, &dst)
-			digests[i] = digest(dst[0], dst[1])
+			w.Multiple(&dst, &a, 12345, true)
+			w.Product(l, &a, &a, 1)
+			head := w.RelineariseHead(l, key, c1)
+			w.Lift(lifted, integers)
+			digests[i] = digest(dst[0], dst[1], c1, lifted, Poly{head})
 			w.Free()
 		}
 		if digests[0] != digests[1] {
 			t.Error("a workspace on three workers gives other bits than one on one")
 		}
 	})
+}
+
+// numbered is a dither whose words follow from their number alone, as those of a party's randomness do.
+type numbered struct{}
+
+func (numbered) Words(index uint64, dst []uint32) {
+	words{rand.New(rand.NewPCG(index, 1))}.Words(index, dst)
 }
 
 func digest(ps ...Poly) [32]byte {

@@ -88,6 +88,26 @@ func (w *Workspace) row(j int) *[3][]uint32 { return &[3][]uint32{w.C[0][j], w.C
 
 func rowOf(a *[2]Poly, j int) *[2][]uint32 { return &[2][]uint32{a[0][j], a[1][j]} }
 
+// Lift writes the integers x, below 2^56 in magnitude, modulo each prime of dst and transforms them.
+func (w *Workspace) Lift(dst Poly, x []int64) {
+	w.run(len(dst), func(worker, j int) { lift(w.c.rings[j], dst[j], w.local[worker][0], x) })
+}
+
+// Multiple sets dst to f, rounded, times a, or adds it to dst.
+func (w *Workspace) Multiple(dst, a *[2]Poly, f float64, add bool) {
+	w.run(len(dst[0]), func(_, j int) {
+		r := w.c.rings[j]
+		x := r.Constant(residue(f, r))
+		for h := range dst {
+			if add {
+				r.ScaleAdd(dst[h][j], a[h][j], x)
+			} else {
+				r.Scale(dst[h][j], a[h][j], x)
+			}
+		}
+	})
+}
+
 // AddScaled adds f, rounded, times a to (c0, c1) of the unfinished product.
 func (w *Workspace) AddScaled(l int, a *[2]Poly, f float64) {
 	w.run(l+1, func(_, j int) {
