@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"runtime"
 	"syscall"
 	"testing"
 	"time"
@@ -20,12 +21,12 @@ func cpuTime() time.Duration {
 }
 
 // BenchmarkTenRounds runs the whole protocol, keys, encryption, noise and
-// serialisation included; one op is ten rounds.
+// serialisation included; one op is ten rounds. It has as many workers as -cpu says.
 func BenchmarkTenRounds(b *testing.B) {
 	for _, c := range []struct{ n, k int }{{1000, 2}, {1000, 5}, {1000, 8}, {10000, 2}, {10000, 5}, {10000, 8}} {
 		b.Run(fmt.Sprintf("n=%d/k=%d", c.n, c.k), func(b *testing.B) {
 			data := sample(b, "timesynth", c.n, 2, c.k, 3)
-			e, err := engine.New(engine.WithWorkers(2))
+			e, err := engine.New(engine.WithWorkers(runtime.GOMAXPROCS(0)))
 			if err != nil {
 				b.Fatal(err)
 			}
