@@ -21,8 +21,9 @@
 // nothing else, and no rotations are needed. For few records several
 // comparisons lie side by side in one ciphertext (layout).
 //
-// Ciphertexts are computed on in 32-bit residues (package rns); Lattigo finds the
-// primes, samples, encodes, makes keys and shares, and is the oracle of the tests.
+// Ciphertexts are computed on in 32-bit residues (package rns), and secrets and
+// errors drawn by samplers that steer no branch (small.go); Lattigo finds the primes,
+// encodes, makes keys and shares, and is the oracle of the tests.
 // What passes between two parties passes as bytes (wire.go, message.go) through a
 // Transcript, which counts them and models their transfer time.
 package ckks
