@@ -186,6 +186,10 @@ func (o *importOptions) write(name string, origin bench.Origin, t *dataset.Table
 		fmt.Fprintf(out, "The set that the suites were measured with has sha256 %s: this is another one, or it is "+
 			"written differently.\n", origin.SHA256)
 	}
+	shape := fmt.Sprintf("%d x %d, k = %d", t.N, t.D, o.k)
+	if origin.SHA256 == "" && strings.Contains(origin.Shape, " x ") && origin.Shape != shape { // all that is known of it
+		fmt.Fprintf(out, "The papers' set is %s: this is another one.\n", origin.Shape)
+	}
 	return nil
 }
 

@@ -25,7 +25,8 @@ func TestDataImport(t *testing.T) {
 	labels := write("a.y", "1\n2\n") + "," + write("b.y", "2\n1\n")
 	code, text, _ := cohort(t, "data", "import", "har", x[0], x[1], "--labels", labels, "--pca", "2", "--k", "2",
 		"--out", out)
-	if code != 0 || !strings.Contains(text, "4 records, 2 columns, k = 2") {
+	if code != 0 || !strings.Contains(text, "4 records, 2 columns, k = 2") ||
+		!strings.Contains(text, "The papers' set is 10299 x 10, k = 6: this is another one.") {
 		t.Fatalf("exit %d: %s", code, text)
 	}
 	if code, text, _ = cohort(t, "data", "import", "s1", x[0], "--k", "2", "--rows", "2", "--out", out); code != 0 ||
