@@ -129,7 +129,7 @@ func (a *accounts) quick(delta float64) (best float64, by string) {
 
 // apart is the epsilon of all Gaussian releases together beside the pure ones by the exact profile of both (T9 vi), or
 // the sum of both: drawn ones of one kind are among the former (T16). It is infinite where there are not both or others
-// too.
+// too, or more drawn ones than are ever planned.
 func (a *accounts) apart(delta float64) (sum float64, by string) {
 	var drawn *repeated
 	for i, r := range a.others {
@@ -144,7 +144,7 @@ func (a *accounts) apart(delta float64) (sum float64, by string) {
 		by = "gdp"
 	}
 	switch {
-	case len(a.others) == 0 || math.IsInf(sum, 1):
+	case len(a.others) == 0 || math.IsInf(sum, 1) || drawn != nil && drawn.n*(1+drawn.m.(Drawn).mean()) > mostDrawn:
 	case drawn != nil:
 		p := NewDrawnProfile(a.normal.Mu(), drawn.m.(Drawn), int(drawn.n))
 		return sum + p.Epsilon(delta, a.normal.Discretised+drawn.Slack()), by

@@ -27,11 +27,19 @@ func (d Drawn) validate() error {
 		return fmt.Errorf("drawn-gaussian: trials is %d: %w: must be at least 1", d.Trials, ErrRange)
 	case !(d.P > 0 && d.P <= 0.5):
 		return fmt.Errorf("drawn-gaussian: p is %v: %w: must be in (0, .5]", d.P, ErrRange)
+	case d.mean() > mostDrawn:
+		return fmt.Errorf("drawn-gaussian: trials are %d: %w: at most %d may succeed on average", d.Trials, ErrRange,
+			mostDrawn)
 	}
 	return nil
 }
 
+// mean is that of the number of successes.
+func (d Drawn) mean() float64 { return float64(d.Trials) * d.P }
+
 const (
+	// mostDrawn bounds the mean number of successes, whose distribution is computed, of all releases together.
+	mostDrawn = 1 << 16
 	// drawnRest is the probability of more successes that a profile counts as a failure of its own.
 	drawnRest = 1e-18
 	// drawnPoints bounds the grid of sums of squares.

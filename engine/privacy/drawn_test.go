@@ -89,7 +89,8 @@ func TestDrawnScale(t *testing.T) {
 		t.Errorf("a budget that is spent pays: %v", err)
 	}
 	for _, s := range []Spec{{Family: "drawn-gaussian", Scale: 1, P: 0.1}, {Family: "drawn-gaussian", Scale: 1, Trials: 3,
-		P: 0.7}, {Family: "drawn-gaussian", Trials: 3, P: 0.1}} {
+		P: 0.7}, {Family: "drawn-gaussian", Trials: 3, P: 0.1},
+		{Family: "drawn-gaussian", Scale: 1, Trials: math.MaxInt32, P: 0.5}} {
 		if _, err := s.Mechanism(); !errors.Is(err, ErrRange) {
 			t.Errorf("%+v: %v", s, err)
 		}

@@ -202,6 +202,35 @@ func TestLedgerRefusesBadCosts(t *testing.T) {
 	}
 }
 
+// Whatever costs a file states, they are refused or come to an end: losses of any size, however many rounds.
+func TestLedgerPricesAnyCost(t *testing.T) {
+	huge, tiny := math.MaxFloat64, math.SmallestNonzeroFloat64
+	for _, s := range []Spec{
+		{Family: "pure", Epsilon: huge}, {Family: "pure", Epsilon: 1e155}, {Family: "exponential", Epsilon: huge},
+		{Family: "laplace", Scale: tiny}, {Family: "discrete-laplace", Scale: 1e-300, Rounds: 2},
+		{Family: "gaussian", Scale: 1e-200, Rounds: math.MaxInt32}, {Family: "discrete-gaussian", Scale: 1e-160},
+		{Family: "randomized-response", P: tiny, Buckets: math.MaxInt32, Rounds: math.MaxInt32},
+		{Family: "fm", Gamma: tiny, Phantoms: math.MaxInt32, Parties: 1000, Cells: 1 << 20, Rounds: math.MaxInt32},
+		{Family: "drawn-gaussian", Scale: 1e-3, P: .5, Trials: 100, Rounds: 1e6},
+	} {
+		l := &Ledger{Delta: 1e-6, Entries: []Entry{
+			{Kind: Release, What: "x", Viewers: []string{Outsider}, Mechanism: "x", Cost: s, Calibration: Proven},
+			{Kind: Release, What: "y", Viewers: []string{Outsider}, Mechanism: "y", Calibration: Proven,
+				Cost: Spec{Family: "laplace", Scale: 1}}}}
+		if e := l.TotalFor(Outsider).Epsilon; e != nil && !(*e >= 0) {
+			t.Errorf("%+v costs %v", s, *e)
+		}
+		if m, err := s.Mechanism(); err == nil {
+			lower, upper := &PLDAccountant{Optimistic: true}, &PLDAccountant{}
+			lower.Compose(m, 1)
+			upper.Compose(m, 1)
+			if lo, hi := lower.Epsilon(1e-6), upper.Epsilon(1e-6); !(lo <= hi) {
+				t.Errorf("%+v costs from %v to %v", s, lo, hi)
+			}
+		}
+	}
+}
+
 // What a role can make of other releases and its own noise costs it nothing, and others what it costs.
 func TestLedgerChargesNobodyTwice(t *testing.T) {
 	l := &Ledger{Delta: 1e-5}

@@ -144,6 +144,9 @@ func (a *PLDAccountant) most(order int, delta, largest float64) float64 {
 func (a *PLDAccountant) least(order int, delta float64) float64 {
 	for _, limit := range []float64{2 * farBelow, cut} {
 		c := newConvolution(a, order, limit)
+		if c.boundless() {
+			return 0
+		}
 		prof := c.profile(c.tiltAt(delta))
 		ok := func(e float64) bool {
 			return prof.delta(e)-slackDelta(e, a.slack) <= delta
@@ -305,8 +308,11 @@ func (a *PLDAccountant) sparse(pick func(pldPart) *Losses) bool {
 	return false
 }
 
-// hopeless tells whether some part has nothing but infinite loss.
+// hopeless tells whether some part has nothing but infinite loss, or losses so large that no grid has them.
 func (c *convolution) hopeless() bool {
+	if c.boundless() {
+		return true
+	}
 	for _, g := range c.parts {
 		if g.infinite >= 1 {
 			return true
@@ -314,6 +320,9 @@ func (c *convolution) hopeless() bool {
 	}
 	return false
 }
+
+// boundless tells whether losses are so large that their squares overflow.
+func (c *convolution) boundless() bool { return !(c.step <= math.MaxFloat64) }
 
 // pieces calls f with the loss, P-mass and spread of every atom and cell, in increasing order
 // of loss: cells come as (a, b] with both masses.
