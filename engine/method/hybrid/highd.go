@@ -4,8 +4,10 @@ import (
 	"context"
 	"math"
 
+	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/step/staged"
+	"github.com/cohort-engine/cohort/internal/elementary"
 )
 
 // highPlan is the plan of the branch for many dimensions.
@@ -30,20 +32,61 @@ func (h *highPlan) run(ctx context.Context, p *staged.Party) (centroids []float3
 	if err != nil {
 		return nil, nil, err
 	}
-	radius, err := p.DistanceQuantile(ctx, h.distances, staged.GridRow(mean, p.FractionBits), 2*math.Sqrt(float64(p.D)),
-		0.25)
+	distances, err := p.ReleaseDistances(ctx, h.distances, staged.GridRow(mean, p.FractionBits),
+		2*math.Sqrt(float64(p.D)))
 	if err != nil {
 		return nil, nil, err
 	}
-	centroids = make([]float32, p.K*p.D)
+	radius := distances.Quantile(0.25)
+	far := farClusters(mean, meanVariance(h.mean, p), distances, p.K)
 	stream := p.Public.Stream(int(protocol.Server), 0, "start")
-	for c := range p.K {
-		direction, square := staged.Direction(p.D, stream)
-		norm := math.Sqrt(square)
-		for i, x := range direction {
-			centroids[c*p.D+i] = staged.OnGrid(mean[i]+float64(0.3*radius*x)/norm, p.FractionBits)
-		}
-	}
+	centroids = append(directions(stream, mean, startLength*radius, p.K-far, p.FractionBits),
+		directions(stream, make([]float64, p.D), startLength*radius, far, p.FractionBits)...)
 	sizes, err = p.EqualRounds(ctx, h.rounds, centroids, radius)
 	return centroids, sizes, err
+}
+
+// startLength is how far from the mean clusters start, in radii.
+const startLength = 0.3
+
+// directions are k points around a centre, so far from it in random directions, on the grid.
+func directions(stream *privacy.Stream, centre []float64, length float64, k, bits int) []float32 {
+	points := make([]float32, 0, k*len(centre))
+	for range k {
+		direction, square := staged.Direction(len(centre), stream)
+		norm := math.Sqrt(square)
+		for h, x := range direction {
+			points = append(points, staged.OnGrid(centre[h]+float64(length*x)/norm, bits))
+		}
+	}
+	return points
+}
+
+// Most records may be in a part of the box, and few anywhere in it: a mean lies among the
+// many, and so would all clusters that start around it, but most of the loss is of the few.
+// The centre of the box, which is public, lies apart where it is so many radii from the mean,
+// and a part of the box's half diagonal; where noise hides the radius, a larger part.
+const farRadii, farDiagonal, farUnseen = 2, 0.25, 0.55
+
+// Beyond the middle between the two there must be a part of the records, as the released
+// distances have it, unless their noise on all bins together is above farNoise of the records.
+const fewFar, farNoise = 0.02, 0.5
+
+// farClusters is how many of k clusters start around the centre of the box and not around
+// the released mean, which has noise of that variance: half of them where the centre lies apart.
+// distances are from the mean, nil where they are not released. It is post-processing.
+func farClusters(mean []float64, variance float64, distances *staged.Distances, k int) int {
+	d := float64(len(mean))
+	// The noise adds d variance to the square, give or take sqrt(2 d) variance, two of which are left out.
+	length := math.Sqrt(max(elementary.SquaredLength(mean)-float64(variance*(d+2*math.Sqrt(2*d))), 0))
+	switch {
+	case distances == nil || distances.Noise > farNoise:
+		if length < farUnseen*math.Sqrt(d) {
+			return 0
+		}
+	case length < farDiagonal*math.Sqrt(d) || length < farRadii*distances.Quantile(0.25) ||
+		distances.Beyond(length/2) < fewFar:
+		return 0
+	}
+	return k / 2
 }

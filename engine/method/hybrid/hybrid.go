@@ -23,7 +23,8 @@ import (
 // dimension: a private mean, a histogram of distances to it, and up to twenty
 // relative rounds with a common radius and James-Stein shrinkage, from a tree on
 // a few random directions, where half as many clusters again are looked for and
-// merged, or, at a weak signal, from a random start. Every
+// merged, or, at a weak signal, from a random start. Where the mean says that most
+// records are in a corner of the box, half of the clusters start around its centre. Every
 // released quantity is an additive integer, so several clients need one secure
 // sum per tree level and per round.
 type Job struct {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 
+	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/step/staged"
 	"github.com/cohort-engine/cohort/internal/elementary"
@@ -54,18 +55,27 @@ func (o *meanPlan) run(ctx context.Context, p *staged.Party) (centroids []float3
 	if err != nil {
 		return nil, err
 	}
-	towardCentre(mean, o.mean.Share.Variance(o.mean.Scale/float64(p.N)))
+	towardCentre(mean, meanVariance(o.mean, p))
 	centre := staged.GridRow(mean, p.FractionBits)
-	// Where the distances are not released, records as wide as a box of .4.
-	radius := 0.4 * math.Sqrt(float64(p.D))
+	var distances *staged.Distances
+	radius := unknownRadius(p.D)
 	if o.distances != nil {
-		if radius, err = p.DistanceQuantile(ctx, o.distances, centre, 2*math.Sqrt(float64(p.D)), 0.5); err != nil {
+		if distances, err = p.ReleaseDistances(ctx, o.distances, centre, 2*math.Sqrt(float64(p.D))); err != nil {
 			return nil, err
 		}
+		radius = distances.Quantile(0.5)
 	}
 	return protocol.Once(p.Party, "around", 0, func() ([]float32, error) {
-		return around(mean, radius, p), nil
+		stream := p.Public.Stream(int(protocol.Server), 0, "start")
+		far := farClusters(mean, 0, distances, p.K)
+		near := around(mean, radius, p.K-far, p.FractionBits, stream)
+		return append(near, around(make([]float64, p.D), unknownRadius(p.D), far, p.FractionBits, stream)...), nil
 	})
+}
+
+// meanVariance is the variance of the noise in each coordinate of a released mean.
+func meanVariance(mean *staged.Release, p *staged.Party) float64 {
+	return mean.Share.Variance(mean.Scale / float64(p.N))
 }
 
 // towardCentre shrinks a mean toward the centre of the box by the positive part of
@@ -83,15 +93,20 @@ func towardCentre(mean []float64, variance float64) {
 // aroundTries is the number of directions that are drawn for each that is taken.
 const aroundTries = 20
 
-// around returns a mean and K-1 points around it, in directions that are spread as a
-// greedy choice among random ones spreads them.
-func around(mean []float64, radius float64, p *staged.Party) []float32 {
-	d, stream := p.D, p.Public.Stream(int(protocol.Server), 0, "start")
-	spread := 2 * elementary.Log(float64(max(p.K, 2)))
+// unknownRadius stands for distances that are not released: of records as wide as a box of .4.
+func unknownRadius(d int) float64 { return 0.4 * math.Sqrt(float64(d)) }
+
+// around returns a mean and k-1 points around it, in directions that are spread as a
+// greedy choice among random ones spreads them; nothing for no points.
+func around(mean []float64, radius float64, k, bits int, stream *privacy.Stream) []float32 {
+	if k == 0 {
+		return nil
+	}
+	d, spread := len(mean), 2*elementary.Log(float64(max(k, 2)))
 	length := radius * math.Sqrt(spread/(float64(d)+spread))
-	centroids := staged.GridRow(mean, p.FractionBits)
+	centroids := staged.GridRow(mean, bits)
 	var taken [][]float64
-	for c := 1; c < p.K; c++ {
+	for range k - 1 {
 		var best []float64
 		least := math.Inf(1)
 		for range aroundTries {
@@ -113,7 +128,7 @@ func around(mean []float64, radius float64, p *staged.Party) []float32 {
 		}
 		taken = append(taken, best)
 		for h, x := range best {
-			centroids = append(centroids, staged.OnGrid(mean[h]+float64(length*x), p.FractionBits))
+			centroids = append(centroids, staged.OnGrid(mean[h]+float64(length*x), bits))
 		}
 	}
 	return centroids

@@ -1,7 +1,6 @@
 package hybrid
 
 import (
-	"context"
 	"math"
 	"slices"
 	"testing"
@@ -11,7 +10,6 @@ import (
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/step/staged"
-	"github.com/cohort-engine/cohort/engine/step/staged/stagedtest"
 )
 
 // TestBranch: the branch follows from public numbers, one mean where the signal is
@@ -68,13 +66,8 @@ func TestTowardCentre(t *testing.T) {
 // loss is that of the mean alone at most.
 func TestAround(t *testing.T) {
 	norm, _ := datasettest.Builtin(t, "blobs", dataset.Generator{N: 2000, D: 6, K: 5, Separation: 6, Seed: 3})
-	f := stagedtest.Plan(t, norm.Points, 8)
-	mean := []float64{0.9, 0.2, -0.1, 0, 0.3, -0.95}
-	var got []float32
-	stagedtest.OnParty(t, f, norm.Points, func(_ context.Context, p *staged.Party) error {
-		got = around(mean, 1.5, p)
-		return nil
-	})
+	mean, seed := []float64{0.9, 0.2, -0.1, 0, 0.3, -0.95}, uint64(1)
+	got := around(mean, 1.5, 8, datasettest.Bits, privacy.NewStreams(&seed).Stream(0, 0, "start"))
 	if len(got) != 8*6 || !slices.Equal(got[:6], staged.GridRow(mean, datasettest.Bits)) {
 		t.Fatalf("%d coordinates, the first centre is %v", len(got), got[:6])
 	}

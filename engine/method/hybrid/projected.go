@@ -48,12 +48,21 @@ func (h *plan) runProjected(ctx context.Context, p *staged.Party) (centroids []f
 		return nil, nil, nil, err
 	}
 	top := 2 * math.Sqrt(float64(p.D))
-	reach, err := p.DistanceQuantile(ctx, o.reach, staged.GridRow(mean, p.FractionBits), top, 0.75)
+	distances, err := p.ReleaseDistances(ctx, o.reach, staged.GridRow(mean, p.FractionBits), top)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	if centroids, curve, err = h.overseeded(ctx, p, mean, reach); err != nil {
+	reach := distances.Quantile(0.75)
+	far := 0
+	if h.least == 0 {
+		far = farClusters(mean, meanVariance(o.mean, p), distances, p.K)
+	}
+	if centroids, curve, err = h.overseeded(ctx, p, mean, reach, far); err != nil {
 		return nil, nil, nil, err
+	}
+	if far > 0 {
+		stream := p.Public.Stream(int(protocol.Server), 0, "start")
+		centroids = append(centroids, directions(stream, make([]float64, p.D), startLength*reach, far, p.FractionBits)...)
 	}
 	p = h.chosen(p, curve, len(centroids)/p.D)
 	within, err := p.DistanceQuantile(ctx, o.within, centroids, top, 0.4)
@@ -77,9 +86,10 @@ func (h *plan) overseeds(k int) int {
 // their means and counts in all dimensions, and merges them to k by weighted
 // k-means. That costs little noise, and a wrong start that the rounds could not
 // leave is rarer.
+// Where clusters are far from all these, so many fewer are merged to.
 func (h *plan) overseeded(ctx context.Context, p *staged.Party, mean []float64,
-	reach float64) ([]float32, []engine.KFit, error) {
-	o, number := h.projected, &numbered{k: p.K}
+	reach float64, far int) ([]float32, []engine.KFit, error) {
+	o, number := h.projected, &numbered{k: p.K - far}
 	origin := staged.GridRow(mean, p.FractionBits)
 	k := h.overseeds(p.K)
 	low, err := p.ProjectedStart(ctx, o.tree, k, origin, reach)

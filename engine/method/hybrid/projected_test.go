@@ -31,7 +31,7 @@ func TestOverseeded(t *testing.T) {
 			return err
 		}
 		h := &plan{Plan: f, projected: o}
-		got, _, err = h.overseeded(ctx, p, mean, reach)
+		got, _, err = h.overseeded(ctx, p, mean, reach, 0)
 		return err
 	})
 	if len(got) != k*d {

@@ -42,11 +42,51 @@ func (f *Plan) AddDistances(l Share) *Release {
 	return f.AddCounts("distances", "histogram of distances", l, distanceBins)
 }
 
-// DistanceQuantile releases the histogram of the distances of records to the
-// nearest of some public points (row-major, on the grid) in bins of [0, top]
-// and returns the upper edge of the bin where the quantile q of its projection
-// on the simplex lies.
+// Distances is a released histogram of distances, projected on the simplex: how many
+// records each bin of a width has, the last one those beyond it, too.
+type Distances struct {
+	// Noise is the standard deviation of the noise on the sum of all bins, as it was released, as
+	// a part of all records.
+	Noise  float64
+	counts []float64
+	width  float64
+	n      float64
+}
+
+// Quantile is the upper edge of the bin where the quantile q lies.
+func (h *Distances) Quantile(q float64) float64 {
+	below := 0.0
+	for b, x := range h.counts {
+		if below += x; below >= q*h.n {
+			return float64(b+1) * h.width
+		}
+	}
+	return float64(len(h.counts)) * h.width
+}
+
+// Beyond is the part of the records in bins that begin at a distance or beyond it.
+func (h *Distances) Beyond(distance float64) float64 {
+	beyond := 0.0
+	for b, x := range h.counts {
+		if float64(b)*h.width >= distance {
+			beyond += x
+		}
+	}
+	return beyond / h.n
+}
+
+// DistanceQuantile is ReleaseDistances and a quantile.
 func (p *Party) DistanceQuantile(ctx context.Context, s *Release, points []float32, top, q float64) (float64, error) {
+	h, err := p.ReleaseDistances(ctx, s, points, top)
+	if err != nil {
+		return 0, err
+	}
+	return h.Quantile(q), nil
+}
+
+// ReleaseDistances releases the histogram of the distances of records to the
+// nearest of some public points (row-major, on the grid) in bins of [0, top].
+func (p *Party) ReleaseDistances(ctx context.Context, s *Release, points []float32, top float64) (*Distances, error) {
 	const bins = distanceBins
 	width := top / bins
 	center := kernels.NewCentroids(len(points)/p.D, p.D)
@@ -66,20 +106,14 @@ func (p *Party) DistanceQuantile(ctx context.Context, s *Release, points []float
 		})
 	})
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	variance := make([]float64, bins)
 	for b := range variance {
 		variance[b] = s.Share.Variance(s.Scale)
 	}
 	synopsis.ProjectSimplex(noisy, variance, float64(p.N))
-	below := 0.0
-	for b, x := range noisy {
-		if below += x; below >= q*float64(p.N) {
-			return float64(b+1) * width, nil
-		}
-	}
-	return top, nil
+	return &Distances{math.Sqrt(bins*variance[0]) / float64(p.N), noisy, width, float64(p.N)}, nil
 }
 
 // SumByLabel adds the sums of the records of each of k labels, in grid units, to
