@@ -195,7 +195,7 @@ func (h *plan) run(ctx context.Context, p *staged.Party) (*protocol.Outcome, err
 // weak for clusters; a tree below ten dimensions and while every axis can be
 // halved about once; else, where the signal is strong, a tree on a few random
 // directions, which finds separated clusters; else, where it is not too weak or
-// a tree would be hopeless, relative rounds from a random start.
+// there are axes that no tree comes to, relative rounds from a random start.
 func (h *plan) chooseBranch() string {
 	halvings, snr, d := h.halvings(), h.SNR(), float64(h.D)
 	switch {
@@ -203,7 +203,7 @@ func (h *plan) chooseBranch() string {
 		return "mean"
 	case d >= max(10, 0.8*halvings) && snr >= 25:
 		return "projected"
-	case d >= 10 && d > halvings && snr >= 5, d >= max(20, 1.5*halvings):
+	case d >= 10 && d > halvings && (snr >= 5 || d >= 14), d >= max(20, 1.5*halvings):
 		return "high-d"
 	}
 	return "tree"

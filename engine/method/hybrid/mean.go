@@ -21,14 +21,14 @@ const histogramShare = 0.1
 
 // tooWeak is the rule, from public numbers only, for one mean in place of clusters:
 // n mu, the number of standard deviations by which all records stand above the noise
-// of a count, is below (k+4) min((d-3.8)^(3/4), 2.2 (d-3.8)^(1/2)). Up to three dimensions a tree does as well
+// of a count, is below (4k/3+3) min((d-3.8)^(3/4), 2.2 (d-3.8)^(1/2)). Up to three dimensions a tree does as well
 // down to a handful. The constants come from generated sets of 300 to 5,000 records in
 // 4 to 30 dimensions (cohort bench floor).
 func (h *plan) tooWeak() bool {
 	least := 3.0
 	if h.D > 3 {
 		d := float64(h.D) - 3.8
-		least = max(least, float64(h.K+4)*min(elementary.Pow(d, 0.75), 2.2*math.Sqrt(d)))
+		least = max(least, (float64(4*h.K)/3+3)*min(elementary.Pow(d, 0.75), 2.2*math.Sqrt(d)))
 	}
 	return h.Signal(h.Share) < least
 }
