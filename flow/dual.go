@@ -18,9 +18,6 @@ import (
 // none of these.
 func (s *Solver) approach(ctx context.Context, run Runner, p *Problem, plain bool) (float64, error) {
 	n, k, t := p.Points.N, p.k(), s.tune()
-	if !s.ordered || !s.warm {
-		s.ascent.spread = s.ascent.spread[:0]
-	}
 	s.ascent.together = s.ordered
 	s.ascent.radius, s.ascent.scale, s.stalled = 0, 1/s.unit, !plain
 	s.ascent.resize(k)

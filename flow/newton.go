@@ -12,11 +12,9 @@ import (
 // comes from the points whose two cheapest clusters are that close: moving the price
 // of cluster u against that of v by x moves about x/(2 window) of the points between
 // u and v. So the steps are Newton's, by conjugate gradients, within a trust region
-// that adapts to how well the gain of the step before was predicted, in each cluster in
-// terms of its mean gap. Single
-// precision is enough: prices need not be optimal, and the bounds on gaps that the
-// completion relies on allow for it. Products are rounded before they are added, on
-// every CPU.
+// that adapts to how well the gain of the step before was predicted. Single precision is
+// enough: prices need not be optimal, and the bounds on gaps that the completion relies on
+// allow for it. Products are rounded before they are added, on every CPU.
 type ascent struct {
 	seen, trial view
 	prices      []int64 // of the trial
@@ -39,7 +37,6 @@ type ascent struct {
 	partly []int64   // in order
 	order  []entry   // of prices
 	degree []float64 // number of edges of each cluster
-	spread []float64 // mean gap of each cluster, in terms of that of all
 	// together holds neighbours together, not prices: where differences of prices are
 	// nearly right, a whole region may have to move.
 	together bool
@@ -258,18 +255,18 @@ func (s *Solver) step(ctx context.Context, run Runner, p *Problem, outside, leas
 	return outside, nil
 }
 
-// largest returns the largest move of the step, in units of the spread: of a price or,
+// largest returns the largest move of the step: of a price or,
 // where neighbours are held together, of one against the other.
 func (a *ascent) largest() float64 {
 	largest := 0.0
 	for j, x := range a.step {
 		if a.refilled[j] == 0 && (!a.together || a.degree[j] <= 1) {
-			largest = max(largest, math.Abs(x)/a.spread[j])
+			largest = max(largest, math.Abs(x))
 		}
 	}
 	if a.together {
 		for _, e := range a.edges {
-			largest = max(largest, 2*math.Abs(a.step[e.u]-a.step[e.v])/(a.spread[e.u]+a.spread[e.v]))
+			largest = max(largest, math.Abs(a.step[e.u]-a.step[e.v]))
 		}
 	}
 	return largest
@@ -286,9 +283,6 @@ func (a *ascent) resize(k int) {
 	a.step = slices.Grow(a.step[:0], k)[:k]
 	a.damp = slices.Grow(a.damp[:0], k)[:k]
 	a.degree = slices.Grow(a.degree[:0], k)[:k]
-	for a.spread = a.spread[:min(k, len(a.spread))]; len(a.spread) < k; {
-		a.spread = append(a.spread, 1)
-	}
 	for i := range a.vector {
 		a.vector[i] = slices.Grow(a.vector[i][:0], k)[:k]
 	}
@@ -344,7 +338,7 @@ func (a *ascent) newton(prices []int64) (predicted, along float64) {
 	least := 0.05
 	for j, e := range a.excess {
 		a.active[j], a.fixed[j] = (e != 0 || prices[j] != 0) && a.refilled[j] == 0, a.refilled[j]
-		a.damp[j] = (math.Abs(e) + least) / (a.radius * a.spread[j])
+		a.damp[j] = (math.Abs(e) + least) / a.radius
 		a.degree[j] = 0
 	}
 	for _, e := range a.edges {
@@ -378,7 +372,7 @@ func (a *ascent) newton(prices []int64) (predicted, along float64) {
 		}
 	}
 	for j, x := range a.step {
-		if most := 2 * a.radius * a.spread[j]; !a.together && a.refilled[j] == 0 {
+		if most := 2 * a.radius; !a.together && a.refilled[j] == 0 {
 			x = min(most, max(-most, x))
 		}
 		if price := float64(prices[j]) / a.scale; price*(price+x) < 0 || price == 0 && x*a.excess[j] < 0 {

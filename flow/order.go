@@ -329,7 +329,6 @@ func (s *Solver) countLeaf(w *scratch, _ int, c *choice, first, last int) {
 		w.cells, gap)
 	side := func(cell int, units int64) {
 		u, other := c.clusters[cell/k], c.clusters[cell%k]
-		units = int64(float64(units) * sideUnit / s.ascent.spread[u])
 		w.sides = append(w.sides, pair{uint64(min(u, other))<<32 | uint64(max(u, other)), units})
 	}
 	const few = 32
@@ -342,8 +341,7 @@ func (s *Solver) countLeaf(w *scratch, _ int, c *choice, first, last int) {
 		units := t.p.weight(first + i)
 		labels[i], gap[i] = u, min(gap[i], bound)
 		w.size[u] += units
-		w.gaps[u] += int64(float64(gap[i])/s.unit) * units
-		if int(cell) < k*k && float64(gap[i]) <= v.window*s.ascent.spread[u] {
+		if int(cell) < k*k && float64(gap[i]) <= v.window {
 			if k <= few {
 				w.table[cell] += units
 			} else {

@@ -66,7 +66,6 @@ type scratch struct {
 	cells []uint32
 	pairs []int32 // pairs[u*k+v] counts units of u with v next within the window, pairs[k*k+u] the others
 	size  []int64
-	gaps  []int64 // sums, in squared grid units
 	near  []int32
 	sides []pair
 
@@ -89,12 +88,8 @@ func (w *scratch) grow(costs int) []int64 {
 // pair is a number of units of one cluster next to another.
 type pair struct {
 	cell  uint64
-	count int64 // of units, times sideUnit
+	count int64 // of units
 }
-
-// sideUnit is the unit of counts of pairs, which are integers so that their sums do
-// not depend on their order.
-const sideUnit = 256
 
 // tableColumns is the number of clusters up to which a pass packs the index of a
 // cluster into the low bits of distances and counts pairs in a table.
@@ -134,9 +129,6 @@ func (s *Solver) evaluate(ctx context.Context, run Runner, p *Problem, prices []
 	}
 	if err := s.runPass(ctx, run, work); err != nil {
 		return err
-	}
-	if s.ordered && math.IsInf(v.certain, 1) {
-		s.measure(v, run.Workers(), k)
 	}
 	if tabled && !s.ordered {
 		s.sumPairs(v, run.Workers(), k)
@@ -210,8 +202,6 @@ func (s *Solver) beginPass(run Runner, p *Problem, prices []int64, v *view) {
 		w.sides = w.sides[:0]
 		w.size = slices.Grow(w.size[:0], s.columns)[:s.columns]
 		clear(w.size)
-		w.gaps = slices.Grow(w.gaps[:0], s.columns)[:s.columns]
-		clear(w.gaps)
 	}
 	if s.works.exact == nil {
 		s.works.pairs, s.works.near, s.works.exact, s.works.cells = s.countPairs, s.countNear, s.choose, s.lookAtCells
@@ -272,30 +262,6 @@ func (s *Solver) countPairs(worker, index int) {
 		for i, cell := range cells {
 			w.pairs[cell] += int32(weights[at+i])
 		}
-	}
-}
-
-// measure sets the scales of the clusters by the mean gaps of their points.
-func (s *Solver) measure(v *view, workers, k int) {
-	var all, n int64
-	for i := range s.scratch[:workers] {
-		w := &s.scratch[i]
-		for j := range k {
-			if i > 0 {
-				s.scratch[0].gaps[j] += w.gaps[j]
-				s.scratch[0].size[j] += w.size[j]
-				w.size[j] = 0
-			}
-			all += w.gaps[j]
-		}
-	}
-	for _, x := range s.scratch[0].size[:k] {
-		n += x
-	}
-	mean := max(1, float64(all)) / max(1, float64(n))
-	a := &s.ascent
-	for j := range k {
-		a.spread[j] = (float64(s.scratch[0].gaps[j]) + 2*mean) / (float64(s.scratch[0].size[j]) + 2) / mean
 	}
 }
 
@@ -433,7 +399,7 @@ func (s *Solver) countNear(worker, index int) {
 			}
 		}
 		stands := min(each, len(w.near)-q+each/2) * int(p.weight(i))
-		w.sides = append(w.sides, pair{uint64(min(label, next))<<32 | uint64(max(label, next)), int64(stands) * sideUnit})
+		w.sides = append(w.sides, pair{uint64(min(label, next))<<32 | uint64(max(label, next)), int64(stands)})
 	}
 }
 
@@ -453,10 +419,9 @@ func (s *Solver) sumSides(v *view, workers, k int) {
 	v.edges = v.edges[:0]
 	for i, c := range all {
 		if i > 0 && all[i-1].cell == c.cell {
-			v.edges[len(v.edges)-1].count += float64(c.count) / sideUnit
+			v.edges[len(v.edges)-1].count += float64(c.count)
 		} else {
-			v.edges = append(v.edges, edgeCount{int32(c.cell >> 32), int32(c.cell & math.MaxUint32),
-				float64(c.count) / sideUnit})
+			v.edges = append(v.edges, edgeCount{int32(c.cell >> 32), int32(c.cell & math.MaxUint32), float64(c.count)})
 		}
 	}
 }
