@@ -37,6 +37,15 @@ def interrupt_thread():
 
 @pytest.mark.parametrize("interrupt", [interrupt_process, interrupt_thread])
 def test_interrupt_ends_a_fit_and_the_library_goes_on(blobs, interrupt):
+    # A shell starts what runs in its background with interrupts ignored, and Python leaves that so.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        fit_and_interrupt(blobs, interrupt)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def fit_and_interrupt(blobs, interrupt):
     X = np.random.default_rng(0).uniform(size=(400_000, 8))
     slow = KMeans(300, init="k-means++", n_init=50, max_iter=100_000, tol=0)
     timer = threading.Timer(0.5, interrupt)
