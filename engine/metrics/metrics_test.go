@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -214,8 +215,8 @@ func BenchmarkPairwise(b *testing.B) {
 // every distance by itself, on sets that span several tiles.
 func TestPairwiseAgainstDefinition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		n, d, k := rapid.SampledFrom([]int{2, 3, 63, 511, 513, 700}).Draw(t, "n"), rapid.IntRange(1, 5).Draw(t, "d"),
-			rapid.IntRange(2, 7).Draw(t, "k")
+		n := rapid.SampledFrom([]int{2, 3, 63, 511, 513, 700, 1100, 2200}).Draw(t, "n")
+		d, k := rapid.IntRange(1, 5).Draw(t, "d"), rapid.IntRange(2, 7).Draw(t, "k")
 		g := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		rows, labels := make([]float32, n*d), make([]uint16, n)
 		for i := range labels {
@@ -229,11 +230,36 @@ func TestPairwiseAgainstDefinition(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		other, err := c.Pairwise(context.Background(), backwards{}, 1, n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if math.Float64bits(other.Silhouette) != math.Float64bits(got.Silhouette) {
+			t.Fatalf("the silhouette follows the order of work: %v and %v", got.Silhouette, other.Silhouette)
+		}
 		silhouette, dunn := byDefinition(rows, labels, d, k)
 		if math.Abs(got.Silhouette-silhouette) > 0x1p-22 || math.Abs(got.Dunn-dunn) > 1e-9*dunn {
 			t.Fatalf("silhouette %v and Dunn %v, want %v and %v", got.Silhouette, got.Dunn, silhouette, dunn)
 		}
 	})
+}
+
+// backwards does the last piece of work first, and the two halves on two workers.
+type backwards struct{}
+
+func (backwards) Workers() int { return 2 }
+
+func (backwards) Run(_ context.Context, items int, work func(worker, index int)) error {
+	var both sync.WaitGroup
+	for worker := range 2 {
+		both.Go(func() {
+			for i := items - 1 - worker; i >= 0; i -= 2 {
+				work(worker, i)
+			}
+		})
+	}
+	both.Wait()
+	return nil
 }
 
 // byDefinition is the silhouette and the Dunn index of points, NaN with fewer than two

@@ -43,44 +43,67 @@ func (c *Clustering) Pairwise(ctx context.Context, r parallel.Runner, seed uint6
 	if len(starts) < 3 {
 		return out, nil
 	}
-	pairs := newPairs(points, starts, c.FractionBits)
-	const chunk = 64
-	partials := make([]pairSums, (points.N+chunk-1)/chunk)
+	p := newPairs(points, starts, c.FractionBits)
 	workers := make([]pairWorker, r.Workers())
-	err := r.Run(ctx, len(partials), func(worker, index int) {
-		w := &workers[worker]
-		if w.costs == nil {
-			w.costs, w.roots = make([]int64, chunk*pairTile), make([]float32, pairTile)
+	extremes := make([]pairExtremes, len(p.tiles))
+	for i := range extremes {
+		extremes[i].apart = math.MaxInt64
+	}
+	for apart := 0; apart <= len(p.tiles)/2; apart++ {
+		count := len(p.tiles)
+		if apart > 0 && 2*apart == count {
+			count /= 2 // the other half would be the same tiles the other way round
 		}
-		partials[index] = w.chunk(pairs, index*chunk, min((index+1)*chunk, points.N))
-	})
-	if err != nil {
-		return PairScores{}, err
+		err := r.Run(ctx, count, func(worker, index int) {
+			extremes[index].take(workers[worker].compare(p, index, (index+apart)%len(p.tiles)))
+		})
+		if err != nil {
+			return PairScores{}, err
+		}
 	}
-	sum, apart, wide := 0.0, int64(math.MaxInt64), int64(0)
-	for _, p := range partials {
-		sum += p.silhouette
-		apart, wide = min(apart, p.apart), max(wide, p.wide)
+	all := pairExtremes{apart: math.MaxInt64}
+	for _, e := range extremes {
+		all.take(e)
 	}
-	out.Silhouette = sum / float64(points.N)
-	out.Dunn = math.Sqrt(float64(apart)) / math.Sqrt(float64(wide))
+	out.Silhouette = p.silhouette()
+	out.Dunn = math.Sqrt(float64(all.apart)) / math.Sqrt(float64(all.wide))
 	return out, nil
 }
 
-// pairTile is how many points are compared with others at a time.
-const pairTile = 512
+const (
+	// pairTile is how many points are compared with as many others at a time.
+	pairTile = 512
+	// pairChunk is of how many points the squared distances to a tile are held.
+	pairChunk = 64
+)
 
 // pairs are points grouped by cluster, once as they are and once as tiles that
-// kernels compare others with.
+// kernels compare others with, and what is known of their distances.
+//
+// Two tiles are compared once for both. Of the tiles a fixed way apart each is the first of one pair
+// and the second of another, so sums for first and for second points are kept apart: all pairs of one
+// way run at the same time, and the sums do not depend on which is faster.
 type pairs struct {
 	points *kernels.Panels
 	starts []int // where each cluster begins, and the end
 	bits   int
 	tiles  []*kernels.Centroids
+	own    []int32 // each point's cluster
+	long   []int32 // a cluster's place among those that lie in more than one tile, or -1
+	longs  int
+	sums   [2]distanceSums // of first points, of second points
+}
+
+// distanceSums are what is known of the distances from each point to clusters.
+type distanceSums struct {
+	own  []float64 // sum to the point's own cluster
+	near []float64 // smallest mean to another cluster
+	long []float64 // [n][longs] sums to the clusters in several tiles, which end when all tiles are compared
 }
 
 func newPairs(points *kernels.Panels, starts []int, bits int) *pairs {
-	p := &pairs{points: points, starts: starts, bits: bits}
+	p := &pairs{points: points, starts: starts, bits: bits, own: make([]int32, points.N),
+		long: make([]int32, len(starts)-1)}
 	for lo := 0; lo < points.N; lo += pairTile {
 		hi := min(lo+pairTile, points.N)
 		rows := make([]float32, 0, (hi-lo)*points.D)
@@ -91,51 +114,123 @@ func newPairs(points *kernels.Panels, starts []int, bits int) *pairs {
 		tile.Set(rows)
 		p.tiles = append(p.tiles, tile)
 	}
+	for c := range p.long {
+		lo, hi := starts[c], starts[c+1]
+		for i := lo; i < hi; i++ {
+			p.own[i] = int32(c)
+		}
+		p.long[c] = -1
+		if lo/pairTile != (hi-1)/pairTile {
+			p.long[c] = int32(p.longs)
+			p.longs++
+		}
+	}
+	for side := range p.sums {
+		s := &p.sums[side]
+		s.own, s.near = make([]float64, points.N), make([]float64, points.N)
+		s.long = make([]float64, points.N*p.longs)
+		for i := range s.near {
+			s.near[i] = math.Inf(1)
+		}
+	}
 	return p
 }
 
-// pairSums are what a chunk of points adds: the sum of their silhouettes, the least
-// squared distance to a point of another cluster and the greatest to one of their own.
-type pairSums struct {
-	silhouette  float64
-	apart, wide int64
+// add takes the sum of a point's distances to the points of a cluster in one tile.
+func (p *pairs) add(side, point int, cluster int32, sum float64) {
+	s := &p.sums[side]
+	switch place := int(p.long[cluster]); {
+	case place >= 0:
+		s.long[point*p.longs+place] += sum
+	case cluster == p.own[point]:
+		s.own[point] += sum
+	default:
+		s.near[point] = min(s.near[point], p.mean(cluster, sum))
+	}
+}
+
+func (p *pairs) mean(cluster int32, sum float64) float64 {
+	return sum / float64(p.starts[cluster+1]-p.starts[cluster])
+}
+
+// silhouette is the mean over all points, once all tiles are compared.
+func (p *pairs) silhouette() float64 {
+	total, first, second := 0.0, &p.sums[0], &p.sums[1]
+	for i, own := range p.own {
+		a, b := first.own[i]+second.own[i], min(first.near[i], second.near[i])
+		for c, place := range p.long {
+			if place < 0 {
+				continue
+			}
+			at := i*p.longs + int(place)
+			if sum := first.long[at] + second.long[at]; int32(c) == own {
+				a = sum
+			} else {
+				b = min(b, p.mean(int32(c), sum))
+			}
+		}
+		size := p.starts[own+1] - p.starts[own]
+		if size == 1 {
+			continue
+		}
+		if a /= float64(size - 1); max(a, b) > 0 {
+			total += (b - a) / max(a, b)
+		}
+	}
+	return total / float64(p.points.N)
+}
+
+// pairExtremes are the least squared distance of points of two clusters and the greatest of
+// points of one.
+type pairExtremes struct{ apart, wide int64 }
+
+func (e *pairExtremes) take(o pairExtremes) {
+	e.apart, e.wide = min(e.apart, o.apart), max(e.wide, o.wide)
 }
 
 // pairWorker is one worker's memory.
 type pairWorker struct {
-	costs []int64   // squared distances of a chunk to a tile
-	roots []float32 // distances of a point to a tile
+	costs   []int64   // squared distances of a chunk to a tile
+	roots   []float32 // distances of a point to a tile
+	columns []float64 // sums of the distances of points of one cluster to each of a tile
 }
 
-// chunk compares the points [lo, hi) with all.
-func (w *pairWorker) chunk(p *pairs, lo, hi int) pairSums {
-	out := pairSums{apart: math.MaxInt64}
-	clusters := len(p.starts) - 1
-	sums := make([]float64, (hi-lo)*clusters)
-	for t, tile := range p.tiles {
-		first, count := t*pairTile, min(pairTile, p.points.N-t*pairTile)
-		costs, roots := w.costs[:(hi-lo)*count], w.roots[:count]
-		kernels.CostRows(*p.points, lo, hi, tile, p.bits, costs)
-		for i := lo; i < hi; i++ {
-			out.extremes(p.starts, i, first, costs[(i-lo)*count:(i-lo+1)*count], roots)
-			kernels.Contributions(roots, true, math.MaxFloat32)
-			addDistances(p.starts, first, roots, sums[(i-lo)*clusters:])
-		}
+// compare takes the distances of the points of tile a to those of tile b, for both.
+func (w *pairWorker) compare(p *pairs, a, b int) pairExtremes {
+	if w.costs == nil {
+		w.costs, w.roots = make([]int64, pairChunk*pairTile), make([]float32, pairTile)
+		w.columns = make([]float64, pairTile)
 	}
-	own := 0
-	for i := lo; i < hi; i++ {
-		for p.starts[own+1] <= i {
-			own++
+	out := pairExtremes{apart: math.MaxInt64}
+	end, first := min((a+1)*pairTile, p.points.N), b*pairTile
+	count := min(pairTile, p.points.N-first)
+	roots, columns := w.roots[:count], w.columns[:count]
+	for lo := a * pairTile; lo < end; lo += pairChunk {
+		hi := min(lo+pairChunk, end)
+		costs := w.costs[:(hi-lo)*count]
+		kernels.CostRows(*p.points, lo, hi, p.tiles[b], p.bits, costs)
+		for i := lo; i < hi; i++ {
+			out.row(p.starts, i, first, costs[(i-lo)*count:(i-lo+1)*count], roots)
+			kernels.Contributions(roots, true, math.MaxFloat32)
+			p.addRow(i, first, roots, columns)
+			if i+1 < end && p.own[i+1] == p.own[i] {
+				continue
+			}
+			if a != b {
+				for j, sum := range columns {
+					p.add(1, first+j, p.own[i], sum)
+				}
+			}
+			clear(columns)
 		}
-		out.silhouette += silhouette(sums[(i-lo)*clusters:(i-lo+1)*clusters], p.starts, own)
 	}
 	return out
 }
 
-// extremes compares the squared distances of point i to the points from first on with those
+// row compares the squared distances of point i to the points from first on with those
 // seen before, and puts them into dist.
-func (s *pairSums) extremes(starts []int, i, first int, costs []int64, dist []float32) {
-	apart, wide := s.apart, s.wide
+func (e *pairExtremes) row(starts []int, i, first int, costs []int64, dist []float32) {
+	apart, wide := e.apart, e.wide
 	for at, cluster := 0, clusterAt(starts, first); at < len(costs); cluster++ {
 		end := min(starts[cluster+1]-first, len(costs))
 		part, to := costs[at:end], dist[at:end]
@@ -150,14 +245,14 @@ func (s *pairSums) extremes(starts []int, i, first int, costs []int64, dist []fl
 		}
 		at = end
 	}
-	s.apart, s.wide = apart, wide
+	e.apart, e.wide = apart, wide
 }
 
-// addDistances adds distances to the points from first on to the sums of their clusters.
-func addDistances(starts []int, first int, dist []float32, sums []float64) {
-	for at, cluster := 0, clusterAt(starts, first); at < len(dist); cluster++ {
-		end := min(starts[cluster+1]-first, len(dist))
-		sums[cluster] += total(dist[at:end])
+// addRow adds the distances of point i to the points from first on, and each of them to its column.
+func (p *pairs) addRow(i, first int, dist []float32, columns []float64) {
+	for at, cluster := 0, clusterAt(p.starts, first); at < len(dist); cluster++ {
+		end := min(p.starts[cluster+1]-first, len(dist))
+		p.add(0, i, int32(cluster), total(dist[at:end], columns[at:end]))
 		at = end
 	}
 }
@@ -168,34 +263,23 @@ func clusterAt(starts []int, point int) int {
 	return cluster - 1
 }
 
-// total adds numbers up in four chains, which do not wait for each other.
-func total(x []float32) float64 {
+// total adds numbers up, in four chains that do not wait for each other, and each to its column.
+func total(x []float32, columns []float64) float64 {
 	var a, b, c, d float64
-	for ; len(x) >= 4; x = x[4:] {
-		a, b, c, d = a+float64(x[0]), b+float64(x[1]), c+float64(x[2]), d+float64(x[3])
+	columns = columns[:len(x)]
+	for ; len(x) >= 4 && len(columns) >= 4; x, columns = x[4:], columns[4:] {
+		p, q, r, s := float64(x[0]), float64(x[1]), float64(x[2]), float64(x[3])
+		a, b, c, d = a+p, b+q, c+r, d+s
+		columns[0] += p
+		columns[1] += q
+		columns[2] += r
+		columns[3] += s
 	}
-	for _, v := range x {
+	for j, v := range x {
 		a += float64(v)
+		columns[j] += float64(v)
 	}
 	return (a + b) + (c + d)
-}
-
-// silhouette is that of a point of cluster own from its sums of distances to clusters.
-func silhouette(sums []float64, starts []int, own int) float64 {
-	size := starts[own+1] - starts[own]
-	if size == 1 {
-		return 0
-	}
-	a, b := sums[own]/float64(size-1), math.Inf(1)
-	for j, sum := range sums {
-		if j != own {
-			b = min(b, sum/float64(starts[j+1]-starts[j]))
-		}
-	}
-	if max(a, b) == 0 {
-		return 0
-	}
-	return (b - a) / max(a, b)
 }
 
 // sample returns the points to compare, grouped by cluster, and where the groups of
