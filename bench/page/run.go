@@ -43,8 +43,8 @@ type Run struct {
 // fact is a number in the page's head.
 type fact struct{ Name, Value string }
 
-// sight is what one viewer sees.
-type sight struct {
+// view is what one viewer sees.
+type view struct {
 	Viewer, Total string
 	Releases      []seen
 }
@@ -67,7 +67,7 @@ type runPage struct {
 	Table      [][]string
 	Process    []chart.Figure
 	Privacy    []chart.Figure
-	Sights     []sight
+	Views      []view
 	NotCovered []string
 	Conditions []string
 	Costs      []chart.Figure
@@ -88,7 +88,7 @@ func (r *Run) WriteHTML(w io.Writer) error {
 	p.Clusters = r.clusters()
 	p.Clusters = append(p.Clusters, r.numbers()...)
 	p.Process = append(p.Process, r.convergence()...)
-	p.Privacy, p.Sights = budget(res.Ledger), sights(res.Ledger)
+	p.Privacy, p.Views = budget(res.Ledger), views(res.Ledger)
 	for _, e := range res.Ledger.Entries {
 		if e.Kind == privacy.Note {
 			p.NotCovered = append(p.NotCovered, e.What)
@@ -292,11 +292,11 @@ func budget(l *privacy.Ledger) []chart.Figure {
 	return []chart.Figure{f}
 }
 
-// sights lists what each viewer sees, with what it costs.
-func sights(l *privacy.Ledger) []sight {
-	var out []sight
+// views lists what each viewer sees, with what it costs.
+func views(l *privacy.Ledger) []view {
+	var out []view
 	for _, v := range l.Viewers() {
-		s := sight{Viewer: v, Total: "no bound"}
+		s := view{Viewer: v, Total: "no bound"}
 		if t := l.TotalFor(v); t.Epsilon != nil {
 			s.Total = fmt.Sprintf("epsilon %.4g", *t.Epsilon)
 			if t.Delta != nil && *t.Delta > 0 {

@@ -12,7 +12,7 @@ import (
 //   - Each distribution is moved to a grid by splitting every atom (or cell of a continuous part)
 //     between the two grid points around it so that both its P-mass and its Q-mass stay: a spread
 //     that dominates the original, with an error of second order in the step (Doroshenko, Ghazi,
-//     Kamath, Kumar and Manurangsi 2022, "Connect the dots"). The shares are rounded to the dearer side.
+//     Kamath, Kumar and Manurangsi 2022, "Connect the dots"). The shares are rounded pessimistically.
 //   - The grid distributions are tilted by e^(lambda L), lambda the best Chernoff exponent, convolved
 //     by FFT, and tilted back, so that rounding errors are relative to the delta in question.
 //     A bound on the FFT's error (10 u log2(n) in the l2 norm, per factor) is added to delta, and
@@ -417,7 +417,7 @@ func (l *Losses) onGrid(step, limit float64, optimistic bool) gridLosses {
 		}
 		up := float64(i+1) * step
 		x := (q*math.Exp(up) - p) / math.Expm1(step)
-		x -= p * (2e-13/step + 1e-15) // the error of q/p, to the dearer side
+		x -= p * (2e-13/step + 1e-15) // the error of q/p, pessimistically
 		x = math.Min(math.Max(x, 0), p)
 		g.mass[i-g.first] += x
 		g.mass[i+1-g.first] += p - x

@@ -387,7 +387,7 @@ func (p *Party) Book(r *Release, entries ...privacy.Entry) error {
 	if p.Replay != nil {
 		return nil // pricing the entries would cost more than the run
 	}
-	if err := dearer(r.Entries, entries); err != nil {
+	if err := costsMore(r.Entries, entries); err != nil {
 		return err
 	}
 	if p.booked == nil {

@@ -196,8 +196,8 @@ func (pl *Plan) Ledger(realised map[*Release][]privacy.Entry) (*privacy.Ledger, 
 	return l, nil
 }
 
-// dearer tells whether what was released costs more than what was planned.
-func dearer(planned, realised []privacy.Entry) error {
+// costsMore tells whether what was released costs more than what was planned.
+func costsMore(planned, realised []privacy.Entry) error {
 	if len(planned) != len(realised) {
 		return fmt.Errorf("protocol: %d ledger entries where %d were planned", len(realised), len(planned))
 	}

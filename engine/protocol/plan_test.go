@@ -24,7 +24,7 @@ func TestBookRefusesWhatIsDearer(t *testing.T) {
 			false},
 		{"an entry less", func(e []privacy.Entry) []privacy.Entry { return e[:1] }, false},
 	} {
-		if err := dearer(planned, c.spoil(append([]privacy.Entry(nil), planned...))); (err == nil) != c.booked {
+		if err := costsMore(planned, c.spoil(append([]privacy.Entry(nil), planned...))); (err == nil) != c.booked {
 			t.Errorf("%s is booked: %v", c.name, err)
 		}
 	}
