@@ -204,11 +204,11 @@ func known(epsilon, delta float64, distribution Distribution, draw func(*privacy
 func TestAuditorErrorRate(t *testing.T) {
 	laplace := func(st *privacy.Stream) float64 { return st.Laplace() }
 	normal := func(st *privacy.Stream) float64 { return st.Normal() }
-	gaussian := known(privacy.EpsilonOfMu(1, 1e-5, 0), 1e-5, Gaussian, normal, 1)
+	gaussian := known(privacy.EpsilonOfMu(1, 1e-5, 0), 1e-5, gaussianNoise, normal, 1)
 	for _, delta := range profileDeltas {
 		gaussian.Profile = append(gaussian.Profile, Point{delta, privacy.EpsilonOfMu(1, delta, 0)})
 	}
-	for _, c := range []Case{known(1, 0, Laplace, laplace, 1), gaussian} {
+	for _, c := range []Case{known(1, 0, laplaceNoise, laplace, 1), gaussian} {
 		accused := 0
 		for i := range uint64(300) {
 			if r := audit(t, "known", privacy.Proven, []Case{c},
@@ -242,13 +242,13 @@ func TestAuditorPower(t *testing.T) {
 		c     Case
 		least float64
 	}{
-		{"laplace", known(0.9, 0, Laplace, laplace, 1), 0.92},
-		{"laplace, learned", known(0.9, 0, Learned, laplace, 1), 0.9},
-		{"laplace, 10% too little noise", known(1, 0, Laplace, laplace, 1.1), 1},
-		{"discrete laplace, 10% too little noise", known(1, 0, Laplace, discrete(10/1.1), 10), 1},
-		{"discrete laplace, small scale", known(1, 0, Laplace, discrete(1/1.15), 1), 1},
+		{"laplace", known(0.9, 0, laplaceNoise, laplace, 1), 0.92},
+		{"laplace, learned", known(0.9, 0, learned, laplace, 1), 0.9},
+		{"laplace, 10% too little noise", known(1, 0, laplaceNoise, laplace, 1.1), 1},
+		{"discrete laplace, 10% too little noise", known(1, 0, laplaceNoise, discrete(10/1.1), 10), 1},
+		{"discrete laplace, small scale", known(1, 0, laplaceNoise, discrete(1/1.15), 1), 1},
 		// mu = 1: epsilon 1.9 at delta 0.0189
-		{"gaussian", known(1, 0.02, Gaussian, normal, 1), 1},
+		{"gaussian", known(1, 0.02, gaussianNoise, normal, 1), 1},
 	} {
 		r := audit(t, c.name, privacy.Proven, []Case{c.c}, Options{Trials: 200000, Confidence: 0.999, Seed: &seed})
 		if f := r.Cases[0]; f.Lower < c.least || r.Verdict != Violated {
@@ -256,7 +256,7 @@ func TestAuditorPower(t *testing.T) {
 		}
 	}
 	// Noise that is 10% too small is caught at a larger delta too, where the profile says less.
-	g := known(10, 1e-5, Gaussian, normal, 1.1) // epsilon 10 hides nothing at 1e-5
+	g := known(10, 1e-5, gaussianNoise, normal, 1.1) // epsilon 10 hides nothing at 1e-5
 	mu1 := []Point{{1e-3, privacy.EpsilonOfMu(1, 1e-3, 0)}, {0.05, privacy.EpsilonOfMu(1, 0.05, 0)},
 		{0.3, privacy.EpsilonOfMu(1, 0.3, 0)}}
 	g.Profile = mu1
@@ -298,7 +298,7 @@ func TestClopperPearson(t *testing.T) {
 func TestAuditRefusesBadInput(t *testing.T) {
 	pool := engine.NewPool(1)
 	defer pool.Close()
-	c := []Case{known(1, 0, Laplace, func(st *privacy.Stream) float64 { return st.Laplace() }, 1)}
+	c := []Case{known(1, 0, laplaceNoise, func(st *privacy.Stream) float64 { return st.Laplace() }, 1)}
 	for _, o := range []Options{{Trials: 10}, {Trials: -1}, {Confidence: 1}, {Confidence: math.NaN()}} {
 		if _, err := Run(context.Background(), pool, "x", privacy.Proven, c, o); err == nil {
 			t.Errorf("%+v is accepted", o)

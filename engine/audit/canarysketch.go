@@ -35,7 +35,7 @@ func sketchPairs(s Settings) ([]Case, error) {
 	}{{"an empty cell, two clusters", 2, false}, {"an empty cell, two clusters, pair keys", 3, true}} {
 		w := sketch.WorstCase{Calibration: privacy.Proven, Budget: budget, Parties: x.parties, Clusters: 2,
 			Sketches: sketch.DefaultSketches, Gamma: sketch.DefaultGamma, PairKeys: x.pairs}
-		c := Case{Name: x.name, Distribution: Direct, Ratio: true, Weight: 10,
+		c := Case{Name: x.name, Distribution: direct, Ratio: true, Weight: 10,
 			Epsilon: budget.Epsilon, Delta: budget.Delta, Mu: mu,
 			About: fmt.Sprintf("%d parties of two clusters, which share %d keys; an empty cell in which a record appears",
 				x.parties, w.Sketches),

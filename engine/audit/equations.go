@@ -51,10 +51,10 @@ func (v *aliceView) solve(n, own float64) []float64 {
 	return out
 }
 
-// Equations are the cases of ckks. The pair replaces Bob's half of one record of cluster 0, and Alice
+// equationCases are the cases of ckks. The pair replaces Bob's half of one record of cluster 0, and Alice
 // attacks; once on the protocol's arithmetic on plain numbers, many times, and fewer times on the
 // protocol itself, from keys to the centroids that Bob decrypts.
-func Equations(c privacy.Calibration, s Settings) ([]Case, error) {
+func equationCases(c privacy.Calibration, s Settings) ([]Case, error) {
 	b := privacy.Budget{Epsilon: s.epsilon(), Delta: s.Delta}
 	if b.Delta == 0 {
 		b.Delta = 1e-5
@@ -101,7 +101,7 @@ func attacked(c privacy.Calibration, b privacy.Budget) *Case {
 		About:   "Bob's features of one record turn from one corner to the other; Alice solves for his sums",
 		Watched: "what Alice solves from one round of the protocol's arithmetic, in the clear", Epsilon: b.Epsilon,
 		Delta:     b.Delta,
-		Unbounded: c == privacy.Claimed, Distribution: Learned, Weight: 1}
+		Unbounded: c == privacy.Claimed, Distribution: learned, Weight: 1}
 }
 
 // plainRound is the arithmetic of one round on eight records.
@@ -158,7 +158,7 @@ func plainTotals(c privacy.Calibration, b privacy.Budget) (*Case, error) {
 		return nil, err
 	}
 	one := attacked(c, b)
-	one.Name, one.Distribution = "totals", Gaussian
+	one.Name, one.Distribution = "totals", gaussianNoise
 	one.About = "a record in one corner is replaced by one in the other, in the other cluster; a party looks at the totals"
 	one.Watched = "the counts and sums of one round, less the party's own noise, in the clear"
 	if c == privacy.Proven {
@@ -351,7 +351,7 @@ func openedTotals(b privacy.Budget, viewer protocol.Role) (*Case, error) {
 		return nil, err
 	}
 	one := attacked(privacy.Proven, b)
-	one.Name, one.Weight, one.Distribution = "opened totals, two key holders, seen by "+viewer.String(), 25, Gaussian
+	one.Name, one.Weight, one.Distribution = "opened totals, two key holders, seen by "+viewer.String(), 25, gaussianNoise
 	one.About = "a feature of the last key holder's turns from one corner to the other; " + viewer.String() +
 		" looks at the totals that all open together"
 	one.Watched = "the opened counts and sums of one round, less the viewer's own share of the noise"

@@ -223,7 +223,7 @@ func horizontalRun(m lloyd.Method, c privacy.Calibration, s Settings, p Pair) (*
 	if err != nil {
 		return new(Case), err
 	}
-	one.Name, one.Distribution, one.Weight = p.Name+", a whole run, three clients, split noise", Direct, 4
+	one.Name, one.Distribution, one.Weight = p.Name+", a whole run, three clients, split noise", direct, 4
 	one.Ratio = true
 	one.Watched = "every release of three rounds, by its likelihood ratio on the pair"
 	one.Draw = byReleases(p, func(ctx context.Context, rt *engine.Runtime, seed uint64, side int,
@@ -295,12 +295,12 @@ func horizontalPlans(m lloyd.Method, c privacy.Calibration, s Settings, p Pair, 
 		job.Budget.Delta = 1e-5
 	}
 	one := &Case{Name: p.Name, About: p.About, Watched: "the noisy sums and counts, or centroids, of one round",
-		Distribution: Laplace, Weight: 1}
+		Distribution: laplaceNoise, Weight: 1}
 	if by.viewer == privacy.Clients {
 		one.Watched += ", less the client's own noise"
 	}
 	if gaussian {
-		one.Distribution = Gaussian
+		one.Distribution = gaussianNoise
 	}
 	if rounds > 1 { // a public number of records, as a run with a replay has
 		job.Records = (len(p.Records) + len(p.Extra)) / p.D

@@ -23,18 +23,18 @@ func library() []audited {
 		if s.Pair != nil {
 			return nil, fault.Request("--pair", "sketches are audited on no record against one", "leave it out")
 		}
-		return Sketches(method, c, s)
+		return sketchCases(method, c, s)
 	}
 	equations := func(_ string, c privacy.Calibration, s Settings) ([]Case, error) {
 		if s.Pair != nil {
 			return nil, fault.Request("--pair", "ckks is audited by one attack, on a pair of its own", "leave it out")
 		}
-		return Equations(c, s)
+		return equationCases(c, s)
 	}
 	return []audited{
 		{"sulloyd", horizontal}, {"csulloyd", horizontal}, {"fastlloyd", horizontal}, {"relative", horizontal},
-		{"hybrid", Central}, {"lsf", Central}, {"eugkm", Central}, {"evolve", Central}, {"balcan", Central},
-		{"balcan-edler", Central},
+		{"hybrid", centralCases}, {"lsf", centralCases}, {"eugkm", centralCases}, {"evolve", centralCases}, {"balcan", centralCases},
+		{"balcan-edler", centralCases},
 		{"ind-lap", local}, {"ldp-agg", local}, {"sketch-basic", sketches}, {"sketch", sketches},
 		{"ckks", equations},
 	}

@@ -9,13 +9,13 @@ import (
 type Distribution int
 
 const (
-	// Learned fits the ratio from histograms of each coordinate.
-	Learned Distribution = iota
-	// Direct says that the outcome is one number, which is the score.
-	Direct
-	// Laplace and Gaussian say that each coordinate is a fixed value plus independent noise.
-	Laplace
-	Gaussian
+	// learned fits the ratio from histograms of each coordinate.
+	learned Distribution = iota
+	// direct says that the outcome is one number, which is the score.
+	direct
+	// laplaceNoise and Gaussian say that each coordinate is a fixed value plus independent noise.
+	laplaceNoise
+	gaussianNoise
 )
 
 // score maps an outcome to a number that is large where the record is likely to be present.
@@ -24,9 +24,9 @@ type score func(outcome []float64) float64
 // learn makes the score of a case from pilot outcomes on both sides.
 func learn(distribution Distribution, without, with [][]float64) score {
 	switch distribution {
-	case Learned:
+	case learned:
 		return histograms(without, with)
-	case Direct:
+	case direct:
 		return func(o []float64) float64 { return o[0] }
 	}
 	d := len(without[0])
@@ -38,7 +38,7 @@ func learn(distribution Distribution, without, with [][]float64) score {
 			slices.Sort(x)
 			m := x[len(x)/2]
 			for _, v := range x {
-				if distribution == Laplace {
+				if distribution == laplaceNoise {
 					noise += math.Abs(v - m)
 				} else {
 					noise += (v - m) * (v - m)
@@ -60,7 +60,7 @@ func learn(distribution Distribution, without, with [][]float64) score {
 				if b != 0 {
 					sum -= 1e9
 				}
-			case distribution == Laplace:
+			case distribution == laplaceNoise:
 				sum += (math.Abs(a) - math.Abs(b)) / s[j]
 			default:
 				sum += (a*a - b*b) / (2 * s[j])

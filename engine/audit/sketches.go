@@ -12,9 +12,9 @@ import (
 // depend on it: as many more keys as need that many more phantoms for each.
 const sketchKeys = 64
 
-// Sketches are the cases of the sketch protocols: no record against one, which every party puts into
+// sketchCases are the cases of the sketch protocols: no record against one, which every party puts into
 // its cluster 0 (T3).
-func Sketches(method string, c privacy.Calibration, s Settings) ([]Case, error) {
+func sketchCases(method string, c privacy.Calibration, s Settings) ([]Case, error) {
 	b := privacy.Budget{Epsilon: s.Epsilon, Delta: s.Delta}
 	if b.Epsilon == 0 {
 		b.Epsilon = 0.5
@@ -37,7 +37,7 @@ func Sketches(method string, c privacy.Calibration, s Settings) ([]Case, error) 
 			"all agree", 0.05, 3, func(s []*sketch.Sketches) float64 { return float64(sketch.EqualHeight(s)) }},
 	} {
 		cases = append(cases, Case{Name: k.name, About: k.about, Watched: "the messages of all parties", Epsilon: b.Epsilon,
-			Delta: b.Delta, Unbounded: c == privacy.Claimed, Distribution: Direct, Weight: 1,
+			Delta: b.Delta, Unbounded: c == privacy.Claimed, Distribution: direct, Weight: 1,
 			Draw: sketchDraw(sketch.WorstCase{Calibration: c, Budget: b, Parties: k.parties, Clusters: 2, Sketches: sketchKeys,
 				Gamma: k.gamma}, k.value)})
 	}
@@ -81,7 +81,7 @@ func returnedCases(b privacy.Budget) ([]Case, error) {
 		c := Case{Name: k.name,
 			About:        "an empty cell in which a record appears, seen by a party, which knows keys and phantoms",
 			Watched:      "the drawn cells that are returned, by their likelihood ratio on the pair",
-			Distribution: Direct, Ratio: true,
+			Distribution: direct, Ratio: true,
 			Weight: 2}
 		if err := c.state(ledger, privacy.Clients); err != nil {
 			return nil, err

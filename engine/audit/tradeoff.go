@@ -162,7 +162,7 @@ func proveGaussian(c *Case, train, counted [2][]float64, alpha float64) *Gaussia
 	b := &GaussianBound{Mu: c.Mu, Pure: claim.epsilon(), With: e.count(counted[1]), Without: e.count(counted[0])}
 	b.Lower = lower(b.Without, b.With, len(counted[0]))
 	b.Epsilon = claim.part(b.Lower / c.Mu).total(c.Delta)
-	if c.Ratio || c.Distribution == Gaussian {
+	if c.Ratio || c.Distribution == gaussianNoise {
 		b.Most = claim.part(spread(train[0]) / c.Mu).total(c.Delta)
 	}
 	b.Violated = b.Lower > b.Mu

@@ -21,7 +21,7 @@ func TestTradeoffOfAGaussianMechanism(t *testing.T) {
 		claimed  float64
 		violated bool
 	}{{mu, false}, {mu / 1.5, true}} {
-		one := Case{Name: "a number", Watched: "it", Distribution: Direct, Weight: 1, Delta: delta,
+		one := Case{Name: "a number", Watched: "it", Distribution: direct, Weight: 1, Delta: delta,
 			Epsilon: privacy.EpsilonOfMu(c.claimed, delta, 0), Mu: c.claimed,
 			Draw: func(_ context.Context, _ *engine.Runtime, st *privacy.Stream, present bool) ([]float64, error) {
 				return []float64{st.Normal() + mu*float64(sideOf(present))}, nil
@@ -108,7 +108,7 @@ func TestBoundBesideChoices(t *testing.T) {
 		claim    mixed
 		violated bool
 	}{{is, false}, {is.part(0.5), true}} {
-		one := Case{Name: "a number and a bit", Watched: "both", Distribution: Direct, Ratio: true, Weight: 1, Delta: 1e-5,
+		one := Case{Name: "a number and a bit", Watched: "both", Distribution: direct, Ratio: true, Weight: 1, Delta: 1e-5,
 			Epsilon: c.claim.total(1e-5), Mu: c.claim.mu, Pure: c.claim.pure,
 			Draw: func(_ context.Context, _ *engine.Runtime, st *privacy.Stream, present bool) ([]float64, error) {
 				side := 2*float64(sideOf(present)) - 1

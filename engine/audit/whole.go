@@ -59,7 +59,7 @@ func releases(p Pair, s Settings, viewer string, weight int, job maker) (*Case, 
 		return nil, err
 	}
 	one.Watched = "every release of a whole run, by its likelihood ratio on the pair"
-	one.Distribution, one.Weight = Direct, weight
+	one.Distribution, one.Weight = direct, weight
 	one.Ratio = true
 	one.Draw = byReleases(p, func(ctx context.Context, rt *engine.Runtime, seed uint64, side int,
 		replay *privacy.Replay) error {
@@ -123,7 +123,7 @@ func seenByClient(p Pair, s Settings, weight, clients int, job maker) (*Case, er
 		return nil, err
 	}
 	one.Watched = "every release of a whole run, less the client's own noise, by its likelihood ratio on the pair"
-	one.Distribution, one.Ratio, one.Weight = Direct, true, weight
+	one.Distribution, one.Ratio, one.Weight = direct, true, weight
 	sides := [2][]dataset.Part{p.parts(false, s.Neighbours), p.parts(true, s.Neighbours)}
 	budget := privacy.Budget{Epsilon: s.epsilon(), Delta: cmp.Or(s.Delta, 1e-5)}
 	records := (len(p.Records) + len(p.Extra)) / p.D
@@ -300,8 +300,8 @@ func byColumns(method string, p Pair, holders int, c privacy.Calibration, s Sett
 	}
 }
 
-// Central are the cases of hybrid, lsf, eugkm, evolve, balcan and balcan-edler.
-func Central(method string, c privacy.Calibration, s Settings) ([]Case, error) {
+// centralCases are the cases of hybrid, lsf, eugkm, evolve, balcan and balcan-edler.
+func centralCases(method string, c privacy.Calibration, s Settings) ([]Case, error) {
 	if method == "balcan-edler" {
 		// one coordinate's noise under all d coordinates of a small cluster's mean (T5)
 		p := fewRecords(784, 1, 12)
@@ -310,7 +310,7 @@ func Central(method string, c privacy.Calibration, s Settings) ([]Case, error) {
 		if s.Pair != nil {
 			p = *s.Pair
 		}
-		one, err := centroids(p, s, "outsider", 16, Laplace,
+		one, err := centroids(p, s, "outsider", 16, laplaceNoise,
 			func(parts []dataset.Part, b privacy.Budget, seed *uint64, _ *privacy.Replay) engine.Job {
 				problem := central(&p, parts, b, Settings{}, seed, nil)
 				problem.Iterations = 1

@@ -33,9 +33,9 @@ const (
 	cells         = 2*steps + 1
 )
 
-// Failure is the probability that an empty cell of any column is taken for an
+// failure is the probability that an empty cell of any column is taken for an
 // occupied one.
-const Failure = 1e-3
+const failure = 1e-3
 
 // Job is a run that finds bounds. Its result has no centroids, but bounds: Of.
 type Job struct {
@@ -317,7 +317,7 @@ func limits(c int) (lo, hi float64) {
 // probability Failure: b ln(cells d / Failure). If the parties add excess times its variance, it is
 // the least that Chernoff's bound gives (THEOREMS.md T12 ii).
 func threshold(scale, excess float64, d int) int64 {
-	rare := elementary.Log(float64(cells*d) / Failure)
+	rare := elementary.Log(float64(cells*d) / failure)
 	if excess == 1 {
 		return int64(math.Ceil(scale * rare))
 	}

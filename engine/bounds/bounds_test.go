@@ -162,7 +162,7 @@ func TestThresholdIsRarelyExceeded(t *testing.T) {
 		for _, d := range []int{1, 4, 784} {
 			above := threshold(b, 1, d)
 			tail := math.Exp(-float64(above+1)/b) / (1 + math.Exp(-1/b))
-			if p := tail * float64(cells*d); p > Failure || p < Failure/4*math.Exp(-2/b) {
+			if p := tail * float64(cells*d); p > failure || p < failure/4*math.Exp(-2/b) {
 				t.Errorf("scale %v, %d columns: some empty cell exceeds %d with probability %v", b, d, above, p)
 			}
 		}
@@ -288,10 +288,10 @@ func TestThresholdOfSeveralDraws(t *testing.T) {
 		tail[z] = tail[z+1] + p
 	}
 	above := threshold(b, 2, d)
-	if p := tail[above+1] * cells * d; p > Failure {
+	if p := tail[above+1] * cells * d; p > failure {
 		t.Errorf("some empty cell exceeds %d with probability %v", above, p)
 	}
-	if p := tail[above*4/5] * cells * d; p < Failure {
+	if p := tail[above*4/5] * cells * d; p < failure {
 		t.Errorf("%d would do in place of %d", above*4/5, above)
 	}
 }

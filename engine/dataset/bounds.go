@@ -133,15 +133,15 @@ func (c *collector) bounds(ctx context.Context, s Source, oneScale bool, put fun
 		}
 	}
 	if oneScale {
-		b = b.OneScale()
+		b = b.oneScale()
 	}
 	return b, b.Validate("bounds of " + c.schema.Name)
 }
 
-// OneScale widens the bounds of each column, about their middle, to the width of the
+// oneScale widens the bounds of each column, about their middle, to the width of the
 // widest, so that distances on the grid are those of the data's own units, divided by
 // half that width. Columns that are all constant get the width 1, or what the size of their values needs.
-func (b Bounds) OneScale() Bounds {
+func (b Bounds) oneScale() Bounds {
 	width, size := 0.0, 0.0
 	for j := range b.Lo {
 		width, size = max(width, b.Hi[j]-b.Lo[j]), max(size, math.Abs(b.Lo[j]))

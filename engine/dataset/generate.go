@@ -59,7 +59,7 @@ func Generate(ctx context.Context, name string, g Generator) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ReadTable(ctx, s, ReadOptions{Workers: 1})
+	return readTable(ctx, s, ReadOptions{Workers: 1})
 }
 
 // newGenerated prepares a built-in set.

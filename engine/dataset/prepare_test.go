@@ -224,7 +224,7 @@ func TestPrepareEveryKindOfSource(t *testing.T) {
 				what := fmt.Sprintf("%s, %d x %d, %d workers", name, want.N, want.D, workers)
 				read := ReadOptions{Workers: workers}
 				samePoints(t, what, mustPrepare(t, open(), PrepareOptions{Read: read}), want)
-				whole, err := ReadTable(ctx, open(), read)
+				whole, err := readTable(ctx, open(), read)
 				if err != nil || !slices.Equal(whole.Rows, want.Rows) {
 					t.Fatalf("%s: table differs, %v", what, err)
 				}
@@ -295,7 +295,7 @@ func TestMatrixShapes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := ReadTable(context.Background(), s, ReadOptions{}); err == nil ||
+		if _, err := readTable(context.Background(), s, ReadOptions{}); err == nil ||
 			(name == "error" && !errors.Is(err, wrong)) {
 			t.Errorf("batches, %s: error is %v", name, err)
 		}
@@ -376,7 +376,7 @@ func TestMissingValues(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ReadTable(context.Background(), s, ReadOptions{Missing: DropRow}); err == nil ||
+	if _, err := readTable(context.Background(), s, ReadOptions{Missing: DropRow}); err == nil ||
 		!strings.Contains(err.Error(), "every record has a missing value") {
 		t.Errorf("error is %v", err)
 	}

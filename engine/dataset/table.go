@@ -132,7 +132,7 @@ func Open(ctx context.Context, spec string, opts ReadOptions) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ReadTable(ctx, s, opts)
+	return readTable(ctx, s, opts)
 }
 
 // OpenSource opens what Open reads.
@@ -202,7 +202,7 @@ func Read(ctx context.Context, name string, r io.Reader, opts ReadOptions) (*Tab
 	if err != nil {
 		return nil, err
 	}
-	return ReadTable(ctx, s, opts)
+	return readTable(ctx, s, opts)
 }
 
 // openFormat tells the format of a file from its beginning.
@@ -230,9 +230,9 @@ func openFormat(ctx context.Context, f *file, opts ReadOptions) (Source, error) 
 	return newTextSource(f, &opts)
 }
 
-// ReadTable reads all records of a source. Of opts it uses Labels, Missing and
+// readTable reads all records of a source. Of opts it uses Labels, Missing and
 // Workers; what concerns the form of a file was settled when the source was opened.
-func ReadTable(ctx context.Context, s Source, opts ReadOptions) (*Table, error) {
+func readTable(ctx context.Context, s Source, opts ReadOptions) (*Table, error) {
 	c := newCollector(s, &opts)
 	t := &Table{}
 	if c.schema.N > 0 {

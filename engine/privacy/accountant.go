@@ -13,9 +13,9 @@ type Accountant interface {
 	Name() string
 	// Compose adds rounds releases of m.
 	Compose(m Mechanism, rounds int)
-	// Epsilon is the smallest epsilon the accountant can prove at delta, +Inf if none.
+	// epsilon is the smallest epsilon the accountant can prove at delta, +Inf if none.
 	Epsilon(delta float64) float64
-	// Delta is the smallest delta the accountant can prove at epsilon, 1 if none.
+	// delta is the smallest delta the accountant can prove at epsilon, 1 if none.
 	Delta(epsilon float64) float64
 }
 
@@ -47,10 +47,10 @@ func (a *PureAccountant) Name() string { return "pure" }
 // Compose adds rounds epsilons of m.
 func (a *PureAccountant) Compose(m Mechanism, rounds int) { a.epsilon += times(rounds, m.Pure()) }
 
-// Epsilon is the sum, whatever delta.
+// epsilon is the sum, whatever delta.
 func (a *PureAccountant) Epsilon(float64) float64 { return a.epsilon }
 
-// Delta is 0 from the sum on and 1 below it.
+// delta is 0 from the sum on and 1 below it.
 func (a *PureAccountant) Delta(epsilon float64) float64 {
 	if epsilon >= a.epsilon {
 		return 0
@@ -88,7 +88,7 @@ func (a *ZCDPAccountant) Compose(m Mechanism, rounds int) { a.rho += times(round
 // Rho is the sum.
 func (a *ZCDPAccountant) Rho() float64 { return a.rho }
 
-// Epsilon converts at delta; it is +Inf at delta 0 unless nothing was composed.
+// epsilon converts at delta; it is +Inf at delta 0 unless nothing was composed.
 func (a *ZCDPAccountant) Epsilon(delta float64) float64 {
 	switch {
 	case a.rho == 0 || delta >= 1:
@@ -105,7 +105,7 @@ func (a *ZCDPAccountant) Epsilon(delta float64) float64 {
 	return math.Max(eps, 0)
 }
 
-// Delta converts at epsilon.
+// delta converts at epsilon.
 func (a *ZCDPAccountant) Delta(epsilon float64) float64 {
 	switch {
 	case a.rho == 0:
@@ -202,7 +202,7 @@ func (a *RDPAccountant) Compose(m Mechanism, rounds int) {
 	}
 }
 
-// Epsilon is the best conversion over the orders.
+// epsilon is the best conversion over the orders.
 func (a *RDPAccountant) Epsilon(delta float64) float64 {
 	if delta >= 1 {
 		return 0
@@ -223,7 +223,7 @@ func (a *RDPAccountant) Epsilon(delta float64) float64 {
 	return math.Max(best, 0)
 }
 
-// Delta is the best conversion over the orders.
+// delta is the best conversion over the orders.
 func (a *RDPAccountant) Delta(epsilon float64) float64 {
 	if a.empty() {
 		return 0
@@ -257,12 +257,12 @@ func (a *GDPAccountant) Compose(m Mechanism, rounds int) {
 	a.slack += times(rounds, m.Slack())
 }
 
-// Epsilon inverts the profile at delta.
+// epsilon inverts the profile at delta.
 func (a *GDPAccountant) Epsilon(delta float64) float64 {
 	return EpsilonOfMu(math.Sqrt(a.mu2), delta, a.slack)
 }
 
-// Delta is the profile at epsilon.
+// delta is the profile at epsilon.
 func (a *GDPAccountant) Delta(epsilon float64) float64 {
 	return math.Min(1, DeltaOfMu(math.Sqrt(a.mu2), epsilon)+slackDelta(epsilon, a.slack))
 }

@@ -134,7 +134,7 @@ func TestSplitDistanceBoundsTheRatio(t *testing.T) {
 func mechanisms() map[string]Mechanism {
 	return map[string]Mechanism{
 		"gaussian": Gaussian{Scale: 7}, "laplace": Laplace{Scale: 9},
-		"pure": PureDP{Epsilon: 0.1}, "bounded": Bounded{Epsilon: 0.2},
+		"pure": PureDP{Epsilon: 0.1}, "bounded": bounded{Epsilon: 0.2},
 		"randomized response":    RandomizedResponse{P: 0.9, Buckets: 4},
 		"discrete gaussian":      DiscreteGaussianStep{Sigma: 8, Step: 1},
 		"discrete laplace":       DiscreteLaplaceStep{B: 9, Step: 1},
@@ -230,10 +230,10 @@ func TestPLDOfOneLaplaceRelease(t *testing.T) {
 }
 
 func TestParallel(t *testing.T) {
-	p := Parallel(Gaussian{Scale: 5}, Gaussian{Scale: 10}, Laplace{Scale: 20})
+	p := inParallel(Gaussian{Scale: 5}, Gaussian{Scale: 10}, Laplace{Scale: 20})
 	near(t, "parallel rho", p.Rho(), 0.02, 1e-12)
 	near(t, "parallel RDP", p.RDP(3), 0.06, 1e-12)
-	if Parallel().Pure() != 0 {
+	if inParallel().Pure() != 0 {
 		t.Error("nothing in parallel costs something")
 	}
 }

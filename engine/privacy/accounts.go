@@ -146,8 +146,8 @@ func (a *accounts) apart(delta float64) (sum float64, by string) {
 	switch {
 	case len(a.others) == 0 || math.IsInf(sum, 1) || drawn != nil && drawn.n*(1+drawn.m.(Drawn).mean()) > mostDrawn:
 	case drawn != nil:
-		p := NewDrawnProfile(a.normal.Mu(), drawn.m.(Drawn), int(drawn.n))
-		return sum + p.Epsilon(delta, a.normal.Discretised+drawn.Slack()), by
+		p := newDrawnProfile(a.normal.Mu(), drawn.m.(Drawn), int(drawn.n))
+		return sum + p.epsilon(delta, a.normal.Discretised+drawn.Slack()), by
 	case a.normal.Mu() > 0:
 		gaussian := new(GDPAccountant)
 		gaussian.Compose(a.normal, 1)

@@ -90,7 +90,7 @@ func (g *DiscreteGaussian) Fill(st *Stream, dst []int64) {
 	}
 }
 
-// Sample returns one sample.
+// sample returns one sample.
 func (g *DiscreteGaussian) Sample(st *Stream) int64 {
 	if g.t.shift != 0 {
 		return g.spread(st)

@@ -92,7 +92,7 @@ func (l *DiscreteLaplace) Fill(st *Stream, dst []int64) {
 	}
 }
 
-// Sample returns one sample.
+// sample returns one sample.
 func (l *DiscreteLaplace) Sample(st *Stream) int64 {
 	if l.t.shift != 0 {
 		return l.spread(st)

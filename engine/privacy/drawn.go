@@ -88,16 +88,16 @@ func (s Spec) bounded(tail float64) Spec {
 		Group: s.Group} // the distribution is computed to that
 }
 
-// DrawnProfile is the privacy profile of some releases that are Drawn alike, beside Gaussian ones of parameter mu in
+// drawnProfile is the privacy profile of some releases that are Drawn alike, beside Gaussian ones of parameter mu in
 // all: the mean of the Gaussian profiles of sqrt(mu^2 + sum b_i^2/Scale^2) over the numbers of successes b_i (T16).
-type DrawnProfile struct {
+type drawnProfile struct {
 	mu2, step    float64
 	distribution []float64 // of the sum of squares, in steps, rounded up
 	rest         float64
 }
 
-// NewDrawnProfile makes the profile of rounds releases d.
-func NewDrawnProfile(mu float64, d Drawn, rounds int) *DrawnProfile {
+// newDrawnProfile makes the profile of rounds releases d.
+func newDrawnProfile(mu float64, d Drawn, rounds int) *drawnProfile {
 	one, rest := d.successes()
 	most := (len(one) - 1) * (len(one) - 1)
 	width := 1 + rounds*most/drawnPoints
@@ -111,12 +111,12 @@ func NewDrawnProfile(mu float64, d Drawn, rounds int) *DrawnProfile {
 		}
 		distribution = next
 	}
-	return &DrawnProfile{mu2: mu * mu, step: float64(width) / (d.Scale * d.Scale), distribution: distribution,
+	return &drawnProfile{mu2: mu * mu, step: float64(width) / (d.Scale * d.Scale), distribution: distribution,
 		rest: float64(rounds) * rest}
 }
 
-// Delta is the least delta at epsilon.
-func (p *DrawnProfile) Delta(epsilon float64) float64 {
+// delta is the least delta at epsilon.
+func (p *drawnProfile) delta(epsilon float64) float64 {
 	sum := p.rest
 	for i, q := range p.distribution {
 		if q > 0 {
@@ -126,10 +126,10 @@ func (p *DrawnProfile) Delta(epsilon float64) float64 {
 	return math.Min(1, sum*(1+1e-9)) // the distribution is computed to that
 }
 
-// Epsilon is the least epsilon at delta, of distributions within a total variation distance of slack; +Inf if there is
+// epsilon is the least epsilon at delta, of distributions within a total variation distance of slack; +Inf if there is
 // none below 2^10.
-func (p *DrawnProfile) Epsilon(delta, slack float64) float64 {
-	return profileEpsilon(p.Delta, delta, slack)
+func (p *drawnProfile) epsilon(delta, slack float64) float64 {
+	return profileEpsilon(p.delta, delta, slack)
 }
 
 // DrawnScale is the least Scale, to a part in 2^20, at which rounds releases like d, beside Gaussian ones of
@@ -141,14 +141,14 @@ func DrawnScale(b Budget, mu float64, d Drawn, rounds int, slack float64) (float
 		return 0, fmt.Errorf("the budget has nothing left beside mu %v: %w: spend less on that", mu, ErrBudget)
 	}
 	d.Scale = 1
-	p := NewDrawnProfile(mu, d, rounds)
+	p := newDrawnProfile(mu, d, rounds)
 	if p.rest >= left {
 		return 0, fmt.Errorf("delta is %v: %w: it is too small for drawn cells", b.Delta, ErrRange)
 	}
 	unit := p.step
 	ok := func(scale float64) bool {
 		p.step = unit / (scale * scale)
-		return p.Delta(b.Epsilon) <= left
+		return p.delta(b.Epsilon) <= left
 	}
 	hi := 1.0
 	for ; !ok(hi); hi *= 2 {

@@ -39,8 +39,8 @@ func TestDrawnProfile(t *testing.T) {
 					}
 				}
 			}
-			near(t, "one release", NewDrawnProfile(0, d, 1).Delta(epsilon), one, 1e-5*one+1e-11)
-			near(t, "two and a Gaussian one", NewDrawnProfile(0.3, d, 2).Delta(epsilon), two, 1e-5*two+1e-11)
+			near(t, "one release", newDrawnProfile(0, d, 1).delta(epsilon), one, 1e-5*one+1e-11)
+			near(t, "two and a Gaussian one", newDrawnProfile(0.3, d, 2).delta(epsilon), two, 1e-5*two+1e-11)
 		}
 	}
 }
@@ -72,7 +72,7 @@ func TestDrawnScale(t *testing.T) {
 			t.Errorf("%+v: a total of %v", c, total.Epsilon)
 		}
 		c.d.Scale = scale
-		pricesCover(t, l, NewDrawnProfile(c.mu, c.d, c.rounds))
+		pricesCover(t, l, newDrawnProfile(c.mu, c.d, c.rounds))
 		if err := l.Add(Entry{What: "n", Viewers: []string{Outsider}, Calibration: Proven,
 			Cost: Spec{Family: "discrete-laplace", Scale: 4}}); err != nil {
 			t.Fatal(err)
@@ -99,7 +99,7 @@ func TestDrawnScale(t *testing.T) {
 
 // pricesCover checks that what files of every currency charge for a ledger bounds its profile, with what they add
 // to delta, and charge for no more than five times the scale.
-func pricesCover(t *testing.T, l *Ledger, profile *DrawnProfile) {
+func pricesCover(t *testing.T, l *Ledger, profile *drawnProfile) {
 	t.Helper()
 	mu, err := MuOf(Budget{1, 1e-6}, 0)
 	if err != nil {
@@ -127,11 +127,11 @@ func pricesCover(t *testing.T, l *Ledger, profile *DrawnProfile) {
 				bound = math.Exp((a-1)*(c.Amount-epsilon+math.Log1p(-1/a))) / a
 				same = 2 * c.Amount / (a * mu * mu)
 			}
-			if is := profile.Delta(epsilon); is > bound+c.Delta {
+			if is := profile.delta(epsilon); is > bound+c.Delta {
 				t.Errorf("%s: at epsilon %v delta is %v, and %+v says %v", composition, epsilon, is, c, bound+c.Delta)
 			}
 		}
-		if same > 25 || c.Delta > terms.Limit().Delta/60+slackDelta(4, 16e-9) {
+		if same > 25 || c.Delta > terms.limit().Delta/60+slackDelta(4, 16e-9) {
 			t.Errorf("%s: %+v is %v times the budget's", composition, c, same)
 		}
 	}

@@ -51,8 +51,8 @@ func (c Charge) within(limit Charge) bool {
 // aside is the part of a file's delta for what is added to delta, outside basic composition.
 const aside = 1.0 / 16
 
-// Validate refuses terms that no file can have.
-func (t Terms) Validate() error {
+// validate refuses terms that no file can have.
+func (t Terms) validate() error {
 	if err := t.Budget.Validate(); err != nil {
 		return err
 	}
@@ -68,8 +68,8 @@ func (t Terms) Validate() error {
 	return nil
 }
 
-// Limit is what every viewer may be charged in all.
-func (t Terms) Limit() Charge {
+// limit is what every viewer may be charged in all.
+func (t Terms) limit() Charge {
 	left := Charge{Delta: t.Budget.Delta * aside}
 	main := Budget{t.Budget.Epsilon, t.Budget.Delta - left.Delta}
 	switch t.Composition {
@@ -82,7 +82,7 @@ func (t Terms) Limit() Charge {
 		left.Amount, _ = bisect(func(x float64) bool { return !fits(x) }, lo, hi, 1e-7)
 	case GDPComposition:
 		mu, err := MuOf(main, 0)
-		if err != nil { // Validate has seen it
+		if err != nil { // validate has seen it
 			return Charge{}
 		}
 		left.Amount = mu * mu
@@ -110,7 +110,7 @@ func (t Terms) order() float64 {
 	return best
 }
 
-// Epsilon states an amount as the epsilon that it proves at the file's delta.
+// epsilon states an amount as the epsilon that it proves at the file's delta.
 func (t Terms) Epsilon(amount float64) float64 {
 	delta := t.Budget.Delta * (1 - aside)
 	switch t.Composition {

@@ -141,12 +141,12 @@ func (l *LaplaceShare) Scale() float64 { return l.b }
 // Fill sets dst to independent samples.
 func (l *LaplaceShare) Fill(st *Stream, dst []int64) {
 	for i := range dst {
-		dst[i] = l.Sample(st)
+		dst[i] = l.sample(st)
 	}
 }
 
-// Sample returns one sample.
-func (l *LaplaceShare) Sample(st *Stream) int64 {
+// sample returns one sample.
+func (l *LaplaceShare) sample(st *Stream) int64 {
 	var z int64
 	for range l.number(st) {
 		v := st.Uint64n(l.upTo[len(l.upTo)-1])

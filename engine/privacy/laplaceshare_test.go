@@ -26,7 +26,7 @@ func TestLaplaceSharesAddUpToTheWhole(t *testing.T) {
 		l := newShare(t, c.b, c.t)
 		sum := func(st *Stream) (z int64) {
 			for range c.t {
-				z += l.Sample(st)
+				z += l.sample(st)
 			}
 			return z
 		}
@@ -42,7 +42,7 @@ func TestLaplaceSharesAddUpToTheWhole(t *testing.T) {
 		st := NewStreams(&seed).Stream(0, 0, "large shares")
 		var mean float64
 		for range n {
-			mean += math.Abs(float64(l.Sample(st)+l.Sample(st)+l.Sample(st))) / n
+			mean += math.Abs(float64(l.sample(st)+l.sample(st)+l.sample(st))) / n
 		}
 		if math.Abs(mean-b) > 6.5*b/math.Sqrt(n) {
 			t.Errorf("three shares of %v: mean magnitude %v", b, mean)
@@ -79,7 +79,7 @@ func TestLaplaceShareIsANegativeBinomialDifference(t *testing.T) {
 			}
 			return table[z]
 		}
-		binned(t, fmt.Sprintf("a share of %d of %v", c.t, c.b), l.Sample, logp, c.b, 300000)
+		binned(t, fmt.Sprintf("a share of %d of %v", c.t, c.b), l.sample, logp, c.b, 300000)
 	}
 }
 

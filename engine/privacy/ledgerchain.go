@@ -103,27 +103,27 @@ func (f LedgerFile) read(file *os.File) (*ledgerState, error) {
 		switch err := s.parse(line); {
 		case n == 1 && !beginsAsOne(line):
 			return nil, fmt.Errorf("ledger file %s: it does not begin as one: %w: name another file, or a new one",
-				f.Path, ErrCorrupt)
+				f.Path, errCorrupt)
 		case end < 0:
 			return nil, fmt.Errorf("ledger file %s: line %d is torn, a write was cut short: %w: cut it off with: truncate "+
 				"-s %d %s; a run that it begins never began, one that it ends stays paid for",
-				f.Path, n, ErrCorrupt, offset, f.Path)
+				f.Path, n, errCorrupt, offset, f.Path)
 		case err != nil && n == 1 && bytes.Contains(line, []byte(`"keyed":true`)):
 			return nil, fmt.Errorf("ledger file %s: its chain has a key, and not this one: %w: give the key that it was "+
-				"made with", f.Path, ErrCorrupt)
+				"made with", f.Path, errCorrupt)
 		case err != nil:
 			return nil, fmt.Errorf("ledger file %s: line %d was altered, or is of another version: %w: restore the file "+
-				"from a copy", f.Path, n, ErrCorrupt)
+				"from a copy", f.Path, n, errCorrupt)
 		}
 		offset += end + 1
 		if s.lines = n; n == anchorLine && s.chain != anchorHash {
 			return nil, fmt.Errorf("ledger file %s: line %d is not the one of the anchor: %w: restore the file from a copy",
-				f.Path, n, ErrCorrupt)
+				f.Path, n, errCorrupt)
 		}
 	}
 	if s.lines < anchorLine {
 		return nil, fmt.Errorf("ledger file %s: it has %d lines and the anchor %d, lines were cut off: %w: restore the "+
-			"file from a copy", f.Path, s.lines, anchorLine, ErrCorrupt)
+			"file from a copy", f.Path, s.lines, anchorLine, errCorrupt)
 	}
 	return s, nil
 }
@@ -144,7 +144,7 @@ func (f LedgerFile) anchor() (line int, hash string, err error) {
 func (s *ledgerState) parse(line []byte) error {
 	chain, body, ok := bytes.Cut(line, []byte(" "))
 	if !ok || string(chain) != s.chained(body) {
-		return ErrCorrupt
+		return errCorrupt
 	}
 	var any struct {
 		fileHeader
@@ -154,26 +154,26 @@ func (s *ledgerState) parse(line []byte) error {
 	dec := json.NewDecoder(bytes.NewReader(body))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&any); err != nil {
-		return ErrCorrupt
+		return errCorrupt
 	}
 	switch {
 	case s.chain == "":
-		if any.Cohort != fileVersion || any.Terms.Validate() != nil || any.Keyed != (len(s.file.Key) > 0) {
-			return ErrCorrupt
+		if any.Cohort != fileVersion || any.Terms.validate() != nil || any.Keyed != (len(s.file.Key) > 0) {
+			return errCorrupt
 		}
 		s.header = any.fileHeader
 	case any.End > 0:
 		if any.End > len(s.starts) {
-			return ErrCorrupt
+			return errCorrupt
 		}
 		s.ends[any.End] = any.fileEnd
 	default:
 		if any.Run != len(s.starts)+1 {
-			return ErrCorrupt
+			return errCorrupt
 		}
 		for _, c := range any.fileStart.Charges {
 			if !(c.Amount >= 0 && c.Delta >= 0) {
-				return ErrCorrupt
+				return errCorrupt
 			}
 		}
 		s.starts = append(s.starts, any.fileStart)

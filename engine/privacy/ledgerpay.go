@@ -58,7 +58,7 @@ func (f LedgerFile) Afford(terms Terms, runs ...PlannedRun) error {
 func (f LedgerFile) enter(s *ledgerState, terms Terms, p PlannedRun) ([]byte, error) {
 	var out []byte
 	if s.empty {
-		if err := terms.Validate(); err != nil {
+		if err := terms.validate(); err != nil {
 			return nil, fmt.Errorf("ledger file %s: %w", f.Path, err)
 		}
 		s.header = fileHeader{fileVersion, p.Salt, len(f.Key) > 0, terms}

@@ -63,7 +63,7 @@ type FileState struct {
 	Terms
 	// Keyed says that the chain has a key.
 	Keyed bool
-	// Limit is what each viewer may be charged, Spent what each was; what Outsider was, every viewer was at least that
+	// limit is what each viewer may be charged, Spent what each was; what Outsider was, every viewer was at least that
 	// is not listed.
 	Limit Charge
 	Spent map[string]Charge
@@ -95,7 +95,7 @@ func (s *FileState) Viewers() []string { return slices.Sorted(maps.Keys(s.Spent)
 
 // state is what is said of a file to those who do not write it.
 func (s *ledgerState) state() *FileState {
-	out := &FileState{Terms: s.header.Terms, Keyed: s.header.Keyed, Limit: s.header.Terms.Limit(), Spent: s.spent(),
+	out := &FileState{Terms: s.header.Terms, Keyed: s.header.Keyed, Limit: s.header.Terms.limit(), Spent: s.spent(),
 		Anchor: fmt.Sprintf("%d:%s", s.lines, s.chain)}
 	for i, r := range s.starts {
 		_, ended := s.ends[i+1]
@@ -119,7 +119,7 @@ func (f LedgerFile) look() (*ledgerState, error) {
 	if errors.Is(err, os.ErrNotExist) {
 		if f.Anchor != "" {
 			return nil, fmt.Errorf("ledger file %s: there is none, and an anchor for it: %w: restore the file from a copy",
-				f.Path, ErrCorrupt)
+				f.Path, errCorrupt)
 		}
 		return nil, nil
 	}

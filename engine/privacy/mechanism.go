@@ -152,10 +152,10 @@ func (zero) Slack() float64      { return 0 }
 // parallel is the worst of several mechanisms, currency by currency.
 type parallel []Mechanism
 
-// Parallel is the cost of releases made from disjoint sets of records: under add-remove neighbours
+// inParallel is the cost of releases made from disjoint sets of records: under add-remove neighbours
 // only one of them sees the record that differs, so the cost is that of the dearest (T7). Under
 // replace-one two may change; compose instead.
-func Parallel(ms ...Mechanism) Mechanism {
+func inParallel(ms ...Mechanism) Mechanism {
 	if len(ms) == 0 {
 		return zero{}
 	}

@@ -53,8 +53,8 @@ func binomial(n, b, success, failure float64) float64 {
 // Outcomes are those of the responses.
 func (m *Mixed) Outcomes() []Outcome { return m.outcomes }
 
-// Delta is the least delta at epsilon >= 0.
-func (m *Mixed) Delta(epsilon float64) float64 {
+// delta is the least delta at epsilon >= 0.
+func (m *Mixed) delta(epsilon float64) float64 {
 	sum := 0.0
 	for _, o := range m.outcomes {
 		sum += o.Chance * deltaBelow(m.Mu, epsilon-o.Loss)
@@ -73,12 +73,12 @@ func deltaBelow(mu, epsilon float64) float64 {
 
 // Within tells whether releases within a total variation distance of slack keep a budget.
 func (m *Mixed) Within(b Budget, slack float64) bool {
-	return m.Delta(b.Epsilon)+slackDelta(b.Epsilon, slack) <= b.Delta
+	return m.delta(b.Epsilon)+slackDelta(b.Epsilon, slack) <= b.Delta
 }
 
-// Epsilon is the least epsilon at delta, of releases within a total variation distance of slack; +Inf if there is
+// epsilon is the least epsilon at delta, of releases within a total variation distance of slack; +Inf if there is
 // none below 2^10.
-func (m *Mixed) Epsilon(delta, slack float64) float64 { return profileEpsilon(m.Delta, delta, slack) }
+func (m *Mixed) Epsilon(delta, slack float64) float64 { return profileEpsilon(m.delta, delta, slack) }
 
 // profileEpsilon is the least epsilon at which a profile, with what a total variation distance of slack adds to it, is
 // at most delta; +Inf if there is none below 2^10.

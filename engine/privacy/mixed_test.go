@@ -23,7 +23,7 @@ func TestMixedProfile(t *testing.T) {
 			}
 		}
 		for _, epsilon := range []float64{0.01, 1} {
-			lo, hi, got := below.Delta(epsilon), above.Delta(epsilon), m.Delta(epsilon)
+			lo, hi, got := below.Delta(epsilon), above.Delta(epsilon), m.delta(epsilon)
 			if !(got >= lo*(1-1e-9) && got <= hi*(1+1e-9)) {
 				t.Errorf("%+v: delta %v at epsilon %v, the pld accountant says %v to %v", c, got, epsilon, lo, hi)
 			}
@@ -40,12 +40,12 @@ func TestMixedProfile(t *testing.T) {
 			t.Errorf("%+v: epsilon %v at delta %v is not the least", c, epsilon, delta)
 		}
 	}
-	if got, want := NewMixed(0.4, Responses{1e-12, 2}).Delta(1), DeltaOfMu(0.4, 1); math.Abs(got-want) > 1e-9*want {
+	if got, want := NewMixed(0.4, Responses{1e-12, 2}).delta(1), DeltaOfMu(0.4, 1); math.Abs(got-want) > 1e-9*want {
 		t.Errorf("beside nothing: delta %v, want %v", got, want)
 	}
 	// one response of epsilon e loses e with probability e^e/(1+e^e)
 	want := (math.E - math.Exp(0.25)) / (1 + math.E)
-	if got := NewMixed(0, Responses{1, 1}).Delta(0.25); math.Abs(got-want) > 1e-9 {
+	if got := NewMixed(0, Responses{1, 1}).delta(0.25); math.Abs(got-want) > 1e-9 {
 		t.Errorf("one response: delta %v, want %v", got, want)
 	}
 	if NewMixed(1, Responses{1, mostOutcomes}) != nil {

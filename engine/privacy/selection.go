@@ -48,7 +48,7 @@ func (s Selection) exponents(scores []float64) ([]float64, error) {
 }
 
 // ExponentialMechanism chooses candidate i with probability proportional to its weight. It costs
-// Bounded{Epsilon: Epsilon}: pure Epsilon and Epsilon^2/8 of zCDP.
+// bounded{Epsilon: Epsilon}: pure Epsilon and Epsilon^2/8 of zCDP.
 func (s Selection) ExponentialMechanism(st *Stream, scores []float64) (int, error) {
 	x, err := s.exponents(scores)
 	if err != nil {
@@ -95,20 +95,20 @@ func bernoulliExp(st *Stream, x float64) bool {
 	})
 }
 
-// Bounded is a mechanism whose log ratio between neighbours stays, over all outcomes, in an interval
+// bounded is a mechanism whose log ratio between neighbours stays, over all outcomes, in an interval
 // of length Epsilon: the exponential mechanism.
-type Bounded struct {
+type bounded struct {
 	unproved
 	Epsilon float64
 }
 
 // Pure is Epsilon.
-func (b Bounded) Pure() float64 { return b.Epsilon }
+func (b bounded) Pure() float64 { return b.Epsilon }
 
 // Rho is Epsilon^2/8 (Cesar and Rogers 2021, Lemma 3.2; T5).
-func (b Bounded) Rho() float64 { return math.Min(b.Epsilon*b.Epsilon/8, b.Epsilon) }
+func (b bounded) Rho() float64 { return math.Min(b.Epsilon*b.Epsilon/8, b.Epsilon) }
 
 // RDP is the smaller of the bounds by Rho and by Pure.
-func (b Bounded) RDP(alpha float64) float64 {
+func (b bounded) RDP(alpha float64) float64 {
 	return math.Min(alpha*b.Rho(), PureDP{Epsilon: b.Epsilon}.RDP(alpha))
 }

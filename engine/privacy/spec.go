@@ -14,7 +14,7 @@ type Spec struct {
 	Family string `json:"family"`
 	// Scale is the noise scale over the sensitivity (gaussian, laplace and their discrete forms).
 	Scale float64 `json:"scale,omitempty"`
-	// Epsilon is the epsilon of a pure release.
+	// epsilon is the epsilon of a pure release.
 	Epsilon float64 `json:"epsilon,omitempty"`
 	// Slack is the discretisation slack per round of a discrete Gaussian (GaussianSlack).
 	Slack float64 `json:"slack,omitempty"`
@@ -73,7 +73,7 @@ func (s Spec) Mechanism() (Mechanism, error) {
 	case "pure":
 		return PureDP{Epsilon: s.Epsilon}, positive("epsilon", s.Epsilon)
 	case "exponential":
-		return Bounded{Epsilon: s.Epsilon}, positive("epsilon", s.Epsilon)
+		return bounded{Epsilon: s.Epsilon}, positive("epsilon", s.Epsilon)
 	case "randomized-response":
 		if !(s.P > 0 && s.P <= 1) {
 			return nil, fmt.Errorf("randomized-response: p is %v: %w: must be in (0, 1]", s.P, ErrRange)

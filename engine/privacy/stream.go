@@ -102,12 +102,12 @@ func (st *Stream) Perm(n int) []int {
 	for i := range p {
 		p[i] = i
 	}
-	st.Shuffle(n, func(i, j int) { p[i], p[j] = p[j], p[i] })
+	st.shuffle(n, func(i, j int) { p[i], p[j] = p[j], p[i] })
 	return p
 }
 
-// Shuffle permutes n things uniformly by swaps.
-func (st *Stream) Shuffle(n int, swap func(i, j int)) {
+// shuffle permutes n things uniformly by swaps.
+func (st *Stream) shuffle(n int, swap func(i, j int)) {
 	for i := n - 1; i > 0; i-- {
 		swap(i, st.IntN(i+1))
 	}

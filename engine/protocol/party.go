@@ -192,7 +192,7 @@ func (p *Party) draw(round int, groups []Group, noise []int64) {
 // the transport under masks, and returns the noisy sum, valid until the second
 // Sum after this one. All parties call it alike; nobody may change the result.
 func (p *Party) Sum(ctx context.Context, r *Release, round int, groups []Group, own *Private) ([]int64, error) {
-	if err := p.admit(r, round, groups, own.Len()); err != nil {
+	if err := p.admit(r, round, groups, own.len()); err != nil {
 		return nil, err
 	}
 	words := own.words
@@ -321,7 +321,7 @@ func (p *Party) mask(round, number int, words []int64) error {
 // Own makes a release of this party's own vector, with its own noise: it returns
 // the noisy values, which may leave the party. Others learn them by Send.
 func (p *Party) Own(r *Release, round int, groups []Group, own *Private) ([]int64, error) {
-	if err := p.admit(r, round, groups, own.Len()); err != nil {
+	if err := p.admit(r, round, groups, own.len()); err != nil {
 		return nil, err
 	}
 	if r.Makers != Holder && r.Makers != Nobody {

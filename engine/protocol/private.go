@@ -36,8 +36,8 @@ type Private struct {
 // NewPrivate returns a vector of n zeros.
 func NewPrivate(n int) *Private { return &Private{words: make([]int64, n)} }
 
-// Len is the number of elements.
-func (v *Private) Len() int { return len(v.words) }
+// len is the number of elements.
+func (v *Private) len() int { return len(v.words) }
 
 // Fill lets write set the elements, which are zero when it is called. It must not
 // keep the slice.
@@ -60,5 +60,5 @@ type PrivateReals struct {
 // NewPrivateReals takes values over.
 func NewPrivateReals(values []float64) *PrivateReals { return &PrivateReals{values: values} }
 
-// Len is the number of elements.
-func (v *PrivateReals) Len() int { return len(v.values) }
+// len is the number of elements.
+func (v *PrivateReals) len() int { return len(v.values) }

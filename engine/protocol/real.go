@@ -15,7 +15,7 @@ func (p *Party) OwnReals(r *Release, round int, stream string, scale float64, ow
 	if err := p.admitOwn(r, round); err != nil {
 		return nil, err
 	}
-	out := make([]float64, own.Len())
+	out := make([]float64, own.len())
 	if r.Makers == Holder {
 		span := p.Begin(engine.PhaseNoise, round)
 		p.resume(round, stream)
@@ -93,7 +93,7 @@ func (p *Party) Share(r *Release, round int, groups []Group) ([]int64, error) {
 func (p *Party) Open(r *Release, round int, groups []Group, decrypted *Private) ([]int64, error) {
 	length := 0
 	if groups != nil {
-		length = decrypted.Len()
+		length = decrypted.len()
 	}
 	if err := p.admit(r, round, groups, length); err != nil {
 		return nil, err

@@ -245,7 +245,7 @@ func (c *cluster) strangers(ctx context.Context, t *testing.T, n *network, all [
 	defer conn.Close()
 	short, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
 	defer cancel()
-	if _, err := conn.Request(short, encode(request{Version: Version, Ask: askStudy})); err == nil {
+	if _, err := conn.Request(short, encode(request{Version: version, Ask: askStudy})); err == nil {
 		t.Error("party 1's key was answered as party 2")
 	}
 }

@@ -72,7 +72,7 @@ func encode(v any) []byte {
 // parseRequest reads a request of anybody.
 func parseRequest(b []byte) (*request, error) {
 	r := new(request)
-	if err := strict(b, r); err != nil || r.Version != Version {
+	if err := strict(b, r); err != nil || r.Version != version {
 		return nil, fault.Failed("request", "is none of this version", "use the same version everywhere", err)
 	}
 	return r, nil
@@ -81,7 +81,7 @@ func parseRequest(b []byte) (*request, error) {
 // parseAnswer reads an answer, which may come from anybody.
 func parseAnswer(b []byte) (*answer, error) {
 	a := new(answer)
-	if err := strict(b, a); err != nil || a.Version != Version {
+	if err := strict(b, a); err != nil || a.Version != version {
 		return nil, fault.Failed("coordinator", "gave an answer that is none of this version",
 			"use the same version everywhere", err)
 	}

@@ -391,7 +391,7 @@ func (o *Coordinator) answer(from protocol.Role, body []byte) []byte {
 		o.Log.Warn("a request was refused", "party", from.String(), "why", err.Error())
 		a = answer{Refused: err.Error()}
 	}
-	a.Version = Version
+	a.Version = version
 	return encode(a)
 }
 
@@ -660,7 +660,7 @@ func (o *Coordinator) play(ctx context.Context, runner protocol.Runner, roster *
 		}
 	}
 	core := runner.Core()
-	config := sum.Config{Study: roster.Hash(), Parties: core.Parties, Threshold: o.Study.Threshold,
+	config := sum.Config{Study: roster.hash(), Parties: core.Parties, Threshold: o.Study.Threshold,
 		Ring: core.Capacity.Ring, Plain: o.Study.PlainSums}
 	h := newHub(o.Study.overMail(box, protocol.Server, core, nil, o.Watch, o.Log), box, config,
 		o.Study.Deadlines.step(), o.Log, o.Watch)

@@ -750,10 +750,10 @@ func FuzzControl(f *testing.F) {
 	}
 	f.Add([]byte((&Invitation{URL: "tls://127.0.0.1:1", ID: "0011223344556677"}).Token()))
 	f.Add([]byte((&Invitation{URL: "tls://127.0.0.1:1", ID: "0011223344556677", Party: -2, User: []byte("x")}).Token()))
-	f.Add(encode(request{Version: Version, Ask: askEnrol, Entry: &e, Proof: "x"}))
-	f.Add(encode(request{Version: Version, Ask: askRoster, Part: 3}))
-	f.Add(encode(answer{Version: Version, Body: encode([]Entry{e}), More: true}))
-	f.Add(encode(answer{Version: Version, Wait: true, Here: 1, Parties: 2}))
+	f.Add(encode(request{Version: version, Ask: askEnrol, Entry: &e, Proof: "x"}))
+	f.Add(encode(request{Version: version, Ask: askRoster, Part: 3}))
+	f.Add(encode(answer{Version: version, Body: encode([]Entry{e}), More: true}))
+	f.Add(encode(answer{Version: version, Wait: true, Here: 1, Parties: 2}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if v, err := ParseToken(string(b)); err == nil {
 			if w, err := ParseToken(v.Token()); err != nil || !reflect.DeepEqual(w, v) {

@@ -21,8 +21,8 @@ import (
 	"github.com/cohort-engine/cohort/internal/fault"
 )
 
-// Version is that of study files and messages. Others are refused.
-const Version = 1
+// version is that of study files and messages. Others are refused.
+const version = 1
 
 // mostColumns and mostFile bound what a party takes from a study file.
 const (
@@ -95,7 +95,7 @@ type Study struct {
 
 // Complete fills in what is drawn or follows: the id, public randomness, the plan.
 func (s *Study) Complete() error {
-	s.Version, s.Engine = Version, engine.Version
+	s.Version, s.Engine = version, engine.Version
 	id := make([]byte, 8)
 	rand.Read(id) // never fails since Go 1.24
 	s.ID = hex.EncodeToString(id)
@@ -120,12 +120,12 @@ func (s *Study) Complete() error {
 	if s.Plan, err = s.outline(); err != nil {
 		return err
 	}
-	return s.Validate()
+	return s.validate()
 }
 
-// Validate checks a study, which may come from anybody, and that its plan is what
+// validate checks a study, which may come from anybody, and that its plan is what
 // it says.
-func (s *Study) Validate() error {
+func (s *Study) validate() error {
 	if err := s.check(); err != nil {
 		return err
 	}
@@ -144,9 +144,9 @@ func (s *Study) Validate() error {
 func (s *Study) check() error {
 	id, err := hex.DecodeString(s.ID)
 	switch {
-	case s.Version != Version:
+	case s.Version != version:
 		return fault.Request("study", fmt.Sprintf("is of version %d, and this program knows version %d", s.Version,
-			Version), "use the program that made it")
+			version), "use the program that made it")
 	case s.Engine != engine.Version:
 		return fault.Request("study", fmt.Sprintf("is of cohort %s, and this is %s: results may differ in their bits",
 			s.Engine, engine.Version), "use the same version everywhere")
@@ -388,7 +388,7 @@ func (s *Study) Outline() (*engine.Outline, error) {
 // Encode is the study as its hash takes it.
 func (s *Study) Encode() ([]byte, error) { return json.Marshal(s) }
 
-// Hash is what every party signs.
+// hash is what every party signs.
 func (s *Study) Hash() ([32]byte, error) {
 	b, err := s.Encode()
 	return sha256.Sum256(append([]byte("cohort study\x00"), b...)), err
@@ -414,7 +414,7 @@ func Parse(b []byte) (*Study, error) {
 		return nil, fault.Failed("study", "has no plan", "get the file again from the coordinator", err)
 	}
 	s.Plan = plan.Bytes()
-	return s, s.Validate()
+	return s, s.validate()
 }
 
 func (d Deadlines) step() time.Duration    { return time.Duration(d.Step) * time.Second }

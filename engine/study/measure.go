@@ -127,7 +127,7 @@ func (m *Sums) Measure(ctx context.Context, coordinate func(order []byte) (place
 
 // config is that of a measurement's sums.
 func (m *Sums) config(r *Roster) sum.Config {
-	return sum.Config{Study: r.Hash(), Parties: m.Parties, Threshold: m.Parties, Ring: secagg.Ring64, Plain: m.Plain}
+	return sum.Config{Study: r.hash(), Parties: m.Parties, Threshold: m.Parties, Ring: secagg.Ring64, Plain: m.Plain}
 }
 
 // CoordinateSums is the coordinator of a measurement. ready is told what Measure needs to

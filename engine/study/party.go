@@ -216,7 +216,7 @@ func (p *Party) ask(ctx context.Context, r request) ([]byte, error) {
 	var body []byte
 	told := -1
 	for {
-		r.Version = Version
+		r.Version = version
 		once, cancel := context.WithTimeout(ctx, 5*time.Second)
 		b, err := p.conn.Request(once, encode(r))
 		cancel()
@@ -307,7 +307,7 @@ func (p *Party) enrol(ctx context.Context, rows int) error {
 		return fault.Failed("roster", "has other keys for this party",
 			"do not go on: somebody used the invitation, ask for a new one", nil)
 	}
-	hash := p.roster.Hash()
+	hash := p.roster.hash()
 	if p.agreed != nil && string(p.agreed) != string(hash[:]) {
 		return fault.Failed("roster", "is not the one that this party agreed to",
 			"do not go on: ask the coordinator what happened", nil)
@@ -517,12 +517,12 @@ func (p *Party) play(ctx context.Context, box *postbox, part dataset.Part, ids [
 		return nil, err
 	}
 	core := runner.Core()
-	member := &sum.Member{Config: sum.Config{Study: p.roster.Hash(), Parties: core.Parties, Threshold: s.Threshold,
+	member := &sum.Member{Config: sum.Config{Study: p.roster.hash(), Parties: core.Parties, Threshold: s.Threshold,
 		Ring: core.Capacity.Ring, Plain: s.PlainSums},
 		Index: int(p.self), Pair: func(q int) ([32]byte, error) { return p.keys.pair(p.roster, protocol.Role(q)) },
 		Sign:   p.keys.signing.Sign,
 		Verify: func(q int, b, signature []byte) bool { return p.roster.verify(protocol.Role(q), b, signature) }}
-	if member.Root, err = derived(p.keys.root[:], p.roster.Hash(), "sums"); err != nil {
+	if member.Root, err = derived(p.keys.root[:], p.roster.hash(), "sums"); err != nil {
 		return nil, err
 	}
 	own := s.newPace(p.Log)

@@ -187,8 +187,8 @@ func newRoster(study [32]byte, parties, servers int, entries []Entry) (*Roster, 
 	return r, nil
 }
 
-// Hash stands for the study and all keys.
-func (r *Roster) Hash() [32]byte { return r.identity }
+// hash stands for the study and all keys.
+func (r *Roster) hash() [32]byte { return r.identity }
 
 // Fingerprint is the roster's hash for people to compare by telephone: eight groups of
 // five digits, 132 bits.

@@ -61,12 +61,12 @@ type Capacity struct {
 	Noise     float64 // magnitude that the noise of one coordinate exceeds with negligible probability
 }
 
-// Total returns the largest magnitude of a sum.
-func (c Capacity) Total() float64 { return float64(c.Records)*c.PerRecord + c.Noise }
+// total returns the largest magnitude of a sum.
+func (c Capacity) total() float64 { return float64(c.Records)*c.PerRecord + c.Noise }
 
 // Check returns a wrong request if the sum may overflow.
 func (c Capacity) Check() error {
-	if total := c.Total(); !(total < math.Ldexp(1, c.Ring.Bits()-1)) {
+	if total := c.total(); !(total < math.Ldexp(1, c.Ring.Bits()-1)) {
 		do := "use fewer fraction bits or a larger budget"
 		if c.Ring == Ring32 {
 			do = "use the 64-bit ring, fewer fraction bits or a larger budget"
@@ -80,6 +80,6 @@ func (c Capacity) Check() error {
 func (c Capacity) String() string { return "ring " + c.Ring.String() + ": " + c.text("is below") }
 
 func (c Capacity) text(relation string) string {
-	return fmt.Sprintf("|sum| <= %d x %.6g + noise %.6g = %.6g %s 2^%d", c.Records, c.PerRecord, c.Noise, c.Total(),
+	return fmt.Sprintf("|sum| <= %d x %.6g + noise %.6g = %.6g %s 2^%d", c.Records, c.PerRecord, c.Noise, c.total(),
 		relation, c.Ring.Bits()-1)
 }

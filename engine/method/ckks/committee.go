@@ -88,7 +88,7 @@ type keyShareMessage struct {
 }
 
 func (m *keyShareMessage) marshal(p *parameters) []byte {
-	w := newWriter(p, KindKeyShare)
+	w := newWriter(p, kindKeyShare)
 	if m.Second {
 		w.b = append(w.b, 2)
 		w.switchKey(m.Relin)
@@ -107,7 +107,7 @@ func (m *keyShareMessage) marshal(p *parameters) []byte {
 }
 
 func readKeyShare(p *parameters, second bool, rotations int, b []byte) (*keyShareMessage, error) {
-	r := newReader(p, KindKeyShare, b)
+	r := newReader(p, kindKeyShare, b)
 	want := byte(1)
 	if second {
 		want = 2
@@ -138,7 +138,7 @@ func readKeyShare(p *parameters, second bool, rotations int, b []byte) (*keyShar
 type thresholdMessage struct{ Share [aggregateLevel + 1][]uint64 }
 
 func (m *thresholdMessage) marshal(p *parameters) []byte {
-	w := newWriter(p, KindThreshold)
+	w := newWriter(p, kindThreshold)
 	for j, row := range m.Share {
 		w.pack(row, p.Q()[j])
 	}
@@ -146,7 +146,7 @@ func (m *thresholdMessage) marshal(p *parameters) []byte {
 }
 
 func readThreshold(p *parameters, b []byte) (*thresholdMessage, error) {
-	r := newReader(p, KindThreshold, b)
+	r := newReader(p, kindThreshold, b)
 	m := new(thresholdMessage)
 	for j := range m.Share {
 		m.Share[j] = r.unpack(p.N()/p.stride, p.Q()[j])
@@ -162,7 +162,7 @@ type sharesMessage struct {
 }
 
 func (m *sharesMessage) marshal(p *parameters) []byte {
-	w := newWriter(p, KindShares)
+	w := newWriter(p, kindShares)
 	w.u32(uint32(m.Round))
 	for _, s := range m.Shares {
 		for j, x := range s {
@@ -173,7 +173,7 @@ func (m *sharesMessage) marshal(p *parameters) []byte {
 }
 
 func readShares(p *parameters, round, count int, b []byte) (*sharesMessage, error) {
-	r := newReader(p, KindShares, b)
+	r := newReader(p, kindShares, b)
 	m := &sharesMessage{Round: r.count("as its round", round), Shares: make([][aggregateLevel + 1]uint64, count)}
 	for i := range m.Shares {
 		for j := range m.Shares[i] {
@@ -217,7 +217,7 @@ func (a *alice) prepareCommittee(ctx context.Context) error {
 	// halves for the second round.
 	back := sum.marshal(p)
 	for q := 1; q < len(a.job.Columns); q++ {
-		if err := a.send(ctx, a.setup, q, KindKeyShare, back); err != nil {
+		if err := a.send(ctx, a.setup, q, kindKeyShare, back); err != nil {
 			return err
 		}
 	}
@@ -274,7 +274,7 @@ func (m *member) prepare(ctx context.Context) error {
 		return err
 	}
 	m.step = 1
-	if err := m.send(ctx, m.setup, 0, KindKeyShare, first.marshal(p)); err != nil {
+	if err := m.send(ctx, m.setup, 0, kindKeyShare, first.marshal(p)); err != nil {
 		return err
 	}
 	b, err := m.receive(ctx, 0)
@@ -293,7 +293,7 @@ func (m *member) prepare(ctx context.Context) error {
 		return err
 	}
 	m.step = 3
-	if err := m.send(ctx, m.setup, 0, KindKeyShare, second.marshal(p)); err != nil {
+	if err := m.send(ctx, m.setup, 0, kindKeyShare, second.marshal(p)); err != nil {
 		return err
 	}
 	if err := m.dealThreshold(ctx); err != nil {
@@ -411,7 +411,7 @@ func (m *member) dealThreshold(ctx context.Context) error {
 		}
 		var msg thresholdMessage
 		copy(msg.Share[:], share.Q.Coeffs)
-		if err := m.send(ctx, m.setup, i+1, KindThreshold, msg.marshal(m.params)); err != nil {
+		if err := m.send(ctx, m.setup, i+1, kindThreshold, msg.marshal(m.params)); err != nil {
 			return err
 		}
 	}
@@ -493,7 +493,7 @@ func (m *member) answer(ctx context.Context, round int) error {
 		}
 		out.Shares = append(out.Shares, x)
 	}
-	return m.send(ctx, m.released, 0, KindShares, out.marshal(p))
+	return m.send(ctx, m.released, 0, kindShares, out.marshal(p))
 }
 
 // decryptTogether sends the aggregates to the members online and adds their
@@ -503,7 +503,7 @@ func (a *alice) decryptTogether(ctx context.Context, round int, msg *aggregatesM
 	p := a.run.params
 	b := msg.marshal(p)
 	for _, q := range a.online {
-		if err := a.send(ctx, a.released, q, KindAggregates, b); err != nil {
+		if err := a.send(ctx, a.released, q, kindAggregates, b); err != nil {
 			return nil, err
 		}
 	}

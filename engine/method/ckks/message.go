@@ -21,9 +21,9 @@ func (p *parameters) hash() uint64 {
 	return binary.LittleEndian.Uint64(h.Sum(nil))
 }
 
-// Terms is what the parties must agree on before anything is computed. Every
+// terms is what the parties must agree on before anything is computed. Every
 // party sends its own and compares.
-type Terms struct {
+type terms struct {
 	Version        int      `json:"version"`
 	LogN           int      `json:"log_n"`
 	Q              []uint64 `json:"q"`
@@ -50,11 +50,11 @@ type Terms struct {
 // wireVersion changes whenever the protocol does.
 const wireVersion = 2
 
-func (t Terms) marshal() ([]byte, error) { return json.Marshal(t) }
+func (t terms) marshal() ([]byte, error) { return json.Marshal(t) }
 
 // agree refuses a party's terms that differ from ours, naming the first field.
-func (t Terms) agree(party int, theirs []byte) error {
-	var other Terms
+func (t terms) agree(party int, theirs []byte) error {
+	var other terms
 	dec := json.NewDecoder(bytes.NewReader(theirs))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&other); err != nil {
@@ -70,7 +70,7 @@ func (t Terms) agree(party int, theirs []byte) error {
 	return nil
 }
 
-func (t Terms) fields() []string {
+func (t terms) fields() []string {
 	return []string{
 		fmt.Sprint("version ", t.Version), fmt.Sprint("LogN ", t.LogN), fmt.Sprint("primes ", t.Q, t.P),
 		fmt.Sprint("n ", t.N), fmt.Sprint("d ", t.D),
@@ -133,7 +133,7 @@ func (p *parameters) rotationLevel() int {
 }
 
 func (m *keysMessage) marshal(p *parameters) []byte {
-	w := newWriter(p, KindKeys)
+	w := newWriter(p, kindKeys)
 	w.switchKey(m.Relin)
 	w.u32(uint32(len(m.Rotations)))
 	for _, k := range m.Rotations {
@@ -145,7 +145,7 @@ func (m *keysMessage) marshal(p *parameters) []byte {
 }
 
 func readKeys(p *parameters, rotations int, b []byte) (*keysMessage, error) {
-	r := newReader(p, KindKeys, b)
+	r := newReader(p, kindKeys, b)
 	m := &keysMessage{Relin: r.switchKey(p.relin)}
 	for range r.count("rotation keys", rotations) {
 		if r.err != nil {
@@ -163,13 +163,13 @@ func readKeys(p *parameters, rotations int, b []byte) (*keysMessage, error) {
 type publicKeyMessage struct{ Key *publicKey }
 
 func (m *publicKeyMessage) marshal(p *parameters) []byte {
-	w := newWriter(p, KindPublicKey)
+	w := newWriter(p, kindPublicKey)
 	w.publicKey(m.Key)
 	return w.b
 }
 
 func readPublicKey(p *parameters, b []byte) (*publicKeyMessage, error) {
-	r := newReader(p, KindPublicKey, b)
+	r := newReader(p, kindPublicKey, b)
 	m := &publicKeyMessage{Key: r.publicKey(p.MaxLevel(), 0)}
 	return m, r.end()
 }
@@ -233,7 +233,7 @@ func (r *reader) columnCiphers(what string, n, level int, seeded bool, scale flo
 }
 
 func (m *columnMessage) marshal(p *parameters) []byte {
-	w := newWriter(p, KindColumn)
+	w := newWriter(p, kindColumn)
 	w.u32(uint32(m.Column))
 	seeded := byte(0)
 	if m.Seeded {
@@ -250,7 +250,7 @@ func (m *columnMessage) marshal(p *parameters) []byte {
 // those for comparisons and for aggregates.
 func readColumn(p *parameters, lay layout, columns []int, topScale, lowScale float64,
 	b []byte) (*columnMessage, error) {
-	r := newReader(p, KindColumn, b)
+	r := newReader(p, kindColumn, b)
 	m := &columnMessage{Column: int(r.u32())}
 	if r.err == nil && !slices.Contains(columns, m.Column) {
 		r.fail(fmt.Sprintf("has column %d, which is not the sender's", m.Column))
@@ -276,7 +276,7 @@ type aggregatesMessage struct {
 }
 
 func (m *aggregatesMessage) marshal(p *parameters) []byte {
-	w := newWriter(p, KindAggregates)
+	w := newWriter(p, kindAggregates)
 	w.u32(uint32(m.Round))
 	w.u32(uint32(len(m.Totals)))
 	for i, t := range m.Totals {
@@ -291,7 +291,7 @@ func (m *aggregatesMessage) marshal(p *parameters) []byte {
 
 // readAggregates reads count totals of the given round.
 func readAggregates(p *parameters, round, count int, b []byte) (*aggregatesMessage, error) {
-	r := newReader(p, KindAggregates, b)
+	r := newReader(p, kindAggregates, b)
 	m := &aggregatesMessage{Round: r.count("as its round", round)}
 	for range r.count("totals", count) {
 		if r.err != nil {
@@ -317,7 +317,7 @@ type centroidsMessage struct {
 }
 
 func (m *centroidsMessage) marshal(p *parameters) []byte {
-	w := newWriter(p, KindCentroids)
+	w := newWriter(p, kindCentroids)
 	w.u32(uint32(m.Round))
 	for _, c := range m.Centroids {
 		for _, x := range c {
@@ -328,7 +328,7 @@ func (m *centroidsMessage) marshal(p *parameters) []byte {
 }
 
 func readCentroids(p *parameters, round, k, d int, b []byte) (*centroidsMessage, error) {
-	r := newReader(p, KindCentroids, b)
+	r := newReader(p, kindCentroids, b)
 	m := &centroidsMessage{Round: r.count("as its round", round)}
 	for range k {
 		row := make([]float64, d)

@@ -131,16 +131,16 @@ func TestMessagesRoundTripAndRefuse(t *testing.T) {
 func TestCoefficientsAreBelowTheirPrime(t *testing.T) {
 	p := smallParameters(t)
 	q := p.Q()[0]
-	w := newWriter(p, KindShares)
+	w := newWriter(p, kindShares)
 	w.pack([]uint64{5, q, 7}, q)
-	r := newReader(p, KindShares, w.b)
+	r := newReader(p, kindShares, w.b)
 	if r.unpack(3, q); r.err == nil || !strings.Contains(r.err.Error(), "not below its prime") {
 		t.Errorf("error is %v", r.err)
 	}
-	w = newWriter(p, KindShares)
+	w = newWriter(p, kindShares)
 	values := []uint64{q - 1, 0, 1, q / 2, q - 2, 3}
 	w.pack(values, q)
-	r = newReader(p, KindShares, w.b)
+	r = newReader(p, kindShares, w.b)
 	if got := r.unpack(len(values), q); !reflect.DeepEqual(got, values) || r.end() != nil {
 		t.Errorf("got %v, %v", got, r.err)
 	}
@@ -214,7 +214,7 @@ func TestMessageTypesHoldNoSecret(t *testing.T) {
 		}
 	}
 	for _, x := range []reflect.Type{
-		reflect.TypeFor[Terms](), reflect.TypeFor[keysMessage](), reflect.TypeFor[publicKeyMessage](),
+		reflect.TypeFor[terms](), reflect.TypeFor[keysMessage](), reflect.TypeFor[publicKeyMessage](),
 		reflect.TypeFor[columnMessage](),
 		reflect.TypeFor[aggregatesMessage](), reflect.TypeFor[centroidsMessage](), reflect.TypeFor[sharesMessage](),
 		reflect.TypeFor[keyShareMessage](), reflect.TypeFor[thresholdMessage](),
@@ -249,24 +249,24 @@ type transcriptCase struct {
 func transcriptCases() map[string]transcriptCase {
 	two, aided, full, shared := sent{}, sent{}, sent{}, sent{}
 	for _, s := range []sent{two, aided} {
-		s.add(1, 0, KindTerms, KindKeys, KindColumn, KindCentroids)
-		s.add(0, 1, KindAggregates, KindCentroids)
+		s.add(1, 0, kindTerms, kindKeys, kindColumn, kindCentroids)
+		s.add(0, 1, kindAggregates, kindCentroids)
 	}
-	aided.add(1, 2, KindPublicKey)
-	aided.add(2, 0, KindTerms, KindColumn)
-	aided.add(0, 2, KindCentroids)
+	aided.add(1, 2, kindPublicKey)
+	aided.add(2, 0, kindTerms, kindColumn)
+	aided.add(0, 2, kindCentroids)
 	for p := 1; p <= 2; p++ {
-		full.add(p, 0, KindTerms, KindKeyShare, KindColumn, KindShares)
-		full.add(0, p, KindKeyShare, KindAggregates, KindCentroids)
-		shared.add(p, 0, KindColumn, KindShares)
-		shared.add(0, p, KindAggregates)
+		full.add(p, 0, kindTerms, kindKeyShare, kindColumn, kindShares)
+		full.add(0, p, kindKeyShare, kindAggregates, kindCentroids)
+		shared.add(p, 0, kindColumn, kindShares)
+		shared.add(0, p, kindAggregates)
 	}
 	for p := 1; p <= 3; p++ {
-		shared.add(p, 0, KindTerms, KindKeyShare)
-		shared.add(0, p, KindKeyShare, KindCentroids)
+		shared.add(p, 0, kindTerms, kindKeyShare)
+		shared.add(0, p, kindKeyShare, kindCentroids)
 		for q := 1; q <= 3; q++ {
 			if q != p {
-				shared.add(p, q, KindThreshold)
+				shared.add(p, q, kindThreshold)
 			}
 		}
 	}

@@ -237,9 +237,9 @@ func TestNetworksAreThePapers(t *testing.T) {
 		t.Error("an unknown network was found")
 	}
 	log := &transcript{Parties: 3}
-	log.record(Envelope{From: 1, Kind: KindColumn, Bytes: 1e6}, nil)
-	log.record(Envelope{From: 2, Kind: KindColumn, Bytes: 2e6}, nil)
-	log.record(Envelope{Step: 1, To: 1, Kind: KindAggregates, Bytes: 1e6}, nil)
+	log.record(Envelope{From: 1, Kind: kindColumn, Bytes: 1e6}, nil)
+	log.record(Envelope{From: 2, Kind: kindColumn, Bytes: 2e6}, nil)
+	log.record(Envelope{Step: 1, To: 1, Kind: kindAggregates, Bytes: 1e6}, nil)
 	// Two steps; the first is bound by the 3 MB that party 0 receives.
 	want := 2*0.175 + 4e6*8/(50e6*0.995)
 	if got := log.transferTime(n).Seconds(); math.Abs(got-want) > 1e-6 {

@@ -215,7 +215,7 @@ func (a *alice) decrypt(ctx context.Context, round int, msg *aggregatesMessage,
 	if a.job.mode() == Multiparty {
 		return a.decryptTogether(ctx, round, msg, current)
 	}
-	if err := a.send(ctx, a.released, 1, KindAggregates, msg.marshal(a.run.params)); err != nil {
+	if err := a.send(ctx, a.released, 1, kindAggregates, msg.marshal(a.run.params)); err != nil {
 		return nil, err
 	}
 	a.step++
@@ -283,7 +283,7 @@ func (b *bob) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := b.send(ctx, b.setup, 0, KindKeys, keys.marshal(p)); err != nil {
+	if err := b.send(ctx, b.setup, 0, kindKeys, keys.marshal(p)); err != nil {
 		return err
 	}
 	msgs, err := encryptColumns(ctx, b.Pool(), p, b.lay, b.columns, order(b.columns), b.topScale, b.lowScale, b.rnd,
@@ -300,7 +300,7 @@ func (b *bob) prepare(ctx context.Context) error {
 		pk := (&publicKeyMessage{Key: newPublicKey(p, b.secret, p.MaxLevel(), 0, b.rnd.key("public key: seed", 1),
 			b.rnd)}).marshal(p)
 		for q := 2; q < len(b.job.Columns); q++ {
-			if err := b.send(ctx, b.setup, q, KindPublicKey, pk); err != nil {
+			if err := b.send(ctx, b.setup, q, kindPublicKey, pk); err != nil {
 				return err
 			}
 		}

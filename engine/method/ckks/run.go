@@ -15,7 +15,7 @@ import (
 // terms. Messages are recorded for the models of networks.
 type run struct {
 	*jobPlan
-	terms Terms
+	terms terms
 	lay   layout
 	log   *transcript
 	// topScale and lowScale are the scales of encrypted columns.
@@ -47,7 +47,7 @@ func newRun(pl *jobPlan) (*run, error) {
 		s.lay = newRankLayout(n, p.slots(), j.K)
 		s.topScale = rankScale
 	}
-	s.terms = Terms{
+	s.terms = terms{
 		Version: wireVersion, LogN: p.LogN(), Q: p.Q(), P: p.P(), N: n, D: d, K: j.K, Rounds: j.rounds(), Columns: j.Columns,
 		Mode: string(j.mode()), Argmin: string(j.argmin()), Threshold: j.threshold(), Blocks: s.lay.blocks,
 		SigmaCount: pl.noise.count, SigmaSum: pl.noise.sum, Calibration: string(j.calibration()),
@@ -124,7 +124,7 @@ func (q *peer) sendTerms(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return q.send(ctx, q.setup, 0, KindTerms, b)
+	return q.send(ctx, q.setup, 0, kindTerms, b)
 }
 
 // provide encrypts the party's columns under a public key and sends them to the
@@ -143,7 +143,7 @@ func (q *peer) provide(ctx context.Context, key *publicKey) error {
 
 func (q *peer) sendColumns(ctx context.Context, msgs []*columnMessage) error {
 	for _, m := range msgs {
-		if err := q.send(ctx, q.setup, 0, KindColumn, m.marshal(q.params)); err != nil {
+		if err := q.send(ctx, q.setup, 0, kindColumn, m.marshal(q.params)); err != nil {
 			return err
 		}
 	}
@@ -164,7 +164,7 @@ func (q *peer) receiveCentroids(ctx context.Context, from, round int) ([][]float
 }
 
 func (q *peer) sendCentroids(ctx context.Context, r *protocol.Release, to, round int, centroids [][]float64) error {
-	return q.send(ctx, r, to, KindCentroids, (&centroidsMessage{Round: round, Centroids: centroids}).marshal(q.params))
+	return q.send(ctx, r, to, kindCentroids, (&centroidsMessage{Round: round, Centroids: centroids}).marshal(q.params))
 }
 
 // noiseGroups is the layout of a round's noise: the discrete Gaussian of the plan's

@@ -32,15 +32,15 @@ type Kind uint8
 
 // The kinds of messages.
 const (
-	KindTerms Kind = iota + 1
-	KindKeys
-	KindPublicKey
-	KindColumn
-	KindAggregates
-	KindCentroids
-	KindShares
-	KindKeyShare
-	KindThreshold
+	kindTerms Kind = iota + 1
+	kindKeys
+	kindPublicKey
+	kindColumn
+	kindAggregates
+	kindCentroids
+	kindShares
+	kindKeyShare
+	kindThreshold
 	kinds
 )
 

@@ -132,7 +132,7 @@ func (p *pairLikelihood) at(x float64) float64 {
 func (p *pairLikelihood) load(v *View, a, b int, scratch []float64) {
 	p.terms = p.terms[:0]
 	g, x, y := v.Distribution, v.Sketches[0], v.Sketches[1]
-	if top := g.Max() + 1; top*top <= len(scratch) {
+	if top := g.max() + 1; top*top <= len(scratch) {
 		counts := scratch[:top*top]
 		clear(counts)
 		for i := range x.Keys {

@@ -85,7 +85,7 @@ func (j *Job) own() method.Options {
 		options = append(options,
 			method.Option{Name: "sketches", Default: fmt.Sprintf("%d to %d by the budget; %d for the paper's estimators",
 				leastPlanned, mostPlanned, DefaultSketches), About: "number of sketches M",
-				Value: method.Int(&j.Sketches, 1, MaxSketches)},
+				Value: method.Int(&j.Sketches, 1, maxSketches)},
 			method.Option{Name: "gamma", Default: "1/1024; 1 for the paper's estimators", About: "parameter of the sketches",
 				Value: method.Real(&j.Gamma, method.Positive, 16)},
 			method.Option{Name: "sketch-share", Default: ".25; .15 where the budget is small for the records",

@@ -239,7 +239,7 @@ func newLikelihood(ctx context.Context, run runner, v *View, grid *Grid) (*likel
 	tails := powInt(k, s-h)
 	m.row = kernels.RowCells(m.heads)
 	m.weights = make([]float64, tails*m.row)
-	for i := range grid.Len() {
+	for i := range grid.len() {
 		m.place = append(m.place, i%tails*m.row+i/tails)
 	}
 	events, err := collectEvents(ctx, run, v)
@@ -384,7 +384,7 @@ func (m *likelihood) prune(threshold float64) bool {
 		g.Weights[n], m.exposure[n], m.place[n] = w, m.exposure[i], m.place[i]
 		n++
 	}
-	if n == 0 || n == g.Len() {
+	if n == 0 || n == g.len() {
 		return false
 	}
 	g.Cells, g.Weights, m.exposure, m.place = g.Cells[:n*s], g.Weights[:n], m.exposure[:n], m.place[:n]
@@ -475,7 +475,7 @@ func jointEstimate(ctx context.Context, run runner, v *View, records float64, ma
 		return nil, err
 	}
 	for i := range grid.Weights {
-		grid.Weights[i] = records / float64(grid.Len())
+		grid.Weights[i] = records / float64(grid.len())
 	}
 	m, err := newLikelihood(ctx, run, v, grid)
 	if err != nil {

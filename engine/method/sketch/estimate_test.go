@@ -40,7 +40,7 @@ func drawSketches(rng *rand.Rand, g *Geometric, parties, clusters, keys int, tru
 		panic(err)
 	}
 	for i := range keys {
-		for c := range grid.Len() {
+		for c := range grid.len() {
 			rate := truth[c] + phantoms
 			if rate <= 0 {
 				continue
@@ -61,7 +61,7 @@ func scattered(rng *rand.Rand, parties, clusters, n int) (truth []float64, margi
 	if err != nil {
 		panic(err)
 	}
-	truth = make([]float64, grid.Len())
+	truth = make([]float64, grid.len())
 	for range n {
 		if rng.IntN(50) == 0 {
 			truth[rng.IntN(len(truth))]++
@@ -98,8 +98,8 @@ func relativeError(w, truth []float64) float64 {
 
 func TestHeightOfOneIsTheLeadingZeros(t *testing.T) {
 	g := distribution(t, 1)
-	if g.Max() != 65 || g.bytes() != 1 {
-		t.Fatalf("Max is %d and Bytes %d, want 65 and 1", g.Max(), g.bytes())
+	if g.max() != 65 || g.bytes() != 1 {
+		t.Fatalf("Max is %d and Bytes %d, want 65 and 1", g.max(), g.bytes())
 	}
 	for _, x := range []uint64{1<<8 + 1, 3, 1<<20 + 1<<8, 1<<63 + 1<<20, 1<<63 - 1<<20, math.MaxUint64 - 1<<20} {
 		if h, want := int(g.height(-math.Log1p(-float64(x)*0x1p-64))), bits.LeadingZeros64(x)+1; h != want {
@@ -115,13 +115,13 @@ func TestHeightOfOneIsTheLeadingZeros(t *testing.T) {
 func TestHeightAgainstDefinition(t *testing.T) {
 	for _, gamma := range []float64{16, 1, 0.25, 1.0 / 64, 1.0 / 1024, minGamma} {
 		g := distribution(t, gamma)
-		if g.Max() > math.MaxUint16 {
-			t.Fatalf("gamma %v: largest height %d does not fit 16 bits", gamma, g.Max())
+		if g.max() > math.MaxUint16 {
+			t.Fatalf("gamma %v: largest height %d does not fit 16 bits", gamma, g.max())
 		}
 		one := new(big.Float).SetPrec(2000).SetInt64(1)
 		base := new(big.Float).SetPrec(2000).Add(one, big.NewFloat(gamma))
 		power := new(big.Float).SetPrec(2000).Set(one)
-		for h := 1; h < g.Max(); h++ {
+		for h := 1; h < g.max(); h++ {
 			power.Quo(power, base)
 			x, _ := power.Float64()
 			if want := -math.Log1p(-x); math.Abs(g.least[h]/want-1) > 1e-11 {
@@ -178,7 +178,7 @@ func TestCardinalityBiasAndError(t *testing.T) {
 // maximum, by numerical differentiation of its distribution.
 func informationError(g *Geometric, n float64, keys int) float64 {
 	information := 0.0
-	for t := 1; t <= g.Max(); t++ {
+	for t := 1; t <= g.max(); t++ {
 		p := func(n float64) float64 { return math.Exp(n*g.logCDF[t]) - math.Exp(n*g.logCDF[t-1]) }
 		if q := p(n); q > 1e-12 {
 			d := (p(n*1.001) - p(n*0.999)) / (0.002 * n)
@@ -385,7 +385,7 @@ func TestStepsOfTheJointLikelihood(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := range grid.Weights {
-			grid.Weights[i] = 5000.0 / float64(grid.Len())
+			grid.Weights[i] = 5000.0 / float64(grid.len())
 		}
 		m, err := newLikelihood(ctx, inline{}, v, grid)
 		if err != nil {
@@ -423,7 +423,7 @@ func TestStepsOfTheJointLikelihood(t *testing.T) {
 // events as they were collected.
 func stepByCells(m *likelihood, events []event) (next []float64, value float64) {
 	g, k := m.grid, m.view.clusters()
-	share := make([]float64, g.Len())
+	share := make([]float64, g.len())
 	for i, w := range g.Weights {
 		value -= m.exposure[i] * w
 	}
@@ -534,7 +534,7 @@ func TestExactGrid(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !slices.Equal(g.Cells, want.Cells) || !slices.Equal(g.Weights, want.Weights) {
-				t.Errorf("%d records of %d parties with %d clusters: %d cells, want %d", n, parties, k, g.Len(), want.Len())
+				t.Errorf("%d records of %d parties with %d clusters: %d cells, want %d", n, parties, k, g.len(), want.len())
 			}
 		}
 		pool.Close()

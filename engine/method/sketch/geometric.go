@@ -84,12 +84,12 @@ func checkGamma(gamma float64) error {
 	return nil
 }
 
-// Max is the largest height: 65 at gamma = 1, 45448 at gamma = 1/1024.
-func (g *Geometric) Max() int { return len(g.least) - 1 }
+// max is the largest height: 65 at gamma = 1, 45448 at gamma = 1/1024.
+func (g *Geometric) max() int { return len(g.least) - 1 }
 
 // bytes is the size of one encoded height: 1 or 2.
 func (g *Geometric) bytes() int {
-	if g.Max() <= math.MaxUint8 {
+	if g.max() <= math.MaxUint8 {
 		return 1
 	}
 	return 2
@@ -118,9 +118,9 @@ func bucket(arrival float64) int {
 // which no sketch goes under the published calibration (Sketch-V, Algorithm 2).
 func (g *Geometric) floor(eps float64) (uint16, error) {
 	a := math.Ceil(-math.Log(-math.Expm1(-eps)) / math.Log1p(g.Gamma))
-	if a >= float64(g.Max()) {
+	if a >= float64(g.max()) {
 		return 0, fault.Request("epsilon",
-			fmt.Sprintf("the floor of the sketches would be %.0f, beyond the largest height %d", a, g.Max()),
+			fmt.Sprintf("the floor of the sketches would be %.0f, beyond the largest height %d", a, g.max()),
 			"use a larger epsilon or fewer sketches")
 	}
 	return uint16(max(a, 1)), nil

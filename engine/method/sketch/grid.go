@@ -28,8 +28,8 @@ type Grid struct {
 	Weights []float64
 }
 
-// Len is the number of cells in the support.
-func (g *Grid) Len() int { return len(g.Weights) }
+// len is the number of cells in the support.
+func (g *Grid) len() int { return len(g.Weights) }
 
 // cell returns the tuple of cell i.
 func (g *Grid) cell(i int) []uint8 { return g.Cells[i*g.Parties : (i+1)*g.Parties] }

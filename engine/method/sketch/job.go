@@ -87,9 +87,9 @@ const (
 
 // Limits of a job.
 const (
-	MaxParties  = 20
-	MaxLocalK   = 255
-	MaxSketches = kernels.MaxRegisters
+	maxParties  = 20
+	maxLocalK   = 255
+	maxSketches = kernels.MaxRegisters
 	// DefaultSketches is M in Sketch-V, section 6; leastPlanned and mostPlanned bound
 	// what is planned.
 	DefaultSketches = 4096
@@ -98,9 +98,9 @@ const (
 	// DefaultGamma is the parameter of the heights of the likelihood estimators;
 	// the paper's estimators have 1.
 	DefaultGamma = 1.0 / 1024
-	// DefaultShare is Job.Share: the local centres need more of the budget; all the more,
+	// defaultShare is Job.Share: the local centres need more of the budget; all the more,
 	// smallShare is left, where n mu is below smallBudget.
-	DefaultShare = 0.25
+	defaultShare = 0.25
 	smallShare   = 0.15
 	smallBudget  = 600
 	// maxJointGamma is the largest gamma of the joint likelihood: beyond,
@@ -252,8 +252,8 @@ func (j *Job) check() error {
 	if err := Split(j.Columns).Check(j.D()); err != nil {
 		return err
 	}
-	if len(j.Columns) > MaxParties {
-		return fault.Range("parties", len(j.Columns), fmt.Sprintf("at most %d", MaxParties))
+	if len(j.Columns) > maxParties {
+		return fault.Range("parties", len(j.Columns), fmt.Sprintf("at most %d", maxParties))
 	}
 	if j.IDs != nil && len(j.IDs) < j.Own() {
 		return fault.Request("ids", fmt.Sprintf("are %d for %d records", len(j.IDs), j.Own()), "give one per record")
@@ -468,11 +468,11 @@ func (p *plan) chooseClusters(j *Job) error {
 		return fault.Request("local-k", fmt.Sprintf("has the unknown rule %q", j.LocalK.Rule), "use auto, paper or a number")
 	}
 	if j.LocalK.N == 0 {
-		p.clusters = min(p.clusters, MaxLocalK, n)
+		p.clusters = min(p.clusters, maxLocalK, n)
 	}
-	if p.clusters < 2 || p.clusters > MaxLocalK || p.clusters > n {
+	if p.clusters < 2 || p.clusters > maxLocalK || p.clusters > n {
 		return fault.Range("local-k", p.clusters,
-			fmt.Sprintf("from 2 to %d and at most the number of records, %d", MaxLocalK, n))
+			fmt.Sprintf("from 2 to %d and at most the number of records, %d", maxLocalK, n))
 	}
 	if _, ok := product(p.clusters, s, maxDense); !ok && (j.Method == Independent || j.Method == LocalReports) {
 		return gridTooLarge(s, p.clusters, maxDense)
@@ -503,7 +503,7 @@ func (p *plan) calibrateClaimed(j *Job) error {
 // with n mu = 400 some party misses a cluster in 7 of 120 runs with a share of .25, in one
 // with .15 and trustedCell.
 func (p *plan) chooseShare(j *Job, mu float64) {
-	switch p.share = DefaultShare; {
+	switch p.share = defaultShare; {
 	case j.Share != 0:
 		p.share = j.Share
 	case j.Return != Noised && float64(j.PublicRecords())*mu < smallBudget:

@@ -131,7 +131,7 @@ func (r *run) fits(m *message, l int) bool {
 			return false
 		}
 		for _, h := range s.Heights {
-			if h < 1 || int(h) > r.plan.distribution.Max() {
+			if h < 1 || int(h) > r.plan.distribution.max() {
 				return false
 			}
 		}

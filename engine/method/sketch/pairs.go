@@ -33,7 +33,7 @@ type pairFit struct {
 func newPairFit(g *Grid) *pairFit {
 	k2 := g.Clusters * g.Clusters
 	f := &pairFit{grid: g, sums: make([]float64, k2), cells: make([]float64, k2)}
-	for range (g.Len() + fitBlock - 1) / fitBlock {
+	for range (g.len() + fitBlock - 1) / fitBlock {
 		f.partial = append(f.partial, make([]float64, 2*k2))
 	}
 	return f
@@ -48,7 +48,7 @@ func (f *pairFit) pass(ctx context.Context, run runner, l1, l2 int, target []flo
 	err := run.Run(ctx, len(f.partial), func(_, block int) {
 		p := f.partial[block]
 		clear(p)
-		for i := block * fitBlock; i < min((block+1)*fitBlock, g.Len()); i++ {
+		for i := block * fitBlock; i < min((block+1)*fitBlock, g.len()); i++ {
 			c := g.pairCell(i, l1, l2)
 			p[c] += g.Weights[i]
 			p[k2+c]++
@@ -71,7 +71,7 @@ func (f *pairFit) pass(ctx context.Context, run runner, l1, l2 int, target []flo
 		f.sums[c] = step(target[c], sum, f.cells[c])
 	}
 	err = run.Run(ctx, len(f.partial), func(_, block int) {
-		for i := block * fitBlock; i < min((block+1)*fitBlock, g.Len()); i++ {
+		for i := block * fitBlock; i < min((block+1)*fitBlock, g.len()); i++ {
 			g.Weights[i] = apply(g.Weights[i], f.sums[g.pairCell(i, l1, l2)])
 		}
 	})

@@ -546,7 +546,7 @@ func TestServerReadsThePlanOnly(t *testing.T) {
 			for range parties - 1 {
 				s := newSketches(10, 4)
 				for i := range s.Heights {
-					s.Heights[i] = uint16(1 + i*(r.plan.distribution.Max()-1)/(len(s.Heights)-1))
+					s.Heights[i] = uint16(1 + i*(r.plan.distribution.max()-1)/(len(s.Heights)-1))
 				}
 				m.Sets = append(m.Sets, s)
 			}
@@ -565,7 +565,7 @@ func TestServerReadsThePlanOnly(t *testing.T) {
 			"more":      func(m *message) { m.Sets = append(m.Sets, m.Sets[0]) },
 			"keys":      func(m *message) { m.Sets[0].Keys = 9 },
 			"no height": func(m *message) { m.Sets[0].Heights[7] = 0 },
-			"too high":  func(m *message) { m.Sets[0].Heights[7] = uint16(r.plan.distribution.Max() + 1) },
+			"too high":  func(m *message) { m.Sets[0].Heights[7] = uint16(r.plan.distribution.max() + 1) },
 		} {
 			m := good()
 			if spoil(m); r.fits(m, 1) {
@@ -904,7 +904,7 @@ func TestPlannedShare(t *testing.T) {
 		epsilon, share float64
 		records        int
 		want           float64
-	}{{1, 0, 0, DefaultShare}, {0.05, 0, 0, smallShare}, {0.05, 0, 200_000, DefaultShare}, {1, 0, 400, smallShare},
+	}{{1, 0, 0, defaultShare}, {0.05, 0, 0, smallShare}, {0.05, 0, 200_000, defaultShare}, {1, 0, 400, smallShare},
 		{0.05, 0.4, 0, 0.4}} {
 		j := &Job{Method: Sketch, Problem: protocol.Problem{Clients: data.Table(), Bounds: data.Bounds, Records: c.records,
 			Columns: EqualSplit(8, 2), K: 5, Budget: privacy.Budget{Epsilon: c.epsilon, Delta: 5e-5}}, LocalK: LocalK{N: 5},

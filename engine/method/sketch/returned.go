@@ -236,7 +236,7 @@ func (r *run) returnedBytes(rows int) int { return 8 * (1 + rows*(r.D+1)) }
 
 // giveBack sends the result to all parties.
 func (v *server) giveBack(ctx context.Context, o *protocol.Outcome) error {
-	b := binary.LittleEndian.AppendUint64(nil, uint64(v.grid.Len()))
+	b := binary.LittleEndian.AppendUint64(nil, uint64(v.grid.len()))
 	for _, x := range append(append([]float64(nil), o.Centroids...), o.Sizes...) {
 		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(x))
 	}

@@ -55,7 +55,7 @@ func (v *server) play(ctx context.Context, p *protocol.Party) (*protocol.Outcome
 	for _, x := range v.solution.Centers {
 		centers = append(centers, float64(dataset.Truncate(x, v.bits)))
 	}
-	o := v.outcome(v.grid.Len(), centers, v.solution.Weights)
+	o := v.outcome(v.grid.len(), centers, v.solution.Weights)
 	if v.returned != nil {
 		if err := v.giveBack(ctx, o); err != nil {
 			return nil, err
@@ -328,7 +328,7 @@ func exactGrid(ctx context.Context, run runner, labels [][]uint16, k int) (*Grid
 	counts := make([][]int64, run.Workers())
 	err = run.Run(ctx, (n+recordsPerCount-1)/recordsPerCount, func(worker, task int) {
 		if counts[worker] == nil {
-			counts[worker] = make([]int64, g.Len())
+			counts[worker] = make([]int64, g.len())
 		}
 		columns := make([][]uint16, parties)
 		for l, of := range labels {
@@ -400,12 +400,12 @@ func gridPoints(grid *Grid, centers [][]float32, d int, split Split) *synopsis.W
 func intersectionError(w, truth *Grid, n int) float64 {
 	sum := 0.0
 	i, t := 0, 0
-	for i < w.Len() || t < truth.Len() {
+	for i < w.len() || t < truth.len() {
 		order := 0
 		switch {
-		case i == w.Len():
+		case i == w.len():
 			order = 1
-		case t == truth.Len():
+		case t == truth.len():
 			order = -1
 		default:
 			order = slices.Compare(w.cell(i), truth.cell(t))

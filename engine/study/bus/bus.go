@@ -34,12 +34,12 @@ import (
 
 // MostParties is the largest number of parties of a study, MostServers that of its
 // servers, the coordinator among them.
-const MostParties, MostServers = 10000, 3
+const MostParties, mostServers = 10000, 3
 
 // Known reports whether a study may have a role that connects with an invitation: a party,
 // or a server besides the coordinator.
 func Known(r protocol.Role) bool {
-	return r >= protocol.ServerAt(MostServers-1) && r < MostParties && r != protocol.Server
+	return r >= protocol.ServerAt(mostServers-1) && r < MostParties && r != protocol.Server
 }
 
 // mostRequest is the longest request or answer: a message on the bus.

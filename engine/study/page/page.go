@@ -33,8 +33,8 @@ import (
 //go:embed page.html
 var html []byte
 
-// ControlName is the file of a state folder that says where the page is.
-const ControlName = "control.json"
+// controlName is the file of a state folder that says where the page is.
+const controlName = "control.json"
 
 // Control is where the page of a study is, and the word that its orders need.
 type Control struct {
@@ -66,7 +66,7 @@ func Listen(address, state string, watch *study.Watch, end func(why string) erro
 	word := make([]byte, 16)
 	rand.Read(word) // never fails since Go 1.24
 	s := &Server{watch: watch, end: end, control: Control{l.Addr().String(), hex.EncodeToString(word)},
-		file: filepath.Join(state, ControlName)}
+		file: filepath.Join(state, controlName)}
 	b, err := json.Marshal(s.control)
 	if err == nil {
 		err = os.WriteFile(s.file, b, 0o600)
@@ -245,7 +245,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 
 // Find reads the control file of a state folder.
 func Find(state string) (*Control, error) {
-	file := filepath.Join(state, ControlName)
+	file := filepath.Join(state, controlName)
 	b, err := os.ReadFile(file)
 	if err != nil {
 		return nil, fault.Failed(file, "cannot be read: no coordinator runs there", "start it with cohort serve", err)

@@ -102,11 +102,11 @@ const (
 	sealedBytes = 2*secretBytes + 16
 )
 
-// ErrMessage is wrapped by the refusal of a message of another role.
-var ErrMessage = errors.New("sum: a message was refused")
+// errMessage is wrapped by the refusal of a message of another role.
+var errMessage = errors.New("sum: a message was refused")
 
 func refuse(format string, args ...any) error {
-	return fmt.Errorf("%w: %s", ErrMessage, fmt.Sprintf(format, args...))
+	return fmt.Errorf("%w: %s", errMessage, fmt.Sprintf(format, args...))
 }
 
 // head begins a message.

@@ -276,14 +276,14 @@ func TestShamir(t *testing.T) {
 // refuses has a party, or the server, take what breaks the rules.
 func (x *exchange) refuses(t *testing.T, what string, party int, body []byte) {
 	t.Helper()
-	if _, _, err := x.clients[party].Take(body); !errors.Is(err, ErrMessage) {
+	if _, _, err := x.clients[party].Take(body); !errors.Is(err, errMessage) {
 		t.Errorf("%s: %v", what, err)
 	}
 }
 
 func (x *exchange) serverRefuses(t *testing.T, what string, party int, body []byte) {
 	t.Helper()
-	if _, err := x.server.Take(party, body); !errors.Is(err, ErrMessage) {
+	if _, err := x.server.Take(party, body); !errors.Is(err, errMessage) {
 		t.Errorf("%s: %v", what, err)
 	}
 }
@@ -373,7 +373,7 @@ func TestSignersAreOfTheSet(t *testing.T) {
 		return b
 	}
 	client.next = kindSigners // as before it heard of them
-	if _, _, err := client.Take(signers(0, 1, 3)); !errors.Is(err, ErrMessage) {
+	if _, _, err := client.Take(signers(0, 1, 3)); !errors.Is(err, errMessage) {
 		t.Errorf("a signer that is not in the set: %v", err)
 	}
 	if _, _, err := client.Take(signers(0, 1, 2)); err != nil {
