@@ -185,9 +185,6 @@ func (e *Env) Reps(full, quick int) int {
 // it.
 func (e *Env) Set(ctx context.Context, name string) (*Set, error) { return e.sets.Get(ctx, name) }
 
-// Machine describes the machine and the process.
-func (e *Env) Machine() *Machine { return e.machine }
-
 // Add records a value and returns it, so that references can be attached.
 func (c *Case) Add(v Value) *Value {
 	c.Row.Values = append(c.Row.Values, v)

@@ -219,15 +219,6 @@ func (b Bounds) Normalise(points [][]float64) ([]float64, error) {
 	return out, nil
 }
 
-// Columns returns the bounds of some of the columns, in that order.
-func (b Bounds) Columns(columns []int) Bounds {
-	out := Bounds{Lo: make([]float64, len(columns)), Hi: make([]float64, len(columns)), FromData: b.FromData}
-	for i, c := range columns {
-		out.Lo[i], out.Hi[i] = b.Lo[c], b.Hi[c]
-	}
-	return out
-}
-
 // Visit calls visit with consecutive rows of a source, row-major: NaN for a missing value, if read has a rule for
 // such. It must not keep them. Of the records the error tells only what is not finite.
 func Visit(ctx context.Context, s Source, read ReadOptions, visit func(rows []float64)) error {

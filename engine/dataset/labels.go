@@ -3,7 +3,6 @@ package dataset
 import (
 	"context"
 	"fmt"
-	"io"
 	"math"
 
 	"github.com/cohort-engine/cohort/internal/fault"
@@ -13,15 +12,6 @@ import (
 // allowed), a one-dimensional .npy, or IDX, each also gzip-compressed.
 func OpenLabels(ctx context.Context, path string) ([]int32, error) {
 	t, err := Open(ctx, path, ReadOptions{})
-	if err != nil {
-		return nil, err
-	}
-	return t.integers()
-}
-
-// ReadLabels reads class labels from r; the name stands in errors.
-func ReadLabels(ctx context.Context, name string, r io.Reader) ([]int32, error) {
-	t, err := Read(ctx, name, r, ReadOptions{})
 	if err != nil {
 		return nil, err
 	}

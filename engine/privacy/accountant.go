@@ -85,9 +85,6 @@ func (a *ZCDPAccountant) Name() string {
 // Compose adds rounds rhos of m.
 func (a *ZCDPAccountant) Compose(m Mechanism, rounds int) { a.rho += times(rounds, m.Rho()) }
 
-// Rho is the sum.
-func (a *ZCDPAccountant) Rho() float64 { return a.rho }
-
 // epsilon converts at delta; it is +Inf at delta 0 unless nothing was composed.
 func (a *ZCDPAccountant) Epsilon(delta float64) float64 {
 	switch {

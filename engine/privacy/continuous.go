@@ -68,10 +68,3 @@ func (st *Stream) FillLaplace(b float64, dst []float64) {
 		dst[i] = float64(b * st.Laplace())
 	}
 }
-
-// FillNormal sets dst to independent normal variables of standard deviation sigma.
-func (st *Stream) FillNormal(sigma float64, dst []float64) {
-	for i := range dst {
-		dst[i] = float64(sigma * st.Normal())
-	}
-}

@@ -70,9 +70,6 @@ func NewDiscreteGaussian(sigma float64) (*DiscreteGaussian, error) {
 	return g, nil
 }
 
-// Sigma returns the scale.
-func (g *DiscreteGaussian) Sigma() float64 { return g.sigma }
-
 // gap is the exponent of base+j less that of base: (j^2 + 2 base j)/(2 sigma^2).
 func (t *cellTable) gap(base, j uint64) (hi, lo uint64) {
 	yh, yl := bits.Mul64(j, 2*base+j)

@@ -78,9 +78,6 @@ func (l *DiscreteLaplace) surely(k uint64, beyond bool) uint64 {
 	return c - min(c, guard/2)
 }
 
-// Scale returns b.
-func (l *DiscreteLaplace) Scale() float64 { return l.b }
-
 // Fill sets dst to independent samples.
 func (l *DiscreteLaplace) Fill(st *Stream, dst []int64) {
 	if l.t.shift == 0 {

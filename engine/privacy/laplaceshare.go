@@ -135,9 +135,6 @@ func (l *LaplaceShare) numberTable() {
 	t.finish(append(certain, 0))
 }
 
-// Scale returns b.
-func (l *LaplaceShare) Scale() float64 { return l.b }
-
 // Fill sets dst to independent samples.
 func (l *LaplaceShare) Fill(st *Stream, dst []int64) {
 	for i := range dst {

@@ -70,11 +70,11 @@ func TestReplayKeepsSamplers(t *testing.T) {
 		for i := range 2 * mostSamplers {
 			s := 1 + float64(i)
 			g, err := replay.DiscreteGaussian(s)
-			if err != nil || g.Sigma() != s {
+			if err != nil || g.sigma != s {
 				t.Fatal(g, err)
 			}
 			l, err := replay.DiscreteLaplace(s)
-			if err != nil || l.Scale() != s {
+			if err != nil || l.b != s {
 				t.Fatal(l, err)
 			}
 		}

@@ -75,15 +75,6 @@ func NewDistribution(n Noise, replay *privacy.Replay) (*Distribution, error) {
 	return d, nil
 }
 
-// Deviation is the standard deviation of one draw.
-func (n Noise) Deviation() float64 {
-	v := n.Scale * n.Scale / float64(max(n.Shares, 1))
-	if n.Mechanism == Laplace {
-		v *= 2
-	}
-	return math.Sqrt(v)
-}
-
 // likelihood is the distribution of the whole noise as a replay needs it.
 func (n Noise) likelihood() privacy.Likelihood {
 	if n.Mechanism == Gaussian {

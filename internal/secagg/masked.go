@@ -32,9 +32,6 @@ func (m *Masked) Len() int { return len(m.words) }
 // Present reports whether the vector of a client is in the sum.
 func (m *Masked) Present(client int) bool { return m.in[client] }
 
-// Count returns the number of clients whose vectors are in the sum.
-func (m *Masked) Count() int { return m.count }
-
 // Reset empties the sum for a round.
 func (m *Masked) Reset(round int) {
 	clear(m.words)

@@ -108,9 +108,6 @@ func (p *Prime) centred(c uint32) uint32 {
 	return c
 }
 
-// Canonical returns the residue in [0, q) of a word in [-2q, 2q).
-func (p *Prime) Canonical(x uint32) uint32 { return p.canonical(x) }
-
 func isPrime(q uint32) bool {
 	if q%2 == 0 {
 		return q == 2

@@ -335,7 +335,7 @@ func TestMultipartySharesMakeUpTheNoise(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		own := groups[0].Noise.Deviation()
+		own := groups[0].Noise.Scale / math.Sqrt(float64(groups[0].Noise.Shares))
 		if whole := math.Sqrt(float64(c.needed)) * own; math.Abs(whole/(pl.noise.count*(1<<30))-1) > 1e-9 {
 			t.Errorf("%d holders, %d colluders: %d shares of deviation %g make up %g, the plan has %g", c.holders, c.colluders,
 				c.needed, own, whole, pl.noise.count*(1<<30))
