@@ -80,8 +80,8 @@ func (w *lines) reached(first bool, reached []audit.Reached) {
 			return fmt.Sprint(n)
 		}
 		mark, sight := "", "-"
-		if r.Most > 0 {
-			sight = fmt.Sprintf("%.3f", r.Most)
+		if r.Asymptotic > 0 {
+			sight = fmt.Sprintf("%.3f", r.Asymptotic)
 		}
 		if r.Violated {
 			mark = "  VIOLATED"

@@ -60,11 +60,11 @@ type Reached struct {
 	Lower   float64 `json:"lower_bound"`
 	Mu      float64 `json:"mu,omitempty"`
 	MuLower float64 `json:"mu_lower_bound,omitempty"`
-	// Most is the epsilon that more runs would tend to: what records of these places, seen so, give away, judged by
+	// Asymptotic is the epsilon that more runs would tend to: what records of these places, seen so, give away, judged by
 	// how far the scores spread. 0 if that is not known.
-	Most     float64 `json:"epsilon_in_sight,omitempty"`
-	Violated bool    `json:"violated"`
-	Seconds  float64 `json:"-"`
+	Asymptotic float64 `json:"epsilon_in_sight,omitempty"`
+	Violated   bool    `json:"violated"`
+	Seconds    float64 `json:"-"`
 }
 
 // enough is the number of canaries of all runs together.
@@ -115,7 +115,7 @@ func (f *field) judge(ctx context.Context, rt *engine.Runtime, st *privacy.Strea
 	g.Lower, g.Violated = least, least > f.Epsilon
 	if f.Mu > 0 {
 		g.MuLower, g.Lower, g.Violated = least, privacy.EpsilonOfMu(least, f.Delta, 0), least > f.Mu
-		g.Most = privacy.EpsilonOfMu(seen, f.Delta, 0)
+		g.Asymptotic = privacy.EpsilonOfMu(seen, f.Delta, 0)
 	}
 	g.Seconds = time.Since(start).Seconds()
 	return g, nil
@@ -222,7 +222,7 @@ func pairReached(ctx context.Context, pool *engine.Pool, method string, cases []
 	r := &Reached{Method: method, Case: f.Case, About: f.About, Watched: f.Watched, Runs: f.Trials, Epsilon: c.Epsilon,
 		Delta: c.Delta, Lower: f.shown(), Violated: f.Violated, Seconds: time.Since(start).Seconds()}
 	if g := f.Gaussian; g != nil {
-		r.Mu, r.MuLower, r.Most = g.Mu, g.Lower, g.Most
+		r.Mu, r.MuLower, r.Asymptotic = g.Mu, g.Lower, g.Asymptotic
 	}
 	return r, nil
 }

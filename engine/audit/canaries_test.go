@@ -103,8 +103,8 @@ func TestCanariesOfWholeRuns(t *testing.T) {
 		if err != nil || len(all) != 1 {
 			t.Fatal(all, err)
 		}
-		if r := all[0]; r.Violated || r.Lower < 0.45*r.Epsilon || r.Most < 0.7*r.Epsilon || r.Most > 1.1*r.Epsilon ||
-			r.Numbers < 10000 || r.Runs != 1 {
+		if r := all[0]; r.Violated || r.Lower < 0.45*r.Epsilon || r.Asymptotic < 0.7*r.Epsilon ||
+			r.Asymptotic > 1.1*r.Epsilon || r.Numbers < 10000 || r.Runs != 1 {
 			t.Errorf("%s: %+v", r.Method, r)
 		}
 	}

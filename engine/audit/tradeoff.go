@@ -20,9 +20,9 @@ type GaussianBound struct {
 	Pure    float64 `json:"pure,omitempty"`
 	Lower   float64 `json:"mu_lower_bound"`
 	Epsilon float64 `json:"epsilon_lower_bound"`
-	// Most is the epsilon that more trials would tend to, judged by how far the scores spread; 0 where they are no log
-	// ratios.
-	Most float64 `json:"epsilon_in_sight,omitempty"`
+	// Asymptotic is the epsilon that more trials would tend to, judged by how far the scores spread; 0 where they are no
+	// log ratios.
+	Asymptotic float64 `json:"epsilon_in_sight,omitempty"`
 	// With and Without count scores at or above the threshold.
 	With     int  `json:"with"`
 	Without  int  `json:"without"`
@@ -163,7 +163,7 @@ func proveGaussian(c *Case, train, counted [2][]float64, alpha float64) *Gaussia
 	b.Lower = lower(b.Without, b.With, len(counted[0]))
 	b.Epsilon = claim.part(b.Lower / c.Mu).total(c.Delta)
 	if c.Ratio || c.Distribution == gaussianNoise {
-		b.Most = claim.part(spread(train[0]) / c.Mu).total(c.Delta)
+		b.Asymptotic = claim.part(spread(train[0]) / c.Mu).total(c.Delta)
 	}
 	b.Violated = b.Lower > b.Mu
 	return b

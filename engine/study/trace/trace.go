@@ -23,8 +23,6 @@ import (
 type Tracer struct {
 	provider *sdk.TracerProvider
 	tracer   trace.Tracer
-	root     context.Context
-	inSum    context.Context
 	// spans that are open: the study's, and nil or those of the sum and step under way
 	study, sum, step trace.Span
 	number           int // of the sum
@@ -51,7 +49,7 @@ func Start(ctx context.Context, collector, name string, watch *study.Watch) (*Tr
 	}
 	t := &Tracer{provider: sdk.NewTracerProvider(sdk.WithBatcher(exporter))}
 	t.tracer = t.provider.Tracer("cohort", trace.WithInstrumentationVersion(engine.Version))
-	t.root, t.study = t.tracer.Start(context.WithoutCancel(ctx), name)
+	_, t.study = t.tracer.Start(context.WithoutCancel(ctx), name)
 	watch.Listen(t.hear)
 	return t, nil
 }
@@ -67,7 +65,7 @@ func (t *Tracer) hear(e study.Event) {
 		}
 		t.open()
 		t.endStep()
-		_, t.step = t.tracer.Start(t.inSum, e.Step)
+		t.step = t.begin(t.sum, e.Step)
 	case study.Answered:
 		t.open()
 		t.step.AddEvent("answered", trace.WithAttributes(attribute.String("party", e.Party),
@@ -93,8 +91,14 @@ func (t *Tracer) open() {
 		return
 	}
 	since := trace.WithTimestamp(t.at)
-	t.inSum, t.sum = t.tracer.Start(t.root, "sum", since, trace.WithAttributes(attribute.Int("sum", t.number)))
-	_, t.step = t.tracer.Start(t.inSum, t.first, since)
+	t.sum = t.begin(t.study, "sum", since, trace.WithAttributes(attribute.Int("sum", t.number)))
+	t.step = t.begin(t.sum, t.first, since)
+}
+
+// begin opens a span inside another.
+func (t *Tracer) begin(in trace.Span, name string, options ...trace.SpanStartOption) trace.Span {
+	_, span := t.tracer.Start(trace.ContextWithSpan(context.Background(), in), name, options...)
+	return span
 }
 
 func (t *Tracer) endStep() {
