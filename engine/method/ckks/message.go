@@ -134,6 +134,7 @@ func (p *parameters) rotationLevel() int {
 
 func (m *keysMessage) marshal(p *parameters) []byte {
 	w := newWriter(p, kindKeys)
+	w.b = slices.Grow(w.b, sizes{p}.keys(len(m.Rotations))+wordRoom)
 	w.switchKey(m.Relin)
 	w.u32(uint32(len(m.Rotations)))
 	for _, k := range m.Rotations {

@@ -73,27 +73,27 @@ func (w *writer) u32(x uint32)  { w.b = binary.LittleEndian.AppendUint32(w.b, x)
 func (w *writer) u64(x uint64)  { w.b = binary.LittleEndian.AppendUint64(w.b, x) }
 func (w *writer) f64(x float64) { w.u64(math.Float64bits(x)) }
 
+// wordRoom is what a writer needs behind what it packs.
+const wordRoom = 8
+
 // pack appends values of q's width.
 func (w *writer) pack(values []uint64, q uint64) {
-	w.b = slices.Grow(w.b, packedSize(len(values), q))
-	width := bits.Len64(q - 1)
+	width, from, size := bits.Len64(q-1), len(w.b), packedSize(len(values), q)
+	w.b = slices.Grow(w.b, size+wordRoom)[:from+size+wordRoom] // the last word's end is cut off
+	out, at := w.b[from:], 0
 	var acc uint64
 	var fill int
 	for _, v := range values {
 		acc |= v << fill
 		if fill += width; fill >= 64 {
-			w.u64(acc)
+			binary.LittleEndian.PutUint64(out[at:], acc)
+			at += 8
 			fill -= 64
-			acc = 0
-			if fill > 0 {
-				acc = v >> (width - fill)
-			}
+			acc = v >> (width - fill)
 		}
 	}
-	for ; fill > 0; fill -= 8 {
-		w.b = append(w.b, byte(acc))
-		acc >>= 8
-	}
+	binary.LittleEndian.PutUint64(out[at:], acc)
+	w.b = w.b[:from+size]
 }
 
 func (w *writer) poly(p ring.Poly, r *ring.Ring) {
@@ -220,25 +220,22 @@ func (r *reader) unpack(n int, q uint64) []uint64 {
 	width := bits.Len64(q - 1)
 	mask := uint64(1)<<width - 1
 	out := make([]uint64, n)
-	var acc uint64
-	var fill, at int
 	for i := range out {
-		// A width of at most 56 bits leaves room for the byte that completes a value.
-		for fill < width {
-			acc |= uint64(b[at]) << fill
-			at++
-			fill += 8
+		at := i * width
+		var word uint64 // has room for a value of at most 56 bits behind the up to 7 before it
+		if rest := b[at/8:]; len(rest) >= 8 {
+			word = binary.LittleEndian.Uint64(rest)
+		} else {
+			for j, x := range rest {
+				word |= uint64(x) << (8 * j)
+			}
 		}
-		v := acc & mask
-		acc >>= width
-		fill -= width
-		if v >= q {
+		if out[i] = word >> (at % 8) & mask; out[i] >= q {
 			r.fail("has a coefficient that is not below its prime")
 			return nil
 		}
-		out[i] = v
 	}
-	if acc != 0 {
+	if end := n * width; end%8 != 0 && b[end/8]>>(end%8) != 0 {
 		r.fail("has padding that is not zero")
 	}
 	return out
