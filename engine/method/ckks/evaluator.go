@@ -321,7 +321,7 @@ type embedder struct {
 func (m *embedder) roundBy(r *rounding) { m.dither, m.drawn = r, 0 }
 
 func newEmbedder(p *parameters) *embedder {
-	return &embedder{encoder: ckks.NewEncoder(p.Parameters), logN: p.LogN(), chain: p.lattice,
+	return &embedder{encoder: p.encoder(), logN: p.LogN(), chain: p.lattice,
 		complex: make([]complex128, p.N()), whole: make([]int64, p.N()), words: make([]uint32, p.N())}
 }
 

@@ -1,9 +1,11 @@
 package ckks
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/big"
+	"sync"
 
 	"github.com/tuneinsight/lattigo/v6/ring"
 	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
@@ -139,6 +141,8 @@ type parameters struct {
 	// first one's inverse modulo the second.
 	aggregate        [aggregateLevel + 1]modulus
 	aggregateInverse uint64
+	// encoder serves all workers: what it changes is its caller's.
+	encoder func() *ckks.Encoder
 	// lattice computes modulo the primes; relin, rotation and small are the digits
 	// of its three kinds of keys.
 	lattice                *rns.Chain
@@ -180,20 +184,24 @@ func buildParameters(c Chain) (*parameters, error) {
 	if primes.err != nil {
 		return nil, fault.Failed("ckks parameters", primes.err.Error(), "", primes.err)
 	}
+	// The tables of our rings and of Lattigo's take about the same time.
+	var lattice *rns.Chain
+	var failure error
+	var ours sync.WaitGroup
+	ours.Go(func() { lattice, failure = rns.NewChain(ntt.ConjugateInvariant, c.LogN, q, aux) })
 	pp, err := ckks.NewParametersFromLiteral(ckks.ParametersLiteral{
 		LogN: c.LogN, Q: q, P: aux, LogDefaultScale: c.LogLevel, RingType: ring.ConjugateInvariant,
 	})
-	if err != nil {
+	ours.Wait()
+	if err = cmp.Or(err, failure); err != nil {
 		return nil, fault.Failed("ckks parameters", err.Error(), "", err)
 	}
 	small := min(switchLogN, c.LogN)
-	p := &parameters{Parameters: pp, Chain: c, stride: 1 << (c.LogN - small)}
+	p := &parameters{Parameters: pp, Chain: c, stride: 1 << (c.LogN - small), lattice: lattice,
+		encoder: sync.OnceValue(func() *ckks.Encoder { return ckks.NewEncoder(pp) })}
 	p.Security = Security{
 		LogN: c.LogN, LogQP: logProduct(q) + logProduct(aux), Limit: securityTable[c.LogN],
 		SwitchLogN: small, SwitchLogQP: logProduct(q[:aggregateLevel+1]) + logProduct(aux[:1]),
-	}
-	if p.lattice, err = rns.NewChain(ntt.ConjugateInvariant, c.LogN, q, aux); err != nil {
-		return nil, fault.Failed("ckks parameters", err.Error(), "", err)
 	}
 	for j := range p.aggregate {
 		p.aggregate[j] = newModulus(q[j])

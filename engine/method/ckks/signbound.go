@@ -1,6 +1,10 @@
 package ckks
 
-import "math"
+import (
+	"math"
+	"runtime"
+	"sync"
+)
 
 // signStages are the roundings of one evaluation of the sign: its input's, then those of T2, u, T4 and the result
 // of either polynomial, of degree 15 with T8 and the leaf before it.
@@ -228,41 +232,22 @@ func boundSign(variances [signStages]float64, inputMost, most float64) signBound
 		squares[i] = v * most
 	}
 	squares[0] = variances[0] * inputMost
-	var out signBound
-	values, spans := make([][5]float64, inputCells), make([]float64, inputCells)
-	cell := &signCell{most: &squares}
-	for n := range values {
-		h := cell.halfSign(interval{float64(n) / signCells, float64(n+1) / signCells})
-		out.error = max(out.error, h.off(&squares))
-		turn, inputTurn, v := 0.0, 0.0, &values[n]
-		for i, vi := range variances {
-			s, b := h.first[i].magnitude(), h.bend[i][i].magnitude()
-			first, second := &v[0], &v[1]
-			if i == 0 {
-				first, second = &v[2], &v[3]
+	values, spans := make([]cellBound, inputCells), make([]float64, inputCells)
+	parts := make([]signBound, runtime.GOMAXPROCS(0)) // what cells have at most
+	var wait sync.WaitGroup
+	for i := range parts {
+		wait.Go(func() {
+			cell := &signCell{most: &squares}
+			for n := i; n < len(values); n += len(parts) {
+				spans[n] = parts[i].widen(cell, n, &values[n], &variances)
 			}
-			*first += float64(s * s * vi)
-			if i > 0 {
-				near := h.slope[i].magnitude()
-				v[4] += float64(near * near * vi)
-			}
-			*second += float64(b*vi) / 2
-			for j := range i {
-				x := h.bend[i][j].magnitude()
-				x = float64(x * x * vi * variances[j])
-				if j == 0 {
-					inputTurn += x
-				} else {
-					turn += x
-				}
-			}
-		}
-		out.turn, out.inputTurn = max(out.turn, upwards(turn)), max(out.inputTurn, upwards(inputTurn))
-		for i := range v {
-			v[i] = upwards(v[i])
-		}
-		far := min(h.exact.magnitude(), 0.5)
-		spans[n] = 0.25 - float64(far*far) - 0x1p-50 // f (1 - f), at least
+		})
+	}
+	wait.Wait()
+	out := parts[0]
+	for _, p := range parts[1:] {
+		out.error, out.turn = max(out.error, p.error), max(out.turn, p.turn)
+		out.inputTurn = max(out.inputTurn, p.inputTurn)
 	}
 	for kind, p := range []*profile{&out.variance, &out.bend, &out.input, &out.inputBend, &out.steepest} {
 		decided := signCells >> alphaBits
@@ -280,4 +265,42 @@ func boundSign(variances [signStages]float64, inputMost, most float64) signBound
 		}
 	}
 	return out
+}
+
+// cellBound are the values of a cell that profiles of a signBound bound.
+type cellBound [5]float64
+
+// widen bounds cell n, too. It returns a lower bound of f (1 - f) for the comparison's value f there.
+func (b *signBound) widen(cell *signCell, n int, v *cellBound, variances *[signStages]float64) (span float64) {
+	h := cell.halfSign(interval{float64(n) / signCells, float64(n+1) / signCells})
+	b.error = max(b.error, h.off(cell.most))
+	turn, inputTurn := 0.0, 0.0
+	for i, vi := range variances {
+		s, bend := h.first[i].magnitude(), h.bend[i][i].magnitude()
+		first, second := &v[0], &v[1]
+		if i == 0 {
+			first, second = &v[2], &v[3]
+		}
+		*first += float64(s * s * vi)
+		if i > 0 {
+			near := h.slope[i].magnitude()
+			v[4] += float64(near * near * vi)
+		}
+		*second += float64(bend*vi) / 2
+		for j := range i {
+			x := h.bend[i][j].magnitude()
+			x = float64(x * x * vi * variances[j])
+			if j == 0 {
+				inputTurn += x
+			} else {
+				turn += x
+			}
+		}
+	}
+	b.turn, b.inputTurn = max(b.turn, upwards(turn)), max(b.inputTurn, upwards(inputTurn))
+	for i := range v {
+		v[i] = upwards(v[i])
+	}
+	far := min(h.exact.magnitude(), 0.5)
+	return 0.25 - float64(far*far) - 0x1p-50
 }
