@@ -352,8 +352,8 @@ func TestWeightsAreThoseOfErrors(t *testing.T) {
 	s.prepare()
 	rnd := testEntropy(4)
 	sk := newSecretKey(p, rnd)
-	ev, err := newEvaluator(p, newRelinearisation(p, sk, rnd).expand(p),
-		map[int]*rns.Key{1: newRotation(p, sk, 1, rnd.key("seed", 0), rnd).expand(p)})
+	ev, err := newEvaluator(p, newRelinearisation(p, sk, rnd, alone).expand(p, alone),
+		map[int]*rns.Key{1: newRotation(p, sk, 1, rnd.key("seed", 0), rnd, alone).expand(p, alone)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -116,7 +116,7 @@ func BenchmarkSign(b *testing.B) {
 			}
 			rnd := testEntropy(7)
 			sk := newSecretKey(p, rnd)
-			ev, err := newEvaluator(p, newRelinearisation(p, sk, rnd).expand(p), nil)
+			ev, err := newEvaluator(p, newRelinearisation(p, sk, rnd, alone).expand(p, alone), nil)
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -233,7 +233,7 @@ func (a *alice) prepareCommittee(ctx context.Context) error {
 			relin.addShare(p, got.Relin)
 		}
 	}
-	if err := a.receiveCollectiveKeys(sum, relin); err != nil {
+	if err := a.receiveCollectiveKeys(ctx, a.Pool(), sum, relin); err != nil {
 		return err
 	}
 	for q := 1; q < len(a.job.Columns); q++ {
@@ -309,15 +309,17 @@ func (m *member) firstShares(root []byte, shifts []int) (*keyShareMessage, *rlwe
 	p := m.params
 	msg := &keyShareMessage{
 		Public: newPublicKey(p, m.secret, p.MaxLevel(), 0, commonSeed(root, "public key", 0), m.rnd),
-		Small:  newSmallRing(p, m.secret, commonSeed(root, "ring switching key", 0), m.rnd),
+		Small:  newSmallRing(p, m.secret, commonSeed(root, "ring switching key", 0), m.rnd, alone),
 	}
 	for _, shift := range shifts {
-		msg.Rotations = append(msg.Rotations, newRotation(p, m.secret, shift, commonSeed(root, "rotation key", shift), m.rnd))
+		msg.Rotations = append(msg.Rotations, newRotation(p, m.secret, shift, commonSeed(root, "rotation key", shift), m.rnd,
+			alone))
 	}
 	// h0 = s_i P w - u_i a + e0,  h1 = s_i a + e1, row by row.
 	seed := commonSeed(root, "relinearisation key", 0)
 	u := sampleSecret(p, m.rnd.prng("ephemeral secret", 0), 1)
-	msg.Relin = newSwitchKey(p, m.secret.main.Value.Q, u, p.relin, seed, m.rnd, "relinearisation key, round 1", 0)
+	msg.Relin = newSwitchKey(p, m.secret.main.Value.Q, u, p.relin, seed, m.rnd, "relinearisation key, round 1", 0,
+		alone)
 	msg.Mask = &switchKey{gadget: p.relin, Seed: seed}
 	as, errs := newPRNG(seed[:]), m.rnd.prng("relinearisation key, mask", 0)
 	qp := p.RingQP()
@@ -363,13 +365,14 @@ func (k *publicKey) addShare(p *parameters, o *publicKey) {
 
 // receiveCollectiveKeys installs the keys that the committee made: the
 // relinearisation key is (sum of the second round, h1).
-func (c *computer) receiveCollectiveKeys(sum *keyShareMessage, relin *switchKey) error {
+func (c *computer) receiveCollectiveKeys(ctx context.Context, pool *engine.Pool, sum *keyShareMessage,
+	relin *switchKey) error {
 	key := c.params.relin.NewKey()
 	for i, row := range relin.Rows {
 		mask := sum.Mask.Rows[i]
 		key.Set(i, row.Q.Coeffs, row.P.Coeffs, mask.Q.Coeffs, mask.P.Coeffs)
 	}
-	return c.install(key, sum.Rotations, sum.Small, sum.Public)
+	return c.install(ctx, pool, key, sum.Rotations, sum.Small, sum.Public)
 }
 
 // aggregateRing are the parameters of the ring in which aggregates are

@@ -57,7 +57,7 @@ func TestSignUnderEncryption(t *testing.T) {
 		start := time.Now()
 		rnd := testEntropy(7)
 		sk := newSecretKey(p, rnd)
-		ev, err := newEvaluator(p, newRelinearisation(p, sk, rnd).expand(p), nil)
+		ev, err := newEvaluator(p, newRelinearisation(p, sk, rnd, alone).expand(p, alone), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

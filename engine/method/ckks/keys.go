@@ -1,15 +1,19 @@
 package ckks
 
 import (
+	"context"
 	"crypto/aes"
 	stdcipher "crypto/cipher"
+	"encoding/binary"
 	"fmt"
+	"math/bits"
 
 	"github.com/tuneinsight/lattigo/v6/core/rlwe"
 	"github.com/tuneinsight/lattigo/v6/ring"
 	"github.com/tuneinsight/lattigo/v6/ring/ringqp"
 	"github.com/tuneinsight/lattigo/v6/utils/sampling"
 
+	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/method/ckks/rns"
 	"github.com/cohort-engine/cohort/internal/secret"
 )
@@ -106,8 +110,56 @@ func gaussian(p *parameters, prng sampling.PRNG, levelQ, levelP int) ringqp.Poly
 // the NTT domain.
 func uniform(p *parameters, prng sampling.PRNG, levelQ, levelP int) ringqp.Poly {
 	a := ringqp.NewPoly(p.N(), levelQ, levelP)
-	ringqp.NewUniformSampler(prng, *p.RingQP()).AtLevel(levelQ, levelP).Read(a)
+	fillUniform(prng, a.Q.Coeffs, p.Q())
+	fillUniform(prng, a.P.Coeffs, p.P())
 	return a
+}
+
+// uniformRows is uniform in one polynomial of the rows modulo Q and then those modulo P.
+func uniformRows(p *parameters, prng sampling.PRNG, levelQ, levelP int) rns.Poly {
+	a := p.lattice.NewPoly(levelQ + levelP + 1)
+	fillUniform(prng, a[:levelQ+1], p.Q())
+	fillUniform(prng, a[levelQ+1:], p.P())
+	return a
+}
+
+// fillUniform draws each row's words below its prime, itself below 2^31, as Lattigo's sampler does from the same
+// bytes: the low bits of eight at a time, again where they are not below, from blocks of which what is left is lost.
+func fillUniform[T uint32 | uint64](prng sampling.PRNG, rows [][]T, primes []uint64) {
+	var buffer [1024]byte
+	rest := buffer[:0]
+	for j, row := range rows {
+		q := uint32(primes[j])
+		mask := uint32(1)<<bits.Len32(q-1) - 1
+		for i := 0; i < len(row); {
+			if len(rest) == 0 {
+				_, _ = prng.Read(buffer[:]) // never fails
+				rest = buffer[:]
+			}
+			count := min(len(rest)/8, len(row)-i)
+			for b := rest[:8*count]; len(b) >= 8; b = b[8:] {
+				x := binary.BigEndian.Uint32(b[4:]) & mask
+				row[i] = T(x)
+				i += int((x - q) >> 31) // the next one takes its place
+			}
+			rest = rest[8*count:]
+		}
+	}
+}
+
+// region calls f(0) .. f(n-1), which are independent of each other.
+type region func(n int, f func(i int))
+
+// alone is the region of one worker.
+func alone(n int, f func(i int)) {
+	for i := range n {
+		f(i)
+	}
+}
+
+// abreast is the region of all workers of a pool. When ctx is cancelled calls may be left out: the caller asks ctx.
+func abreast(ctx context.Context, pool *engine.Pool) region {
+	return func(n int, f func(i int)) { _ = pool.Run(ctx, n, func(_, i int) { f(i) }) }
 }
 
 // switchKey is a seeded key-switching key: the first component of each row of
@@ -121,59 +173,91 @@ type switchKey struct {
 // levels are the levels of a key's rows.
 func (k *switchKey) levels() (q, aux int) { return k.gadget.MaxLevel(), k.gadget.Auxiliary() - 1 }
 
-// upTo returns the rows of a polynomial modulo Q P up to the given levels.
-func upTo(p ringqp.Poly, levelQ, levelP int) ringqp.Poly {
-	return ringqp.Poly{Q: ring.Poly{Coeffs: p.Q.Coeffs[:levelQ+1]}, P: ring.Poly{Coeffs: p.P.Coeffs[:levelP+1]}}
-}
-
 // newSwitchKey encrypts the secret `from` (in Montgomery NTT form) under `to`: row
 // d is -a s + e, plus P from modulo the primes of digit d. With a common seed the
 // sum of the parties' keys, row by row, is the key for the sums of their secrets.
+// The key is kept in Montgomery form, so its message and error are too.
 func newSwitchKey(p *parameters, from ring.Poly, to *rlwe.SecretKey, g *rns.Gadget, seed [32]byte, rnd entropy,
-	purpose string, index int) *switchKey {
+	purpose string, index int, run region) *switchKey {
 	k := &switchKey{gadget: g, Seed: seed}
-	errs := rnd.prng(purpose+": errors", index)
-	as := newPRNG(k.Seed[:])
+	errs, as := rnd.prng(purpose+": errors", index), newPRNG(k.Seed[:])
 	levelQ, levelP := k.levels()
-	qp := p.RingQP().AtLevel(levelQ, levelP)
-	s := upTo(to.Value, levelQ, levelP)
-	lifted := qp.RingQ.NewPoly()
-	qp.RingQ.MulScalarBigint(ring.Poly{Coeffs: from.Coeffs[:levelQ+1]}, qp.RingP.Modulus(), lifted)
-	for d := range g.Digits(levelQ) {
-		a := uniform(p, as, levelQ, levelP)
-		// The key is kept in Montgomery form, so its message and error are too.
-		b := gaussian(p, errs, levelQ, levelP)
-		qp.MForm(b, b)
-		qp.MulCoeffsMontgomeryThenSub(a, s, b)
-		first, count := g.Own(d)
-		for j := first; j < first+count; j++ {
-			qp.RingQ.SubRings[j].Add(b.Q.Coeffs[j], lifted.Coeffs[j], b.Q.Coeffs[j])
-		}
-		k.Rows = append(k.Rows, b)
+	type draws struct {
+		a rns.Poly
+		e []int8
+	}
+	draw := func() draws { return draws{uniformRows(p, as, levelQ, levelP), smallErrors(p.N(), errs)} }
+	digits, next := g.Digits(levelQ), draw()
+	for d := range digits {
+		now, row := next, ringqp.NewPoly(p.N(), levelQ, levelP)
+		// What is drawn comes from one stream: the next digit's meanwhile.
+		run(1+g.Rows(), func(i int) {
+			if i == 0 {
+				if d+1 < digits {
+					next = draw()
+				}
+				return
+			}
+			i--
+			out, secret := row.Q.Coeffs, to.Value.Q.Coeffs
+			place := i
+			if i > levelQ {
+				out, secret, place = row.P.Coeffs, to.Value.P.Coeffs, i-levelQ-1
+			}
+			words := p.lattice.NewPoly(2)
+			rns.Narrow(words[1], secret[place])
+			if i <= levelQ {
+				rns.Narrow(words[2], from.Coeffs[place])
+			}
+			g.Encrypt(d, i, words[0], now.a[i], words[1], words[2], now.e)
+			rns.Widen(out[place], words[0])
+			p.lattice.Free(words)
+		})
+		p.lattice.Free(now.a)
+		k.Rows = append(k.Rows, row)
 	}
 	return k
 }
 
 // expand restores the full key.
-func (k *switchKey) expand(p *parameters) *rns.Key {
+func (k *switchKey) expand(p *parameters, run region) *rns.Key {
 	levelQ, levelP := k.levels()
 	out, as := k.gadget.NewKey(), newPRNG(k.Seed[:])
+	next := uniformRows(p, as, levelQ, levelP)
 	for d, b := range k.Rows {
-		a := uniform(p, as, levelQ, levelP)
-		out.Set(d, b.Q.Coeffs, b.P.Coeffs, a.Q.Coeffs, a.P.Coeffs)
+		a := next
+		run(1+k.gadget.Rows(), func(i int) {
+			if i == 0 {
+				if d+1 < len(k.Rows) {
+					next = uniformRows(p, as, levelQ, levelP)
+				}
+				return
+			}
+			i--
+			rows, place := b.Q.Coeffs, i
+			if i > levelQ {
+				rows, place = b.P.Coeffs, i-levelQ-1
+			}
+			words := p.lattice.NewPoly(0)
+			rns.Narrow(words[0], rows[place])
+			out.SetRow(d, i, words[0], a[i])
+			p.lattice.Free(words)
+		})
+		p.lattice.Free(a)
 	}
 	return out
 }
 
 // newRelinearisation makes the key that brings s^2 back to s.
-func newRelinearisation(p *parameters, sk *secretKey, rnd entropy) *switchKey {
+func newRelinearisation(p *parameters, sk *secretKey, rnd entropy, run region) *switchKey {
 	sq := p.RingQ().NewPoly()
 	p.RingQ().MulCoeffsMontgomery(sk.main.Value.Q, sk.main.Value.Q, sq)
-	return newSwitchKey(p, sq, sk.main, p.relin, rnd.key("relinearisation key: seed", 0), rnd, "relinearisation key", 0)
+	return newSwitchKey(p, sq, sk.main, p.relin, rnd.key("relinearisation key: seed", 0), rnd, "relinearisation key", 0,
+		run)
 }
 
 // newRotation makes the key for rotations by `by` slots.
-func newRotation(p *parameters, sk *secretKey, by int, seed [32]byte, rnd entropy) *switchKey {
+func newRotation(p *parameters, sk *secretKey, by int, seed [32]byte, rnd entropy, run region) *switchKey {
 	// A rotated ciphertext is first switched to the inverse image of s.
 	inverse := p.ModInvGaloisElement(p.GaloisElement(by))
 	out := rlwe.NewSecretKey(p)
@@ -182,12 +266,12 @@ func newRotation(p *parameters, sk *secretKey, by int, seed [32]byte, rnd entrop
 		panic(fmt.Sprintf("he: rotation by %d: %v", by, err))
 	}
 	p.RingQP().AutomorphismNTTWithIndex(sk.main.Value, index, out.Value)
-	return newSwitchKey(p, sk.main.Value.Q, out, p.rotation, seed, rnd, "rotation key", by)
+	return newSwitchKey(p, sk.main.Value.Q, out, p.rotation, seed, rnd, "rotation key", by, run)
 }
 
 // newSmallRing makes the key that switches aggregates to the smaller ring.
-func newSmallRing(p *parameters, sk *secretKey, seed [32]byte, rnd entropy) *switchKey {
-	return newSwitchKey(p, sk.main.Value.Q, sk.small, p.small, seed, rnd, "ring switching key", 0)
+func newSmallRing(p *parameters, sk *secretKey, seed [32]byte, rnd entropy, run region) *switchKey {
+	return newSwitchKey(p, sk.main.Value.Q, sk.small, p.small, seed, rnd, "ring switching key", 0, run)
 }
 
 // publicKey is a seeded public key (b, a) with b = -a s + e. With LevelP < 0

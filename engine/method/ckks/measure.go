@@ -33,7 +33,7 @@ func MeasuredOperations() (ops []Operation, failure func() error, err error) {
 	}
 	rnd := entropy{secret.Simulated(0, "measurement")}
 	sk := newSecretKey(p, rnd)
-	ev, err := newEvaluator(p, newRelinearisation(p, sk, rnd).expand(p), nil)
+	ev, err := newEvaluator(p, newRelinearisation(p, sk, rnd, alone).expand(p, alone), nil)
 	if err != nil {
 		return nil, nil, err
 	}

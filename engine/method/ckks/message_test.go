@@ -46,8 +46,8 @@ func wireMessages(t testing.TB, p *parameters) []wireMessage {
 	lay := layout{n: 100, slots: p.slots(), batches: 1, blocks: 2}
 	seedKey := rnd.key("test", 0)
 	keys := &keysMessage{
-		Relin: newRelinearisation(p, sk, rnd), Rotations: []*switchKey{newRotation(p, sk, 100, seedKey, rnd)},
-		Small: newSmallRing(p, sk, seedKey, rnd), Public: newPublicKey(p, sk, aggregateLevel, -1, seedKey, rnd),
+		Relin: newRelinearisation(p, sk, rnd, alone), Rotations: []*switchKey{newRotation(p, sk, 100, seedKey, rnd, alone)},
+		Small: newSmallRing(p, sk, seedKey, rnd, alone), Public: newPublicKey(p, sk, aggregateLevel, -1, seedKey, rnd),
 	}
 	top, low := p.RingQ().NewPoly(), p.RingQ().AtLevel(aggregateLevel).NewPoly()
 	topCipher := columnCipher{SeededCipher: *encryptSeeded(p, top, 1<<22, sk, rnd, "top", 0)}

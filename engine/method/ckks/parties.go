@@ -94,7 +94,8 @@ func (a *alice) prepareHolder(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := a.install(keys.Relin.expand(p), keys.Rotations, keys.Small, keys.Public); err != nil {
+	if err := a.install(ctx, a.Pool(), keys.Relin.expand(p, abreast(ctx, a.Pool())), keys.Rotations, keys.Small,
+		keys.Public); err != nil {
 		return err
 	}
 	for q := 1; q < len(a.job.Columns); q++ {
@@ -399,38 +400,38 @@ func (v *provider) prepare(ctx context.Context) error {
 	return v.provide(ctx, m.Key)
 }
 
-// keys makes the evaluation keys; they are independent work items.
+// keys makes the evaluation keys, each on all workers.
 func (h *bob) keys(ctx context.Context) (*keysMessage, error) {
-	p := h.params
+	p, run := h.params, abreast(ctx, h.Pool())
+	m := &keysMessage{}
 	shifts := h.lay.shifts()
-	m := &keysMessage{Rotations: make([]*switchKey, len(shifts))}
 	progress := &steps{pool: h.Pool(), what: "keys", total: 3 + len(shifts)}
-	err := h.Pool().Run(ctx, progress.total, func(_, i int) {
-		defer progress.one()
-		switch i {
-		case 0:
-			m.Relin = newRelinearisation(p, h.secret, h.rnd)
-		case 1:
-			m.Small = newSmallRing(p, h.secret, h.rnd.key("ring switching key: seed", 0), h.rnd)
-		case 2:
-			m.Public = newPublicKey(p, h.secret, aggregateLevel, -1, h.rnd.key("public key: seed", 0), h.rnd)
-		default:
-			m.Rotations[i-3] = newRotation(p, h.secret, shifts[i-3], h.rnd.key("rotation key: seed", shifts[i-3]), h.rnd)
-		}
-	})
-	return m, err
+	m.Relin = newRelinearisation(p, h.secret, h.rnd, run)
+	progress.one()
+	m.Small = newSmallRing(p, h.secret, h.rnd.key("ring switching key: seed", 0), h.rnd, run)
+	progress.one()
+	m.Public = newPublicKey(p, h.secret, aggregateLevel, -1, h.rnd.key("public key: seed", 0), h.rnd)
+	progress.one()
+	for _, shift := range shifts {
+		m.Rotations = append(m.Rotations, newRotation(p, h.secret, shift, h.rnd.key("rotation key: seed", shift), h.rnd, run))
+		progress.one()
+	}
+	return m, ctx.Err()
 }
 
 // install keeps the evaluation keys.
-func (c *computer) install(relin *rns.Key, rotations []*switchKey, small *switchKey, public *publicKey) (err error) {
-	keys := map[int]*rns.Key{}
+func (c *computer) install(ctx context.Context, pool *engine.Pool, relin *rns.Key, rotations []*switchKey,
+	small *switchKey, public *publicKey) (err error) {
+	keys, run := map[int]*rns.Key{}, abreast(ctx, pool)
 	for i, shift := range c.lay.shifts() {
-		keys[shift] = rotations[i].expand(c.params)
+		keys[shift] = rotations[i].expand(c.params, run)
 	}
-	c.small = small.expand(c.params)
+	c.small = small.expand(c.params, run)
 	c.receivePublicKey(public)
-	c.ev, err = newEvaluator(c.params, relin, keys)
-	return err
+	if c.ev, err = newEvaluator(c.params, relin, keys); err != nil {
+		return err
+	}
+	return ctx.Err()
 }
 
 // receivePublicKey keeps the part of a public key that re-randomisation needs.

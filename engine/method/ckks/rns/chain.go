@@ -101,12 +101,13 @@ func (c *Chain) Free(ps ...Poly) {
 func (c *Chain) FromWide(rows [][]uint64) Poly {
 	p := c.NewPoly(len(rows) - 1)
 	for i, row := range rows {
-		narrow(p[i], row)
+		Narrow(p[i], row)
 	}
 	return p
 }
 
-func narrow(dst []uint32, src []uint64) {
+// Narrow copies residues below 2^32.
+func Narrow(dst []uint32, src []uint64) {
 	for i, x := range src {
 		dst[i] = uint32(x)
 	}
@@ -117,11 +118,16 @@ func (c *Chain) ToWide(p Poly) [][]uint64 {
 	rows := make([][]uint64, len(p))
 	for i, row := range p {
 		rows[i] = make([]uint64, c.n)
-		for j, x := range row {
-			rows[i][j] = uint64(x)
-		}
+		Widen(rows[i], row)
 	}
 	return rows
+}
+
+// Widen is the inverse of [Narrow].
+func Widen(dst []uint64, src []uint32) {
+	for i, x := range src {
+		dst[i] = uint64(x)
+	}
 }
 
 // ForwardWide transforms rows of 64-bit residues modulo q_0 .. and modulo the auxiliary primes, in place.
@@ -129,11 +135,9 @@ func (c *Chain) ForwardWide(q, auxiliary [][]uint64) {
 	row := c.NewPoly(0)
 	defer c.Free(row)
 	transform := func(r *ntt.Ring, wide []uint64) {
-		narrow(row[0], wide)
+		Narrow(row[0], wide)
 		r.Forward(row[0], row[0])
-		for i, x := range row[0] {
-			wide[i] = uint64(x)
-		}
+		Widen(wide, row[0])
 	}
 	for j, wide := range q {
 		transform(c.rings[j], wide)

@@ -2,6 +2,7 @@ package rns
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/cohort-engine/cohort/kernels/ntt"
 )
@@ -164,34 +165,64 @@ func (g *Gadget) NewKey() *Key {
 // modulo the auxiliary primes, all times 2^64, as Lattigo keeps keys.
 func (k *Key) Set(digit int, bQ, bP, aQ, aP [][]uint64) {
 	g := k.g
-	own := g.split(g.maxLevel)[digit]
 	b, a := make([]uint32, g.c.n), make([]uint32, g.c.n)
-	for j, row := range k.rows {
-		fromB, fromA := bQ, aQ
-		i := j
-		if j >= g.c.main {
-			fromB, fromA, i = bP, aP, j-g.c.main
-		}
-		r := g.c.rings[j]
-		narrow(b, fromB[i])
-		narrow(a, fromA[i])
-		// A digit's own primes see it divided by R, the others in full: the factor
-		// has R twice or once.
-		if j < own.from || j >= own.from+own.count {
-			r.Scale(b, b, 1)
-			r.Scale(a, a, 1)
-		}
-		centre(b, r.Q())
-		centre(a, r.Q())
-		row[digit/ntt.MaxTerms].Set(digit%ntt.MaxTerms, b, a)
+	allB, allA := slices.Concat(bQ[:g.maxLevel+1], bP[:g.auxiliary]), slices.Concat(aQ[:g.maxLevel+1], aP[:g.auxiliary])
+	for i := range allB {
+		Narrow(b, allB[i])
+		Narrow(a, allA[i])
+		k.SetRow(digit, i, b, a)
 	}
 }
 
-// centre maps canonical words to (-q/2, q/2]. The words of a key are public.
+// SetRow is Set for row i of those modulo Q and then the auxiliary primes. It spoils b and a. Several workers may set
+// different rows at once.
+func (k *Key) SetRow(digit, i int, b, a []uint32) {
+	j := k.g.ring(i)
+	own, r := k.g.split(k.g.maxLevel)[digit], k.g.c.rings[j]
+	// A digit's own primes see it divided by R, the others in full: the factor
+	// has R twice or once.
+	if j < own.from || j >= own.from+own.count {
+		r.Scale(b, b, 1)
+		r.Scale(a, a, 1)
+	}
+	centre(b, r.Q())
+	centre(a, r.Q())
+	k.rows[j][digit/ntt.MaxTerms].Set(digit%ntt.MaxTerms, b, a)
+}
+
+// ring is the place in rings of row i of a key.
+func (g *Gadget) ring(i int) int {
+	if i <= g.maxLevel {
+		return i
+	}
+	return g.c.auxiliary(i - g.maxLevel - 1)
+}
+
+// Rows is the number of rows of a digit of a key: of primes of ciphertexts and auxiliary ones.
+func (g *Gadget) Rows() int { return g.maxLevel + 1 + g.auxiliary }
+
+// Encrypt sets dst to row i of the factor b of a digit, times 2^64, that goes with the factor a: -a s + e, plus P from
+// modulo the digit's own primes. a, s and from are canonical residues times 2^64, e the coefficients of an error.
+func (g *Gadget) Encrypt(digit, i int, dst, a, s, from []uint32, e []int8) {
+	j := g.ring(i)
+	own, r := g.split(g.maxLevel)[digit], g.c.rings[j]
+	for t, x := range e {
+		dst[t] = uint32(int32(x)) + r.Q()&uint32(int32(x)>>31)
+	}
+	r.Forward(dst, dst)
+	r.Scale(dst, dst, r.Constant(radix(r)*radix(r)))
+	minus := g.c.NewPoly(0)
+	r.Scale(minus[0], s, ^uint32(0)) // -s R
+	r.MultiplyAdd(dst, a, minus[0])
+	g.c.Free(minus)
+	if j >= own.from && j < own.from+own.count {
+		r.ScaleAdd(dst, from, r.Constant(g.c.product(r, g.indices(), -1)))
+	}
+}
+
+// centre maps canonical words to (-q/2, q/2].
 func centre(a []uint32, q uint32) {
 	for i, x := range a {
-		if x > q/2 {
-			a[i] = x - q
-		}
+		a[i] = x - q&-((q/2-x)>>31)
 	}
 }

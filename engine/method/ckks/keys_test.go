@@ -1,0 +1,83 @@
+package ckks
+
+import (
+	"context"
+	"reflect"
+	"testing"
+
+	"github.com/tuneinsight/lattigo/v6/core/rlwe"
+	"github.com/tuneinsight/lattigo/v6/ring"
+	"github.com/tuneinsight/lattigo/v6/ring/ringqp"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/method/ckks/rns"
+)
+
+func TestUniformPolynomialsAreLattigos(t *testing.T) {
+	p := smallParameters(t)
+	key := make([]byte, 32)
+	ours, rows, theirs := newPRNG(key), newPRNG(key), newPRNG(key)
+	for _, l := range [][2]int{{p.MaxLevel(), p.MaxLevelP()}, {1, -1}, {2, 0}} {
+		want := ringqp.NewPoly(p.N(), l[0], l[1])
+		ringqp.NewUniformSampler(theirs, *p.RingQP()).AtLevel(l[0], l[1]).Read(want)
+		if got := uniform(p, ours, l[0], l[1]); !reflect.DeepEqual(got.Q, want.Q) || !reflect.DeepEqual(got.P, want.P) {
+			t.Errorf("levels %v: another polynomial", l)
+		}
+		wide := append(append([][]uint64(nil), want.Q.Coeffs...), want.P.Coeffs...)
+		if got := p.lattice.ToWide(uniformRows(p, rows, l[0], l[1])); !reflect.DeepEqual(got, wide) {
+			t.Errorf("levels %v: other rows", l)
+		}
+	}
+}
+
+// lattigoKey is newSwitchKey in Lattigo's arithmetic.
+func lattigoKey(p *parameters, from ring.Poly, to *rlwe.SecretKey, g *rns.Gadget, seed [32]byte, rnd entropy,
+	purpose string, index int) []ringqp.Poly {
+	errs, as := rnd.prng(purpose+": errors", index), newPRNG(seed[:])
+	levelQ, levelP := g.MaxLevel(), g.Auxiliary()-1
+	qp := p.RingQP().AtLevel(levelQ, levelP)
+	s := ringqp.Poly{Q: ring.Poly{Coeffs: to.Value.Q.Coeffs[:levelQ+1]},
+		P: ring.Poly{Coeffs: to.Value.P.Coeffs[:levelP+1]}}
+	lifted := qp.RingQ.NewPoly()
+	qp.RingQ.MulScalarBigint(ring.Poly{Coeffs: from.Coeffs[:levelQ+1]}, qp.RingP.Modulus(), lifted)
+	var rows []ringqp.Poly
+	for d := range g.Digits(levelQ) {
+		a := uniform(p, as, levelQ, levelP)
+		b := gaussian(p, errs, levelQ, levelP)
+		qp.MForm(b, b)
+		qp.MulCoeffsMontgomeryThenSub(a, s, b)
+		first, count := g.Own(d)
+		for j := first; j < first+count; j++ {
+			qp.RingQ.SubRings[j].Add(b.Q.Coeffs[j], lifted.Coeffs[j], b.Q.Coeffs[j])
+		}
+		rows = append(rows, b)
+	}
+	return rows
+}
+
+func TestKeysEqualLattigos(t *testing.T) {
+	p := smallParameters(t)
+	rnd := testEntropy(3)
+	sk := newSecretKey(p, rnd)
+	pool := engine.NewPool(3)
+	defer pool.Close()
+	for name, g := range map[string]*rns.Gadget{"relinearisation": p.relin, "rotation": p.rotation, "small": p.small} {
+		seed := rnd.key(name, 0)
+		want := lattigoKey(p, sk.main.Value.Q, sk.small, g, seed, rnd, name, 1)
+		for _, run := range []region{alone, abreast(context.Background(), pool)} {
+			got := newSwitchKey(p, sk.main.Value.Q, sk.small, g, seed, rnd, name, 1, run)
+			if !reflect.DeepEqual(got.Rows, want) {
+				t.Errorf("%s: rows are not Lattigo's", name)
+			}
+			one := g.NewKey() // from all rows of a digit at once
+			as := newPRNG(seed[:])
+			for d, b := range want {
+				a := uniform(p, as, g.MaxLevel(), g.Auxiliary()-1)
+				one.Set(d, b.Q.Coeffs, b.P.Coeffs, a.Q.Coeffs, a.P.Coeffs)
+			}
+			if !reflect.DeepEqual(got.expand(p, run), one) {
+				t.Errorf("%s: the expanded key is another", name)
+			}
+		}
+	}
+}
