@@ -130,6 +130,7 @@ type End struct {
 	number   [12]byte
 	late     *time.Timer
 	spare    [][]byte          // buffers of messages that have arrived
+	spared   int               // bytes of spare
 	states   map[string][]byte // what was kept, by head
 	sending  bool              // messages wait for the disk before they may leave
 	err      error
@@ -500,7 +501,8 @@ func (e *End) seal(p *peer, number uint64, l *Letter) []byte {
 func (e *End) buffer(size int) []byte {
 	if last := len(e.spare) - 1; last >= 0 {
 		b := e.spare[last]
-		e.spare = e.spare[:last]
+		e.spare[last] = nil
+		e.spare, e.spared = e.spare[:last], e.spared-cap(b)
 		if cap(b) >= size {
 			return b[:size]
 		}
@@ -508,13 +510,14 @@ func (e *End) buffer(size int) []byte {
 	return make([]byte, size)
 }
 
-// mostSpare is how many buffers are kept for messages to come.
-const mostSpare = 16
+// mostSpare is how many bytes of buffers are kept for messages to come: a coordinator sends its
+// next result to a thousand parties in those of the last.
+const mostSpare = 64 << 20
 
 // reuse keeps the buffer of a message that has arrived.
 func (e *End) reuse(b []byte) {
-	if len(e.spare) < mostSpare && cap(b) <= 2*kept {
-		e.spare = append(e.spare, b)
+	if cap(b) <= 2*kept && e.spared+cap(b) <= mostSpare {
+		e.spare, e.spared = append(e.spare, b), e.spared+cap(b)
 	}
 }
 
