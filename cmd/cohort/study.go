@@ -210,7 +210,7 @@ func printStudy(w io.Writer, s *study.Study) error {
 		names = append(names, p.Name)
 	}
 	fmt.Fprintf(w, "\nParties: %s; every sum has at least %d of them\n", strings.Join(names, ", "), s.Threshold)
-	if most := 2*s.Threshold - len(s.Parties); most < len(s.Parties) {
+	if most := s.Colluders(); most < len(s.Parties) {
 		fmt.Fprintf(w, "With %d of the parties on its side, a coordinator that breaks the rules could show two sets for one "+
 			"sum and open vectors of others.\n", most)
 	}

@@ -216,3 +216,31 @@ func TestStudiesGuide(t *testing.T) {
 		}
 	}
 }
+
+// The terms say how many parties a coordinator that breaks the rules needs on its side, where that is not all of them.
+func TestTermsTellColluders(t *testing.T) {
+	for _, x := range []struct {
+		parties, least int
+		more           []string
+		want           string
+	}{
+		{3, 2, nil, "With 1 of the parties on its side"},
+		{3, 3, nil, ""},
+		{250, 200, nil, "With 60 of the parties on its side"},
+		{250, 250, nil, "With 100 of the parties on its side"},
+		{3, 2, []string{"--plain-sums"}, ""},
+	} {
+		var names []string
+		for p := range x.parties {
+			names = append(names, fmt.Sprint("h", p+1))
+		}
+		words := append([]string{"study", "new", "--names", strings.Join(names, ","), "--at-least", fmt.Sprint(x.least),
+			"--method", "fastlloyd", "--k", "5", "--epsilon", "1", "--delta", "1e-6", "--public-n", "30000",
+			"--columns", "a,b", "--bounds", "0:1,0:1"}, x.more...)
+		said := machine(t.TempDir()).run(t.Context(), t, words...)
+		told := strings.Contains(said, "of the parties on its side, a coordinator that breaks the rules")
+		if told != (x.want != "") || !strings.Contains(said, x.want) {
+			t.Errorf("%d of %d parties %v: %s", x.least, x.parties, x.more, said)
+		}
+	}
+}

@@ -18,6 +18,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/study/bus"
+	"github.com/cohort-engine/cohort/engine/study/sum"
 	"github.com/cohort-engine/cohort/internal/fault"
 )
 
@@ -205,6 +206,16 @@ func (s *Study) describe() (*method.Method, error) {
 func (s *Study) ByColumns() bool {
 	m, err := s.describe()
 	return err == nil && m.Holds == method.Columns
+}
+
+// Colluders is how many parties on its side a coordinator needs, at least, that breaks the rules to get more of a
+// sum than one total of enough parties; at most all of them. It is all where a study has no sums under masks of pairs.
+func (s *Study) Colluders() int {
+	all := len(s.Parties)
+	if s.ByColumns() || s.PlainSums || len(s.Servers) > 0 {
+		return all
+	}
+	return min(all, (&sum.Config{Parties: all, Threshold: s.Threshold}).Colluders())
 }
 
 // span is the columns of a party.

@@ -261,7 +261,11 @@ func (c *Client) signSet(b []byte) ([]byte, error) {
 // reveal is step 5.
 func (c *Client) reveal(list []byte) ([]byte, error) {
 	signed := 0
+	near := c.graph.near[c.Index]
 	err := c.entries(list, signBytes, func(p int, b []byte) error {
+		if _, is := slices.BinarySearch(near, p); !is && p != c.Index {
+			return refuse("a signature of party %d, which is no neighbour", p+1)
+		}
 		if !c.set.Has(p) || !c.Verify(p, c.statement("set", c.number, c.set), b) {
 			return refuse("party %d has not signed this set", p+1)
 		}

@@ -35,6 +35,34 @@ const complete = 200
 // fifth of the parties each and up to 10^4 parties (Bell et al. 2020, section 3).
 const degree = 100
 
+// Colluders is how many parties on its side a server needs, at least and wherever they stand, that
+// breaks the rules to get more of a sum than one total over enough parties.
+//
+// Where all are neighbours it is 2 threshold - n: two sets need threshold signatures each, of which
+// honest parties give one. Above that, with t shares that make up a secret and 101 holders of each,
+// it is 2 t - 102, in three steps. An honest party that reveals shares has t signatures of its set from the
+// holders of its own secrets; so fewer than t of them could say that it had vanished, unless 2 t - 101
+// collude: its key stays unknown. No other party's seed and key are both known with fewer
+// than 2 t - 101, since an honest holder reveals one of the two. The server then learns the sum over those
+// whose seeds it knows, if all their other neighbours' keys are known, who therefore reveal nothing. If
+// that leaves out an honest party whose key is not known, those in the sum end twice along the circle, before
+// 50 places of colluders and of parties that reveal nothing. The seed of the last before each has
+// 51 holders left and the colluders in these places, so that t - 51 must be in either.
+func (c *Config) Colluders() int {
+	if c.Parties <= complete {
+		return 2*c.Threshold - c.Parties
+	}
+	return 2*c.shares() - degree - 2
+}
+
+// shares is how many make up a secret.
+func (c *Config) shares() int {
+	if c.Parties <= complete {
+		return c.Threshold
+	}
+	return degree*c.Threshold/c.Parties + 1
+}
+
 // graph has the neighbours of every party.
 type graph struct {
 	near      [][]int // in order, without the party itself
@@ -44,7 +72,7 @@ type graph struct {
 // newGraph makes the graph of a study: complete, or a cycle's power in an order that
 // follows from the study and its roster.
 func newGraph(c *Config) *graph {
-	g := &graph{near: make([][]int, c.Parties), threshold: c.Threshold}
+	g := &graph{near: make([][]int, c.Parties), threshold: c.shares()}
 	if c.Parties <= complete {
 		for i := range g.near {
 			for j := range c.Parties {
@@ -55,8 +83,7 @@ func newGraph(c *Config) *graph {
 		}
 		return g
 	}
-	g.threshold = degree*c.Threshold/c.Parties + 1
-	order := rand.New(rand.NewChaCha8(sha256.Sum256(append([]byte("sum neighbours"), c.Study[:]...)))).Perm(c.Parties)
+	order := c.circle()
 	for at, i := range order {
 		for d := 1; d <= degree/2; d++ {
 			j := order[(at+d)%c.Parties]
@@ -68,6 +95,12 @@ func newGraph(c *Config) *graph {
 		slices.Sort(g.near[i])
 	}
 	return g
+}
+
+// circle is the order of the parties on the cycle.
+func (c *Config) circle() []int {
+	seed := sha256.Sum256(append([]byte("sum neighbours"), c.Study[:]...))
+	return rand.New(rand.NewChaCha8(seed)).Perm(c.Parties)
 }
 
 // Kinds of messages; each has its kind, the number of the sum (u32), and then

@@ -23,10 +23,13 @@
 // neither a vector nor the sum.
 //
 // The model: the server and up to threshold-1 parties may pool what they see, and
-// follow the protocol. A server that does not can leave parties out, and so choose
+// follow the protocol; above 200 parties, a fifth of them. A server that does not can leave parties out, and so choose
 // which of at least threshold vectors a sum has; it can stop. It cannot show two sets
 // for one sum (step 4) while it has fewer than 2 threshold - n of the n parties on its side:
-// each of the others signs one set, and either needs threshold signatures. Nor can it put in
+// each of the others signs one set, and either needs threshold signatures. Above 200 parties
+// neighbours agree on a set: with fewer than [Config.Colluders] it still has one total at most and no second one
+// that differs by a vector, but where it shows parts of the circle different sets, the total is over those who are in
+// all of them, which may be fewer than the threshold. It cannot put in
 // parties of its own (the roster is signed, and its fingerprint compared by people).
 //
 // Server and Client are state machines without clock, network or randomness of their

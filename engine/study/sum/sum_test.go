@@ -381,6 +381,99 @@ func TestSignersAreOfTheSet(t *testing.T) {
 	}
 }
 
+// Above 200 parties those who sign a set for a party are its neighbours: others, of whom there are enough for
+// several sets, do not count.
+func TestSignersAreNeighbours(t *testing.T) {
+	c := Config{Parties: 240, Threshold: 160}
+	all := members(c)
+	vectors, _ := vectorsOf(c, 3, 4)
+	client, _, err := all[0].Begin(1, vectors[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	client.set = slices.Repeat([]byte{255}, c.Parties/8)
+	near := client.graph.near[0]
+	signers := func(is func(p int) bool, most int) []byte {
+		b, n := head(kindSigners, 1), 0
+		for p := range c.Parties {
+			if n == most || !is(p) {
+				continue
+			}
+			signature, err := all[p].Sign(client.statement("set", 1, client.set))
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, n = entry(b, p, signature), n+1
+		}
+		return b
+	}
+	neighbour := func(p int) bool { return slices.Contains(near, p) }
+	for _, x := range []struct {
+		what  string
+		list  []byte
+		taken bool
+	}{
+		{"others", signers(func(p int) bool { return p != 0 && !neighbour(p) }, c.shares()), false},
+		{"too few neighbours", signers(neighbour, c.shares()-1), false},
+		{"enough neighbours", signers(neighbour, c.shares()), true},
+	} {
+		client.next = kindSigners
+		if _, _, err := client.Take(x.list); (err == nil) != x.taken {
+			t.Errorf("signatures of %s: %v", x.what, err)
+		}
+	}
+}
+
+// With as many colluders as Colluders says, a server that leaves out the others of two runs of fifty on the
+// circle has all secrets that it takes to tell the sum of those between apart; with one fewer it lacks one.
+func TestColludersOfACircle(t *testing.T) {
+	for _, c := range []Config{{Parties: 300, Threshold: 210}, {Parties: 1000, Threshold: 600},
+		{Parties: 201, Threshold: 201}, {Parties: 400, Threshold: 201}} {
+		g, order := newGraph(&c), c.circle()
+		const gap, between = degree / 2, degree/2 + 1
+		attack := func(colluders [2]int) bool {
+			role := make([]byte, c.Parties) // 's' for the sum, 'c' for colluders, 'g' for those who are left out
+			for at, p := range order[:2*gap+between] {
+				switch {
+				case at >= gap && at < gap+between:
+					role[p] = 's'
+				case at < colluders[0], at >= gap+between && at < gap+between+colluders[1]:
+					role[p] = 'c'
+				default:
+					role[p] = 'g'
+				}
+			}
+			for p, near := range g.near {
+				holders := b2i(role[p] != 'g') // who is left out is not told of the set and reveals nothing
+				for _, q := range near {
+					holders += b2i(role[q] != 'g')
+				}
+				if (role[p] == 's' || role[p] == 'g') && holders < g.threshold {
+					return false // its seed, or its key
+				}
+			}
+			return true
+		}
+		half := c.Colluders() / 2
+		if c.Colluders() != 2*half || !attack([2]int{half, half}) {
+			t.Errorf("%d of %d: %d colluders do not have the secrets", c.Threshold, c.Parties, c.Colluders())
+		}
+		if half > 0 && (attack([2]int{half - 1, half}) || attack([2]int{half, half - 1})) {
+			t.Errorf("%d of %d: fewer than %d colluders have the secrets", c.Threshold, c.Parties, c.Colluders())
+		}
+	}
+	if c := (&Config{Parties: 200, Threshold: 150}); c.Colluders() != 100 {
+		t.Errorf("150 of 200: %d", c.Colluders())
+	}
+}
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
 // FuzzServer feeds a server messages of anybody, at any place among those of the parties. One
 // that is refused or late leaves no trace: the sum of the others, which is looked at now and then, is what it
 // would be, and the server takes the next input.
