@@ -17,22 +17,48 @@ func exactly(x float64) interval { return interval{x, x} }
 
 // outwards widens an interval whose ends are rounded to the nearest, so that it has the exact ends in it.
 func outwards(lo, hi float64) interval {
-	return interval{lo - above(lo), hi + above(hi)}
+	return interval{float64(lo) - above(lo), float64(hi) + above(hi)} // the ends are rounded before, not fused
 }
 
 // above is at least half the distance of x from its neighbours, and moves x by at least that when added to it.
-func above(x float64) float64 { return math.Abs(x)*0x1p-52 + 0x1p-1000 }
+func above(x float64) float64 {
+	if x < 0 { // cheaper than math.Abs
+		x = -x
+	}
+	return x*0x1p-52 + 0x1p-1000
+}
 
 func (a interval) plus(b interval) interval { return outwards(a.lo+b.lo, a.hi+b.hi) }
 
+// times is the least and the largest of the four products of ends, which follow from the signs: most of a bound's time
+// goes into them.
 func (a interval) times(b interval) interval {
-	w, x, y, z := float64(a.lo*b.lo), float64(a.lo*b.hi), float64(a.hi*b.lo), float64(a.hi*b.hi)
-	return outwards(min(w, x, y, z), max(w, x, y, z))
+	switch {
+	case b.lo >= 0 && a.lo >= 0:
+		return outwards(a.lo*b.lo, a.hi*b.hi)
+	case b.lo >= 0 && a.hi <= 0:
+		return outwards(a.lo*b.hi, a.hi*b.lo)
+	case b.lo >= 0:
+		return outwards(a.lo*b.hi, a.hi*b.hi)
+	case b.hi <= 0 && a.lo >= 0:
+		return outwards(a.hi*b.lo, a.lo*b.hi)
+	case b.hi <= 0 && a.hi <= 0:
+		return outwards(a.hi*b.hi, a.lo*b.lo)
+	case b.hi <= 0:
+		return outwards(a.hi*b.lo, a.lo*b.lo)
+	case a.lo >= 0:
+		return outwards(a.hi*b.lo, a.hi*b.hi)
+	case a.hi <= 0:
+		return outwards(a.lo*b.hi, a.lo*b.lo)
+	}
+	return outwards(min(a.lo*b.hi, a.hi*b.lo), max(a.lo*b.lo, a.hi*b.hi))
 }
 
 func (a interval) scaled(f float64) interval {
-	x, y := float64(a.lo*f), float64(a.hi*f)
-	return outwards(min(x, y), max(x, y))
+	if f < 0 {
+		a.lo, a.hi = a.hi, a.lo
+	}
+	return outwards(a.lo*f, a.hi*f)
 }
 
 func (a interval) widened(by float64) interval { return outwards(a.lo-by, a.hi+by) }
