@@ -50,6 +50,9 @@ func heTimed(ctx context.Context, c *Case, job *ckks.Job) (*engine.Result, float
 // computed with 64-bit words.
 var wideSeconds = [...]float64{2.8, 7.2, 10.8, 2.8, 16.1, 37, 7.6, 64, 166}
 
+// heRoom is the memory that runs of n records and k clusters may take, in MB.
+var heRoom = map[[2]int]float64{{100000, 5}: 600, {1000000, 5}: 3000}
+
 const wideSource = "the revision before 32-bit lanes, two cores of a Xeon at 2.4 GHz"
 
 // heOperations are the operations of a round on one core beside Lattigo's.
@@ -137,7 +140,8 @@ func heSizes(ctx context.Context, e *Env) {
 	for _, cell := range []int{0, 1, 3, 4, 2, 5, 6, 7, 8} {
 		paper := ckksCells[cell]
 		size := heCell{name: fmt.Sprintf("n=%d k=%d", paper.n, paper.k), wide: wideSeconds[cell],
-			file: "ckks-table3", labels: []Label{L("n", paper.n), L("k", paper.k)}, time: "LAN10000"}
+			room: heRoom[[2]int{paper.n, paper.k}], file: "ckks-table3",
+			labels: []Label{L("n", paper.n), L("k", paper.k)}, time: "LAN10000"}
 		heSize(ctx, e, size, func(ctx context.Context) (*ckks.Job, error) {
 			data, err := timeSet(ctx, paper.n, 2, paper.k)
 			if err != nil {
@@ -177,7 +181,8 @@ func heSizes(ctx context.Context, e *Env) {
 // heScale are runs of many records, or of many clusters of them, to the end.
 func heScale(ctx context.Context, e *Env) {
 	for _, x := range []struct{ n, k int }{{1000000, 5}, {100000, 32}} {
-		heSize(ctx, e, heCell{name: fmt.Sprintf("n=%d k=%d", x.n, x.k)}, func(ctx context.Context) (*ckks.Job, error) {
+		cell := heCell{name: fmt.Sprintf("n=%d k=%d", x.n, x.k), room: heRoom[[2]int{x.n, x.k}]}
+		heSize(ctx, e, cell, func(ctx context.Context) (*ckks.Job, error) {
 			data, err := timeSet(ctx, x.n, 2, x.k)
 			if err != nil {
 				return nil, err
@@ -216,11 +221,12 @@ func heBudget() privacy.Budget { return privacy.Budget{Epsilon: 5, Delta: 1e-5} 
 
 // heCell is one size, and where CKKS-V prints its bytes and its time: the instance
 // of a file, and which of its values is the time in compute's place. wide are the
-// seconds with 64-bit words, 0 where unknown.
+// seconds with 64-bit words, 0 where unknown, room the MB that the run may take, 0 for
+// any.
 type heCell struct {
 	name, file, time string
 	labels           []Label
-	wide             float64
+	wide, room       float64
 }
 
 // heRun is the run of one size, which the first row that needs it makes.
@@ -280,10 +286,13 @@ func (r *heRun) compute(ctx context.Context, c *Case) error {
 		return err
 	}
 	c.Number("compute", "s", r.wall, refs...)
+	if r.wide > 0 {
+		c.Number("64-bit words over it", Plain, r.wide/r.wall, atLeast(8.0)...)
+	}
 	c.Number("CPU", "s", r.cpu)
 	c.Number("sent", "MB", heMegabytes(r.res), byteRefs...)
 	if r.memory > 0 {
-		c.Number("memory", "MB", r.memory)
+		c.Number("memory", "MB", r.memory, atMost(r.room)...)
 	}
 	for _, phase := range []string{"encrypt", "compare", "sum", "decrypt"} {
 		c.Number(phase, "s", float64(r.res.Timings[phase].TotalNS)/1e9)
