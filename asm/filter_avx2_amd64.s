@@ -28,7 +28,7 @@ DATA filterPairsAVX2<>+28(SB)/4, $0x00010001
 GLOBL filterPairsAVX2<>(SB), RODATA|NOPTR, $32
 
 // func FilterBytes1AVX2(x *byte, words int, c *byte, half *float32, shift *int32, tiles int, scale float32, offset float32, scores *int32, least *int32, best *int32)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·FilterBytes1AVX2(SB), NOSPLIT, $0-80
 	MOVQ x+0(FP), AX
 	MOVQ words+8(FP), CX
@@ -89,6 +89,8 @@ words0:
 	VMOVDQU      64(R11), Y12
 	VMOVDQU      32(R11), Y13
 	VMOVDQU      96(R11), Y14
+	PREFETCHT0   (R11)(CX*2)
+	PREFETCHT0   64(R11)(CX*2)
 	VPBROADCASTD (R12), Y8
 	VPBROADCASTD 32(R12), Y9
 	VPMADDUBSW   Y8, Y11, Y10
@@ -295,7 +297,7 @@ words4:
 	RET
 
 // func FilterScore1AVX2(x *byte, words int, c *byte, half *float32, shift *int32, tiles int, scale float32, offset float32, scores *int32, least *int32, best *int32)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·FilterScore1AVX2(SB), NOSPLIT, $0-80
 	MOVQ x+0(FP), AX
 	MOVQ words+8(FP), CX
@@ -354,6 +356,7 @@ tiles:
 words0:
 	VMOVDQU      (R11), Y10
 	VMOVDQU      32(R11), Y11
+	PREFETCHT0   (R11)(CX*2)
 	VPBROADCASTD (R12), Y8
 	VPMADDWD     Y8, Y10, Y9
 	VPADDD       Y9, Y0, Y0

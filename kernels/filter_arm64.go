@@ -7,6 +7,10 @@ package kernels
 // multiply-add here too. It is not measured on a machine.
 func filterPays(d, k int) bool { return current >= neondot && d >= 32 && k >= 128 }
 
+// screenPays is the rule that says which paths and shapes screen candidates of k-means++ (see [Screen]): none, as no
+// machine was measured.
+func screenPays(int, int) bool { return false }
+
 // filterGroups lists the numbers of integers in a word that the path in use has
 // instructions for.
 func filterGroups() []int {

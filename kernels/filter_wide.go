@@ -14,6 +14,10 @@ func filterPays(d, k int) bool {
 	return false // with AVX-512 alone, multiply-adds are as fast
 }
 
+// screenPays is the rule that says which paths and shapes screen candidates of k-means++ (see [Screen]): where it was
+// measured, as far as the points may have integers beside them.
+func screenPays(d, k int) bool { return current == avx2 && filterPays(d, k) }
+
 // filterGroups lists the numbers of integers in a word that the path in use has
 // instructions for.
 func filterGroups() []int { return []int{4, 2} }

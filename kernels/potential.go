@@ -71,6 +71,12 @@ func lowerPortable(dots *Panels, q int, norms, nearest []float32, square float32
 
 // dotSquare is the squared distance of point i to candidate q, of which lengths is the sum of both squared lengths.
 func dotSquare(dots *Panels, i, q int, lengths float32) float32 {
+	return DotSquare(dots.Data[(i/Lanes*dots.D+q)*Lanes+i%Lanes], lengths)
+}
+
+// DotSquare is the squared distance, as [Potentials] has it, of a point and a candidate with the product dot, of which
+// lengths is the sum of both squared lengths.
+func DotSquare(dot, lengths float32) float32 {
 	// Twice a number is exact, so that fused or not the result is the same.
-	return max(0, lengths-2*dots.Data[(i/Lanes*dots.D+q)*Lanes+i%Lanes])
+	return max(0, lengths-2*dot)
 }

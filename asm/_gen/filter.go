@@ -148,6 +148,11 @@ func (r *scoring) centroids(first, width int) {
 				VMOVDQUx(s, m, xs[v][w])
 			}
 		}
+		if s == avx2 && first == 0 { // where there are few centroids, points come from memory
+			for w := range together {
+				PREFETCHT0(Mem{Base: xp, Index: r.stride, Scale: 2, Disp: 64 * w})
+			}
+		}
 		for q := range sums {
 			for w := range together {
 				VPBROADCASTD(Mem{Base: cp, Disp: 4 * (filterTile*w + q)}, values[w])

@@ -30,6 +30,9 @@ func (c *client) newSeeder(ctx context.Context) (*seeder, error) {
 	s := &seeder{client: c, trials: seeding.Trials(c.k)}
 	s.own = seeding.NewPart(c.points, s.trials, c.each)
 	s.own.Weigh(c.weights)
+	if c.m == 1 {
+		s.own.Expect(c.k)
+	}
 	var err error
 	s.weights, err = s.tell(ctx, []float64{s.own.Weight()})
 	return s, err
@@ -103,7 +106,11 @@ func (s *seeder) fill(ctx context.Context, which []int, st *privacy.Stream, star
 		if err != nil {
 			return err
 		}
-		left, err := s.tell(ctx, s.own.Try(rows))
+		try := s.own.Try
+		if s.m == 1 {
+			try = s.own.Least
+		}
+		left, err := s.tell(ctx, try(rows))
 		if err != nil {
 			return err
 		}

@@ -39,6 +39,9 @@ type Part struct {
 	squares   []float32       // of the candidates
 	owners    []int32         // by record, the nearest of the centres that Extend has added
 	extended  int             // centres
+	expected  int             // steps of Least; 0 where they are steps of Try
+	begunWith int             // centres
+	screening *screening      // of steps by bounds, once there was one
 	chunkRoom sync.Pool       // *chunkRoom
 }
 
@@ -46,16 +49,23 @@ type Part struct {
 type chunkRoom struct {
 	labels  [chunkPoints]uint16
 	squares [chunkPoints]float32
+	screen  *kernels.ScreenRoom
+	dots    *kernels.Panels // of one column, -Inf
+}
+
+// borrow returns memory for a pass over a chunk, which goes back to the pool.
+func (p *Part) borrow() *chunkRoom {
+	if room, _ := p.chunkRoom.Get().(*chunkRoom); room != nil {
+		return room
+	}
+	return new(chunkRoom)
 }
 
 // inChunks runs task for each chunk of records, [lo, hi), with memory for as many labels and squared distances, which
 // have any values.
 func (p *Part) inChunks(task func(i, lo, hi int, labels []uint16, squares []float32)) {
 	p.each(p.chunks(), func(i int) {
-		room, _ := p.chunkRoom.Get().(*chunkRoom)
-		if room == nil {
-			room = new(chunkRoom)
-		}
+		room := p.borrow()
 		defer p.chunkRoom.Put(room)
 		lo, hi := p.chunk(i)
 		task(i, lo, hi, room.labels[:hi-lo], room.squares[:hi-lo])
@@ -98,7 +108,7 @@ func (p *Part) room() {
 // and Forget make it anew.
 func (p *Part) Yield() []uint16 {
 	nearest := p.nearest
-	p.nearest = nil
+	p.nearest, p.screening = nil, nil
 	return unsafe.Slice((*uint16)(unsafe.Pointer(unsafe.SliceData(nearest))), len(nearest))
 }
 
@@ -110,11 +120,13 @@ func (p *Part) Forget() {
 	}
 	clear(p.potential)
 	p.extended = 0
+	p.restart(0)
 }
 
 // Begin begins anew with these centres.
 func (p *Part) Begin(centres *kernels.Centroids) {
 	p.room()
+	p.restart(centres.K)
 	p.inChunks(func(i, lo, hi int, labels []uint16, _ []float32) {
 		points := p.points.Slice(lo, hi)
 		kernels.Assign(points, centres, labels, nil)
@@ -214,6 +226,9 @@ func (p *Part) Try(rows []float32) []float64 {
 	p.room()
 	d := p.points.D
 	q := len(rows) / d
+	if p.screening != nil {
+		p.screening.whole = true
+	}
 	p.rows = append(p.rows[:0], rows...)
 	p.tried = make([]float64, p.chunks()*q)
 	trial := p.trial(q)
@@ -239,18 +254,24 @@ func (p *Part) trial(q int) func(i int) {
 		}
 	}
 	m := kernels.NewMatrix(q, d, p.rows)
-	p.squares = make([]float32, q)
-	for a := range q {
-		for _, x := range p.rows[a*d : (a+1)*d] {
-			p.squares[a] = float32(math.FMA(float64(x), float64(x), float64(p.squares[a])))
-		}
-	}
+	p.setSquares(q)
 	dots := p.products(q)
 	return func(i int) {
 		lo, hi := p.chunk(i)
 		part := dots.Slice(lo, hi)
 		kernels.Project(p.points.Slice(lo, hi), m, part)
 		kernels.Potentials(part, p.norms[lo:hi], p.nearest[lo:hi], p.squares, p.tried[i*q:(i+1)*q])
+	}
+}
+
+// setSquares takes the squared lengths of the q candidates.
+func (p *Part) setSquares(q int) {
+	d := p.points.D
+	p.squares = make([]float32, q)
+	for a := range q {
+		for _, x := range p.rows[a*d : (a+1)*d] {
+			p.squares[a] = float32(math.FMA(float64(x), float64(x), float64(p.squares[a])))
+		}
 	}
 }
 
@@ -284,14 +305,22 @@ func (p *Part) products(q int) kernels.Panels {
 	return kernels.Panels{N: n, D: q, Data: p.dots.Data[:(n+kernels.Lanes-1)/kernels.Lanes*kernels.Lanes*q]}
 }
 
-// Add makes candidate a of the last Try a centre.
+// Add makes candidate a of the last Try or Least a centre.
 func (p *Part) Add(a int) {
 	q := len(p.rows) / p.points.D
+	s := p.screening
 	p.each(p.chunks(), func(i int) {
-		lo, hi := p.chunk(i)
-		p.take(p.nearest[lo:hi], lo, q, a)
+		if s != nil && !s.whole {
+			p.addByBounds(i, a)
+		} else {
+			lo, hi := p.chunk(i)
+			p.take(p.nearest[lo:hi], lo, q, a)
+		}
 		p.potential[i] = p.tried[i*q+a]
 	})
+	if s != nil {
+		s.begun, s.stale = true, s.stale || s.whole
+	}
 }
 
 // findGroup is the number of records whose squared distances [Part.Find] adds up before it goes on.
@@ -356,14 +385,21 @@ func PlusPlus(parts []*Part, k, trials int, uniform func() float64) []float32 {
 	for q, p := range parts {
 		weights[q], potentials[q], whole = p.Weight(), p.Potential(), whole && p.weights == nil
 	}
+	if len(parts) == 1 {
+		parts[0].Expect(k)
+	}
 	for len(centres) < k*d {
 		var rows []float32
 		for _, pick := range Picks(potentials, weights, whole, trials, uniform) {
 			rows = append(rows, parts[pick.Party].Picked(pick)...)
 		}
 		var left []float64
-		for _, p := range parts {
-			left = append(left, p.Try(rows)...)
+		if len(parts) == 1 {
+			left = parts[0].Least(rows)
+		} else {
+			for _, p := range parts {
+				left = append(left, p.Try(rows)...)
+			}
 		}
 		chosen := Best(left, potentials)
 		for _, p := range parts {

@@ -1,0 +1,223 @@
+package seeding
+
+import (
+	"math"
+
+	"github.com/cohort-engine/cohort/kernels"
+)
+
+// A step of k-means++ asks only for the best of its candidates. Where a centre takes few records, products of small
+// integers bound what each candidate leaves, and the sum is made for those alone that may leave the least: the same
+// numbers as [Part.Try] has, so that the centres are the same.
+
+// screening is what a part keeps for steps by bounds.
+type screening struct {
+	screen *kernels.Screen
+	wait   int  // steps that are taken by Try, before the next one by bounds
+	stale  bool // the screen's limits are older than the distances
+	begun  bool // the potentials are sums as Try makes them
+	back   bool // the last step went through the chunks backwards, so that what the cache has comes first
+	whole  bool // the last step was one of Try
+	chunks []pairs
+}
+
+// pairs are the records of a chunk that candidates may be nearer to.
+type pairs struct {
+	list     []kernels.ScreenPair
+	which    []int32   // the records of the candidates that were not ruled out, one candidate after the other
+	products []float32 // with them
+	ends     []int     // of the candidates, in which
+	gains    []gain    // by candidate
+}
+
+// gain bounds by how much a candidate lowers the potential.
+type gain struct{ least, most float64 }
+
+const (
+	// screenWait is the number of steps after which a candidate takes few enough records, about one of as many.
+	screenWait = 40
+	// screenDense is the share of the records, as 1/screenDense, in the pairs of a step beyond which Try is as fast.
+	screenDense = 2
+	// screenSlack covers the roundings of sums, relative to the potential.
+	screenSlack = 1e-9
+)
+
+// Expect, after Weigh, says that Least will take some k steps, which lets them go by bounds where that pays.
+func (p *Part) Expect(k int) {
+	if p.weights == nil && p.points.D >= directDims {
+		p.expected = k
+	}
+}
+
+// restart notes that the centres are other ones, of which there are so many.
+func (p *Part) restart(centres int) {
+	p.begunWith = centres
+	if s := p.screening; s != nil {
+		s.wait, s.stale, s.begun, s.whole = max(0, screenWait-centres), true, false, true
+	}
+}
+
+// bounded returns what steps by bounds keep, nil where they do not pay.
+func (p *Part) bounded() *screening {
+	if p.screening == nil && p.expected > 0 {
+		if screen := kernels.NewScreen(p.points, p.trials, p.expected, p.each); screen != nil {
+			p.screening = &screening{screen: screen, chunks: make([]pairs, p.chunks())}
+			p.restart(p.begunWith)
+		} else {
+			p.expected = 0
+		}
+	}
+	return p.screening
+}
+
+// Least is [Part.Try] for a step that no other part has a share in: candidates that leave more than another one may
+// have +Inf for what they leave.
+func (p *Part) Least(rows []float32) []float64 {
+	s := p.bounded()
+	if s == nil || s.wait > 0 || !s.begun || len(rows) != p.trials*p.points.D {
+		if s != nil {
+			s.wait--
+		}
+		return p.Try(rows)
+	}
+	fits, stale := s.screen.Set(rows)
+	s.stale = s.stale || stale
+	if !fits {
+		return p.Try(rows)
+	}
+	return p.leastByBounds(rows)
+}
+
+// leastByBounds is Least by the candidates that the screen has.
+func (p *Part) leastByBounds(rows []float32) []float64 {
+	s, q := p.screening, p.trials
+	p.rows, s.whole = append(p.rows[:0], rows...), false
+	p.setSquares(q)
+	s.back = !s.back
+	p.each(p.chunks(), func(i int) {
+		if s.back {
+			i = p.chunks() - 1 - i
+		}
+		room := p.borrow()
+		defer p.chunkRoom.Put(room)
+		p.scan(i, q, room)
+	})
+	s.stale = false
+	count, total := 0, make([]gain, q)
+	for i := range s.chunks {
+		count += len(s.chunks[i].list)
+		for a, g := range s.chunks[i].gains {
+			total[a].least, total[a].most = total[a].least+g.least, total[a].most+g.most
+		}
+	}
+	if count*screenDense > p.points.N {
+		s.wait = screenWait / 4
+	}
+	left := make([]float64, q)
+	sure := 0.0
+	for _, g := range total {
+		sure = max(sure, g.least)
+	}
+	sure -= p.Potential() * screenSlack
+	for a, g := range total {
+		if g.most < sure {
+			left[a] = math.Inf(1)
+		}
+	}
+	p.tried = make([]float64, p.chunks()*q)
+	p.each(p.chunks(), func(i int) {
+		room := p.borrow()
+		defer p.chunkRoom.Put(room)
+		p.settle(i, left, room)
+	})
+	for i := range p.tried {
+		left[i%q] += p.tried[i]
+	}
+	return left
+}
+
+// scan lists the pairs of a chunk and bounds what the candidates gain there.
+func (p *Part) scan(i, q int, room *chunkRoom) {
+	s := p.screening
+	lo, hi := p.chunk(i)
+	if s.stale {
+		s.screen.Limit(lo, p.norms[lo:hi], p.nearest[lo:hi])
+	}
+	if room.screen == nil {
+		room.screen = new(kernels.ScreenRoom)
+	}
+	c := &s.chunks[i]
+	c.list = s.screen.Scan(lo, hi, p.norms[lo:hi], room.screen, c.list[:0])
+	if c.gains == nil {
+		c.gains = make([]gain, q)
+	}
+	clear(c.gains)
+	for _, pair := range c.list {
+		near, g := float64(p.nearest[pair.Point]), &c.gains[pair.Candidate]
+		g.least += max(0, near-float64(pair.Most))
+		g.most += max(0, near-float64(pair.Least))
+	}
+}
+
+// settle makes the sums of a chunk for the candidates that leave less than +Inf.
+func (p *Part) settle(i int, left []float64, room *chunkRoom) {
+	c, q := &p.screening.chunks[i], len(left)
+	lo, hi := p.chunk(i)
+	c.which, c.ends = c.which[:0], c.ends[:0]
+	for a, x := range left {
+		from := len(c.which)
+		if !math.IsInf(x, 1) {
+			for _, pair := range c.list {
+				if int(pair.Candidate) == a {
+					c.which = append(c.which, pair.Point)
+				}
+			}
+		}
+		c.ends = append(c.ends, len(c.which))
+		if from == len(c.which) { // no record is nearer
+			p.tried[i*q+a] = p.potential[i]
+			continue
+		}
+		for len(c.products) < len(c.which) {
+			c.products = append(c.products, 0)
+		}
+		p.screening.screen.Products(a, c.which[from:], c.products[from:])
+		p.tried[i*q+a] = room.sum(c.which[from:], c.products[from:], lo, p.norms[lo:hi], p.nearest[lo:hi], p.squares[a])
+	}
+}
+
+// sum is what Try adds up for a chunk, lo its first record, and a candidate: those that which names have such products
+// with it, the others are farther from it than they have.
+func (r *chunkRoom) sum(which []int32, products []float32, lo int, norms, nearest []float32, square float32) float64 {
+	if r.dots == nil {
+		r.dots = kernels.NewPanels(chunkPoints, 1)
+		for i := range r.dots.Data {
+			r.dots.Data[i] = float32(math.Inf(-1))
+		}
+	}
+	for i, at := range which {
+		r.dots.Data[int(at)-lo] = products[i]
+	}
+	var sums [1]float64
+	kernels.Potentials(r.dots.Slice(0, len(norms)), norms, nearest, []float32{square}, sums[:])
+	for _, at := range which {
+		r.dots.Data[int(at)-lo] = float32(math.Inf(-1))
+	}
+	return sums[0]
+}
+
+// addByBounds is Add for chunk i after a step by bounds.
+func (p *Part) addByBounds(i, a int) {
+	c := &p.screening.chunks[i]
+	from := 0
+	if a > 0 {
+		from = c.ends[a-1]
+	}
+	for at, point := range c.which[from:c.ends[a]] {
+		norm := p.norms[point]
+		if x := kernels.DotSquare(c.products[from+at], norm+p.squares[a]); x < p.nearest[point] {
+			p.nearest[point] = x
+			p.screening.screen.Lowered(int(point), norm, x)
+		}
+	}
+}
