@@ -586,6 +586,7 @@ func (o *Coordinator) Run(ctx context.Context) (*engine.Result, error) {
 	o.mu.Lock()
 	o.end = end
 	o.mu.Unlock()
+	o.Watch.restarted(end.Replaying)
 	end.Start()
 	defer end.Close()
 	box := newPostbox(end, protocol.Server, o.Study.Deadlines.message())

@@ -386,6 +386,7 @@ func (p *Party) run(ctx context.Context, part dataset.Part, ids []string) (*engi
 	p.mu.Lock()
 	p.end = end
 	p.mu.Unlock()
+	p.Watch.restarted(end.Replaying)
 	end.Start()
 	defer end.Close()
 	box := newPostbox(end, p.self, p.study.Deadlines.message())

@@ -11,6 +11,25 @@ import (
 	"github.com/cohort-engine/cohort/engine/protocol"
 )
 
+// Steps that come again to a role that was restarted, in no time, have no times: the mean is that of the
+// others, while the bytes are of all.
+func TestTimesAfterARestart(t *testing.T) {
+	w := NewWatch(newFixture(t, "sulloyd", 2, 60, nil).study)
+	replaying := true
+	w.restarted(func() bool { return replaying })
+	w.step(0, stepVectors)
+	w.answered(0, stepVectors, 3*time.Microsecond, 10)
+	replaying = false // while the step that the earlier life died in goes on
+	w.answered(1, stepVectors, 900*time.Millisecond, 10)
+	w.step(1, stepVectors)
+	w.answered(0, stepVectors, 20*time.Millisecond, 10)
+	w.answered(1, stepVectors, 40*time.Millisecond, 10)
+	status, _ := w.Status()
+	if want := (StepStatus{stepVectors, 2, 30, 40, 40}); len(status.Steps) != 1 || status.Steps[0] != want {
+		t.Errorf("%+v", status.Steps)
+	}
+}
+
 // On a party's side bytes are its own and those of the role at the other end, which the page may not have: the
 // coordinator is there among several servers alone.
 func TestMovedBytes(t *testing.T) {

@@ -48,7 +48,8 @@ type Status struct {
 // StepStatus is how long parties took to answer a step, in milliseconds from its
 // beginning: the network there and back, and their own work.
 type StepStatus struct {
-	Step    string  `json:"step"`
+	Step string `json:"step"`
+	// Answers are those in the mean: to steps that began since the role was started last.
 	Answers int     `json:"answers"`
 	Mean    float64 `json:"mean_ms"`
 	Most    float64 `json:"most_ms"`
@@ -97,6 +98,8 @@ type Watch struct {
 	steps   []StepStatus         // in the order of their first answers
 	carried func() []bus.Carried // by place in the status, in place of what moved; nil if it is not known
 	begun   time.Time            // the run; zero if it has not, or has ended
+	again   func() bool          // says that what an earlier life had comes again; nil if there was none
+	timed   bool                 // the step under way began in this life
 }
 
 // NewWatch follows a study.
@@ -271,9 +274,13 @@ func (w *Watch) began(r *Roster) {
 	})
 }
 
+// restarted has the steps of an earlier life, which come again in no time, left out of the times.
+func (w *Watch) restarted(again func() bool) { w.change(func(*Status) { w.again = again }) }
+
 func (w *Watch) step(sum int, step string) {
+	again := w != nil && w.again != nil && w.again() // without the lock, under which links tell what moved
 	w.change(func(s *Status) {
-		s.Sum, s.Step = sum+1, step
+		s.Sum, s.Step, w.timed = sum+1, step, !again
 		w.tell(Event{Kind: StepBegan, Sum: s.Sum, Step: s.Step})
 	})
 }
@@ -283,13 +290,16 @@ func (w *Watch) answered(r protocol.Role, step string, took time.Duration, bytes
 	w.change(func(s *Status) {
 		p := &s.Parties[w.index(r)]
 		p.Late = false
+		all := w.stepOf(step)
+		all.Bytes += int64(bytes)
+		if !w.timed {
+			return
+		}
 		ms := milliseconds(took)
 		p.Steps[step] = ms
-		all := w.stepOf(step)
 		all.Most = max(all.Most, ms)
 		all.Mean = (all.Mean*float64(all.Answers) + ms) / float64(all.Answers+1)
 		all.Answers++
-		all.Bytes += int64(bytes)
 		w.tell(Event{Kind: Answered, Sum: s.Sum, Step: step, Party: p.Name, Took: took})
 	})
 }

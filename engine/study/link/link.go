@@ -114,6 +114,7 @@ type End struct {
 	peers    map[protocol.Role]*peer
 	events   []event
 	first    int           // of events that was not returned
+	earlier  int           // events of an earlier life that were not returned
 	arrived  chan struct{} // capacity 1
 	kick     chan struct{} // capacity 1
 	room     chan struct{} // closed when streams get shorter; nil while nobody waits
@@ -196,6 +197,7 @@ func New(c Config) (*End, error) {
 			return nil, err
 		}
 	}
+	e.earlier = len(e.events)
 	for _, p := range e.peers {
 		p.durable = p.want.message
 	}
@@ -618,6 +620,13 @@ func (e *End) leave(mark string) error {
 	return nil
 }
 
+// Replaying reports whether Next has events yet that an earlier life had.
+func (e *End) Replaying() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.earlier > 0
+}
+
 // Mark leaves a mark for Next to return after what has arrived so far. It is durable when Mark returns.
 func (e *End) Mark(mark []byte) error {
 	e.mu.Lock()
@@ -663,6 +672,7 @@ func (e *End) pop() (Event, error) {
 	first := e.events[e.first]
 	e.events[e.first] = event{}
 	e.first++
+	e.earlier = max(0, e.earlier-1)
 	if e.first < len(e.events) {
 		e.signal()
 	}
