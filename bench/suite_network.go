@@ -25,7 +25,9 @@ func networkSuites() []Suite {
 			"where the machine has /dev/shm, so that figures are of the network and the processor; a disk adds the time of " +
 			"its syncs. Beside a measured round stands what a simulation gives for it, whose cost of a message was measured " +
 			"with 50, 250 and 800 parties and plain sums of two lengths, in processor time: on a machine that does something " +
-			"else, a round takes longer than its processor time, and both ratios are printed; --simulate N " +
+			"else, a round takes longer than its processor time. Both ratios are printed, and beside them the share of the " +
+			"round's core time that its roles had: where that is 1 the two are the same, and where it is not, cores did " +
+			"other work or waited for it, which no simulation of the roles could tell; --simulate N " +
 			"prints sums of N parties under each network's model, in a tree of servers above 1,000. Every method runs " +
 			"as a study, too, with all roles behind connections of " +
 			"their own, and has the bits of one process, or its row fails; its time begins when all roles are there.",
@@ -144,6 +146,7 @@ func (n networkCase) measure(ctx context.Context, c *Case, transport func() (vir
 	c.Number("simulated", Nanoseconds, float64(r.Round))
 	c.Number("simulated to measured", "", float64(r.Round)/float64(round))
 	c.Number("simulated to processor time", "", float64(r.Round)/float64(m.round()))
+	c.Number("cores at work on it", "", float64(m.round())/float64(round))
 	return nil
 }
 
