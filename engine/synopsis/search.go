@@ -114,6 +114,7 @@ func Search(ctx context.Context, r Runner, w *Weighted, k int, o SearchOptions, 
 			}
 			report("search, swaps", int(swapped.Add(1)), o.Chains*o.Swaps)
 		}
+		states[i].assign(false)
 		states[i].lloyd(o.Steps)
 	})
 	if err != nil {

@@ -318,7 +318,7 @@ func (p *problem) distance(i int, centers []float32, j uint16) float64 {
 
 // A swap that is kept leaves the state that it promised.
 func TestSwapsKeep(t *testing.T) {
-	for _, d := range []int{2, 20} {
+	for _, d := range []int{1, 2, 20} {
 		rng := rand.New(rand.NewPCG(7, uint64(d)))
 		p, kept := newProblem(randomWeighted(rng, 1500, d)), 0
 		s := p.newDescent(30)
@@ -332,6 +332,13 @@ func TestSwapsKeep(t *testing.T) {
 			kept++
 			promised := w.loss
 			w.keep()
+			whole := p.newDescent(s.k)
+			copy(whole.centers, s.centers)
+			whole.assign(true)
+			if !slices.Equal(s.labels, whole.labels) || !slices.Equal(s.dist, whole.dist) ||
+				!slices.Equal(s.second, whole.second) || s.loss != whole.loss {
+				t.Fatalf("d=%d: the state is not what all its points have", d)
+			}
 			if !(s.loss < before) || math.Abs(s.loss-promised) > 1e-12*promised {
 				t.Fatalf("d=%d: loss %v, promised %v, before %v", d, s.loss, promised, before)
 			}

@@ -63,6 +63,7 @@ func newSwaps(s *descent) *swaps {
 	for i := range w.all {
 		w.all[i] = int32(i)
 	}
+	s.assign(true)
 	w.settle()
 	return w
 }
@@ -73,10 +74,9 @@ func newSwaps(s *descent) *swaps {
 // squared lengths of points and centres, which are at most d each.
 func (s *descent) slack() float64 { return math.Ldexp(float64(4*s.d*(s.d+8)), -22) }
 
-// settle takes what the swaps need to know of the state.
+// settle takes what the swaps need to know of the state, once its labels and distances are there.
 func (w *swaps) settle() {
 	s := w.s
-	s.assign(true)
 	copy(w.centers, s.centers)
 	copy(w.labels, s.labels)
 	copy(w.dist, s.dist)
@@ -126,10 +126,42 @@ func (w *swaps) try(steps int, src Source) bool {
 	return w.loss < s.loss
 }
 
-// keep makes the state after the swap the state.
+// keep makes the state after the swap the state, but for the sums of its last assignment. Points whose nearest and
+// second nearest centres stay, and are nearer than where any centre was or is that moved, have what they had.
 func (w *swaps) keep() {
-	copy(w.s.centers, w.centers)
+	s, d, slack := w.s, w.s.d, w.s.slack()
+	w.rows = w.rows[:0]
+	for _, j := range w.moved {
+		at, end := int(j)*d, int(j+1)*d
+		w.rows = append(append(w.rows, s.centers[at:end]...), w.centers[at:end]...)
+	}
+	for j := range w.row {
+		w.row[j] = -1
+	}
+	for at, j := range w.moved {
+		w.row[j] = int32(at)
+	}
+	copy(s.centers, w.centers)
+	if !w.touch(w.prepared(), func(j int, gap float64) bool { return w.row[j] >= 0 || w.reaches(j, gap, slack) }) {
+		s.assign(true)
+		w.settle()
+		return
+	}
+	n, next := len(w.found), w.own[0]
+	s.prepared.Set(s.centers)
+	kernels.Assign2(kernels.Gather(w.points, s.panels, w.found), s.prepared, w.near[:n], w.far[:n], next[:n])
+	for at, i := range w.found {
+		s.labels[i], s.dist[i], s.second[i] = w.near[at], w.far[at], next[at]
+	}
+	s.loss = kernels.WeightedCost(s.weights, s.dist)
 	w.settle()
+}
+
+// reaches says whether a centre that is gap from cluster j's may be nearer to one of its members than their second
+// nearest: a member is at least own = gap - radius from it, and at most reach from its second nearest.
+func (w *swaps) reaches(j int, gap, slack float64) bool {
+	own, next := gap-w.radius[j], w.reach[j]
+	return own <= next || float64((own-next)*(own+next)) <= slack
 }
 
 // prepared are the centres in rows as the kernels read them; the first fills up to one of a few
@@ -150,10 +182,9 @@ func (w *swaps) prepared() *kernels.Centroids {
 	return c
 }
 
-// look finds the nearest of the centres in rows for the members of all clusters that
-// they touch, given how far from the nearest of them a cluster's centre is.
-func (w *swaps) look(touch func(j int, gap float64) bool) {
-	c := w.prepared()
+// touch finds the members of all clusters that the centres c touch, given how far from the nearest of them a cluster's
+// centre is. It reports false where they are more than half of the points, which takes longer to gather.
+func (w *swaps) touch(c *kernels.Centroids, touch func(j int, gap float64) bool) bool {
 	kernels.Assign(*w.middles, c, w.which, w.gaps)
 	w.found = w.found[:0]
 	for j, gap := range w.gaps {
@@ -162,8 +193,14 @@ func (w *swaps) look(touch func(j int, gap float64) bool) {
 			w.found = append(w.found, w.of(j)...)
 		}
 	}
+	return len(w.found) <= w.s.n/2
+}
+
+// look finds the nearest of the centres in rows for the members of all clusters that they touch, or all points.
+func (w *swaps) look(touch func(j int, gap float64) bool) {
+	c := w.prepared()
 	points, n := *w.s.panels, w.s.n
-	if len(w.found) > n/2 { // which takes longer to gather
+	if !w.touch(c, touch) {
 		copy(w.found[:n], w.all)
 		w.found = w.found[:n]
 	} else {
@@ -176,12 +213,7 @@ func (w *swaps) look(touch func(j int, gap float64) bool) {
 func (w *swaps) cheapest(row []float32) int {
 	s, slack := w.s, w.s.slack()
 	w.rows = append(w.rows[:0], row...)
-	w.look(func(j int, gap float64) bool {
-		// A member is at least own = gap - radius from the new centre, and at most reach
-		// from its second nearest.
-		own, next := gap-w.radius[j], w.reach[j]
-		return own <= next || float64((own-next)*(own+next)) <= slack
-	})
+	w.look(func(j int, gap float64) bool { return w.reaches(j, gap, slack) })
 	n := len(w.found)
 	near, own, second, weights := s.labels, s.dist, s.second, s.weights
 	if n < s.n {
