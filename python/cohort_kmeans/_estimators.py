@@ -42,6 +42,13 @@ def _check_frame(X: Any, why: Exception) -> None:
             raise ValueError(f"X, column {name!r}: {e}: give numbers, or leave the column out") from why
 
 
+def _unmasked(X: Any, name: str = "X") -> Any:
+    """X, unless values of it are masked: what reads its array would take what is under the mask for records."""
+    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
+        raise ValueError(f"{name}: has {np.ma.count_masked(X)} masked values: fill them, or leave their records out")
+    return X
+
+
 def _integer(name: str, value: Any, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
         raise ValueError(f"{name}: is {value!r}, must be an integer of at least {least}")
@@ -59,7 +66,7 @@ def _spread(bounds: Bounds) -> dict[str, list[float]]:
     if bounds is None:
         return {}
     try:
-        lower, upper = (np.atleast_1d(np.asarray(b, dtype=float)) for b in bounds)
+        lower, upper = (np.atleast_1d(np.asarray(_unmasked(b), dtype=float)) for b in bounds)
     except (TypeError, ValueError):
         raise ValueError("bounds: are no pair (lower, upper): give two numbers, or two lists with one for each column") from None
     if not (np.isfinite(lower).all() and np.isfinite(upper).all()):
@@ -78,7 +85,7 @@ class _Cohort(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         if _is_arrow(X):
             return _library.arrow(X), None
         try:
-            X = self._validate_data(X, accept_sparse=False, dtype=[np.float64, np.float32], force_all_finite=False, reset=reset)
+            X = self._validate_data(_unmasked(X), accept_sparse=False, dtype=[np.float64, np.float32], force_all_finite=False, reset=reset)
         except (TypeError, ValueError) as e:  # dates beside numbers are a TypeError
             _check_frame(X, e)
             raise
@@ -168,7 +175,7 @@ class _Cohort(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
             where the estimator scales columns.
         """
         check_is_fitted(self)
-        X = self._validate_data(X, dtype=[np.float64, np.float32], reset=False)
+        X = self._validate_data(_unmasked(X), dtype=[np.float64, np.float32], reset=False)
         return euclidean_distances(self._scaled(X), self._scaled(self.cluster_centers_)).astype(X.dtype, copy=False)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
@@ -205,7 +212,7 @@ class _Cohort(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
 def _check_weights(weights: Any, n: int) -> np.ndarray:
     if isinstance(weights, numbers.Number):
         weights = np.full(n, weights, dtype=np.float64)
-    w = check_array(weights, ensure_2d=False, dtype=np.float64, order="C", input_name="sample_weight")
+    w = check_array(_unmasked(weights, "sample_weight"), ensure_2d=False, dtype=np.float64, order="C", input_name="sample_weight")
     if w.ndim != 1 or len(w) != n:
         raise ValueError(f"sample_weight: has the shape {w.shape} for {n} records: give one weight for each")
     if (w < 0).any():
@@ -396,7 +403,7 @@ class KMeans(_Cohort):
         records = _library.Records(engine, [source], prepare, weights)
         best, least = None, math.inf
         for _ in range(starts):
-            start = check_array(self._start(X, options["k"], random), dtype=np.float64, input_name="init")
+            start = check_array(_unmasked(self._start(X, options["k"], random), "init"), dtype=np.float64, input_name="init")
             columns = source.data.columns or start.shape[1]
             if start.shape != (options["k"], columns):
                 raise ValueError(f"init: has the shape {start.shape}, must have ({options['k']}, {columns})")
@@ -778,7 +785,10 @@ class VerticalKMeans(_Private):
         _check_holders(options["method"], "columns")
         options["holders"] = "columns"
         parts = _holders(X, "party")
-        arrays = [check_array(p, dtype=[np.float64, np.float32], force_all_finite=False, input_name=f"party {i + 1}") for i, p in enumerate(parts)]
+        arrays = [
+            check_array(_unmasked(p, f"party {i + 1}"), dtype=[np.float64, np.float32], force_all_finite=False, input_name=f"party {i + 1}")
+            for i, p in enumerate(parts)
+        ]
         model = _library.fit(self._engine(), [_library.matrix(a) for a in arrays], options)
         said = self._take(model, np.float64)
         self.n_features_in_ = model.columns
@@ -788,7 +798,7 @@ class VerticalKMeans(_Private):
     def _whole(self, X: Any) -> Any:
         """X of all parties: a list of their columns is joined."""
         if isinstance(X, (list, tuple)) and X and all(getattr(p, "ndim", 0) == 2 for p in X):
-            return np.hstack([np.asarray(p) for p in X])
+            return np.hstack([np.asarray(_unmasked(p)) for p in X])
         return X
 
     def predict(self, X: Any) -> np.ndarray:

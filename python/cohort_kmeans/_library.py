@@ -277,6 +277,11 @@ def arrow(x: Any) -> Source:
     return Source(Data(ARROW_STREAM, 0, pointer, 0, 0, 0, 0, None), (x, stream), np.dtype(np.float64))
 
 
+def _address(x: np.ndarray) -> int:
+    """Where the numbers of an own array are, which ``x.ctypes.data`` says in three times the time."""
+    return ctypes.addressof(ctypes.c_char.from_buffer(x)) if x.size else x.ctypes.data
+
+
 def _array(sources: Sequence[Source]) -> Any:
     return (Data * len(sources))(*[s.data for s in sources])
 
@@ -376,8 +381,8 @@ class Model:
         x = np.empty(n) if distances else None
         call = Call()
         arguments = (
-            engine.handle, self.handle, ctypes.pointer(source.data), labels.ctypes.data,
-            None if x is None else x.ctypes.data, ctypes.pointer(call),
+            engine.handle, self.handle, ctypes.byref(source.data), _address(labels),
+            None if x is None else _address(x), ctypes.byref(call),
         )
         if n * self.k * self.columns < _SHORT:
             status = library().cohort_predict(*arguments)

@@ -16,7 +16,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from cohort_kmeans import KMeans, Ledger
+from cohort_kmeans import FederatedKMeans, KMeans, Ledger, PrivateKMeans, VerticalKMeans
 
 
 def test_finds_what_scikit_learn_finds(blobs):
@@ -163,6 +163,32 @@ def test_bad_input(blobs):
     ):
         with pytest.raises(ValueError, match=says):
             KMeans(**{"n_clusters": 3, **parameters}).fit(X)
+
+
+def test_masks(blobs):
+    X = blobs[0][:50]
+    mask = np.zeros(X.shape, dtype=bool)
+    plain = KMeans(3, random_state=0).fit(X)
+    np.testing.assert_array_equal(KMeans(3, random_state=0).fit(np.ma.array(X, mask=mask)).labels_, plain.labels_)
+    mask[7, 1] = mask[9, 0] = True
+    bad = np.ma.array(X, mask=mask)
+    weights = np.ma.array(np.ones(50), mask=mask[:, 1])
+    private = {"epsilon": 1, "bounds": (-10, 10)}
+    for use, says in (
+        (lambda: KMeans(3).fit(bad), "X: has 2 masked values"),
+        (lambda: KMeans(3).fit(X, sample_weight=weights), "sample_weight: has 1 masked"),
+        (lambda: KMeans(10, init=bad[:10]).fit(X), "init: has 2 masked"),
+        (lambda: plain.predict(bad), "X: has 2 masked"),
+        (lambda: plain.transform(bad), "X: has 2 masked"),
+        (lambda: plain.score(bad), "X: has 2 masked"),
+        (lambda: PrivateKMeans(3, **private).fit(bad), "X: has 2 masked"),
+        (lambda: PrivateKMeans(3, epsilon=1, bounds=(np.ma.array([-9, -9, -9], mask=[1, 0, 0]), 10)).fit(X), "bounds"),
+        (lambda: FederatedKMeans(3, **private).fit([X, bad]), "X: has 2 masked"),
+        (lambda: VerticalKMeans(3, **private).fit([X, bad]), "party 2: has 2 masked"),
+        (lambda: plain.__class__(3).fit_predict(bad), "X: has 2 masked"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            use()
 
 
 @pytest.mark.parametrize("keep", [
