@@ -146,7 +146,7 @@ func (n networkCase) measure(ctx context.Context, c *Case, transport func() (vir
 	c.Number("simulated", Nanoseconds, float64(r.Round))
 	c.Number("simulated to measured", "", float64(r.Round)/float64(round))
 	c.Number("simulated to processor time", "", float64(r.Round)/float64(m.round()))
-	c.Number("cores at work on it", "", float64(m.round())/float64(round))
+	c.Number("cores at work on it", "", m.share())
 	return nil
 }
 
@@ -167,6 +167,15 @@ func (m *sumsMeasured) busy() []time.Duration {
 		}
 	}
 	return all
+}
+
+// share is the part of all rounds' core time that all roles had.
+func (m *sumsMeasured) share() float64 {
+	var had, all time.Duration
+	for i, busy := range m.busy() {
+		had, all = had+busy, all+m.rounds[i]*time.Duration(runtime.GOMAXPROCS(0))
+	}
+	return float64(had) / float64(all)
 }
 
 // round is what a round takes on cores that do nothing else.

@@ -44,6 +44,9 @@ func TestMeasuredSums(t *testing.T) {
 			if len(m.rounds) != 4 || len(m.work) != apart || len(m.parties) != apart {
 				t.Errorf("%v, plain %v: %+v", command, plain, m)
 			}
+			if share := m.share(); command == nil && share != 1 || !(share > 0) {
+				t.Errorf("%v, plain %v: all roles had %v of the cores", command, plain, share)
+			}
 		}
 	}
 	if _, err := measureSums(t.Context(), &study.Sums{Parties: 3, Words: 5, Rounds: 4, Plain: true, Dir: t.TempDir()},
