@@ -31,6 +31,9 @@ func (s *ledgerState) spent() map[string]Charge {
 		for v := range s.starts[i].Charges {
 			all[v] = Charge{}
 		}
+		for v := range s.ends[i+1].Charges {
+			all[v] = Charge{}
+		}
 	}
 	for v := range all {
 		for i := range s.starts {
