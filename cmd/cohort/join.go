@@ -118,33 +118,29 @@ func (o *joinFlags) join(ctx context.Context, in io.Reader, out, errOut io.Write
 		defer p.Close()
 		fmt.Fprintf(errOut, "page: %s\n", p.URL())
 	}
-	var loaded *study.Study
 	j := study.Join{Invitation: invitation, State: o.state, Log: log, Engine: eng,
 		Charge: o.charge, Watch: o.watch,
-		Agree: func(_ context.Context, t *study.Terms) error { return o.agree(t, in, errOut) },
-		Load: func(ctx context.Context, s *study.Study, party int) (dataset.Part, []string, error) {
-			loaded = s
-			return o.load(ctx, s, party)
-		},
-		Deliver: func(res *engine.Result) error { return o.deliver(loaded, role, res, out) }}
+		Agree:   func(_ context.Context, t *study.Terms) error { return o.agree(t, in, errOut) },
+		Load:    o.load,
+		Deliver: func(t *study.Terms, res *engine.Result) error { return o.deliver(t, res, out) }}
 	_, err = study.Take(ctx, j)
 	return err
 }
 
 // deliver prints what the party learns and writes it to its folder.
-func (o *joinFlags) deliver(s *study.Study, role protocol.Role, res *engine.Result, out io.Writer) error {
-	if err := o.ended(s, res.Ledger); err != nil {
+func (o *joinFlags) deliver(t *study.Terms, res *engine.Result, out io.Writer) error {
+	if err := o.ended(t, res.Ledger); err != nil {
 		return err
 	}
 	if res.Centroids == nil {
 		who := "The coordinator has"
-		if role.Serves() {
+		if t.Role.Serves() {
 			who = "Its parties have"
 		}
 		_, err := fmt.Fprintf(out, "The study has ended. %s the result.\n", who)
 		return err
 	}
-	return deliverStudy(s, res, o.format, o.out, out)
+	return deliverStudy(t.Study, res, o.format, o.out, out)
 }
 
 // load reads the party's records.
@@ -226,24 +222,15 @@ func (o *joinFlags) charge(t *study.Terms, again bool) error {
 }
 
 // ended enters into the ledger file that the study has ended, and what it has released.
-func (o *joinFlags) ended(s *study.Study, released *privacy.Ledger) error {
-	if o.ledger == "" || s.Epsilon == 0 {
+func (o *joinFlags) ended(t *study.Terms, released *privacy.Ledger) error {
+	if o.ledger == "" || t.Study.Epsilon == 0 {
 		return nil
 	}
 	file, err := o.ledgerFile()
 	if err != nil {
 		return err
 	}
-	state, err := file.State()
-	if err != nil || state == nil {
-		return err
-	}
-	for i, r := range state.Runs {
-		if r.What == s.PaidAs() && !r.Ended {
-			return file.End(i+1, released)
-		}
-	}
-	return nil
+	return t.Ended(file, released)
 }
 
 // deliverStudy prints a result and writes it to a folder.

@@ -128,7 +128,7 @@ func playRole(role, place string) error {
 		Load: func(ctx context.Context, s *Study, party int) (dataset.Part, []string, error) {
 			return with.load(ctx, s, party, filepath.Join(place, "data"+role+".csv"))
 		},
-		Deliver: func(res *engine.Result) error {
+		Deliver: func(_ *Terms, res *engine.Result) error {
 			b, err := json.Marshal(res.Centroids)
 			if err != nil {
 				return err

@@ -174,6 +174,8 @@ func (s *Study) check() error {
 		return fault.Range("deadlines", fmt.Sprint(s.Deadlines), "1 second to 48 days")
 	case s.PadRounds < 0 || s.PadRounds > 1<<22:
 		return fault.Range("--pad-rounds", s.PadRounds, "0 to 4194304 milliseconds")
+	case s.PadRounds > 0 && s.ByColumns():
+		return fault.Request("--pad-rounds", s.Method+" has no sums that could begin in their time", "leave it out")
 	}
 	bounds := s.bounds()
 	return bounds.Validate("--bounds")
@@ -349,8 +351,26 @@ func (s *Study) run(ids []string) (protocol.Runner, error) {
 	if !ok {
 		return nil, fault.Request("--method", s.Method+" has no roles that could be apart", "run it with cohort run")
 	}
-	r.Core().PublicSeed = s.PublicSeed
+	core := r.Core()
+	core.PublicSeed = s.PublicSeed
+	if core.Private {
+		core.Notes = append(core.Notes, s.seen()...)
+	}
 	return r, nil
+}
+
+// seen is what others see of a party's records besides what its method sends.
+func (s *Study) seen() []string {
+	var all []string
+	if s.IDColumn != "" && s.ByColumns() {
+		all = append(all, "matching: every party sees which of its ids all others have, and the coordinator how many each "+
+			"has and how many any of them have in common")
+	}
+	if s.PadRounds == 0 {
+		return append(all, "times: others see when a party sends, so how long it computed, which depends on its records")
+	}
+	return append(all, fmt.Sprintf("times: others see which of a party's sums were not ready within --pad-rounds %v, which "+
+		"depends on its records", time.Duration(s.PadRounds)*time.Millisecond))
 }
 
 // outline is the plan as the study file has it.

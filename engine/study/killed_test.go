@@ -107,7 +107,7 @@ func TestKilledAtItsEnd(t *testing.T) {
 	}()
 	killed := make(chan struct{})
 	second := n.join(t, all[1])
-	second.Deliver = func(*engine.Result) error { // meanwhile it acknowledges nothing at once
+	second.Deliver = func(*Terms, *engine.Result) error { // meanwhile it acknowledges nothing at once
 		<-killed
 		return nil
 	}

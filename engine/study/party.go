@@ -52,7 +52,7 @@ type Join struct {
 	Charge func(t *Terms, again bool) error
 	// Deliver, if not nil, is given what Take returns before anybody is told that this party has
 	// it: until then it can be interrupted, and go on. A later life may deliver the same again.
-	Deliver func(*engine.Result) error
+	Deliver func(*Terms, *engine.Result) error
 	// Watch, if not nil, is NewPartyWatch's and hears what happens.
 	Watch *Watch
 	// Step, if not nil, hears of the run's progress.
@@ -69,6 +69,7 @@ type Party struct {
 	keys    *keys
 	study   *Study
 	roster  *Roster
+	terms   *Terms
 	agreed  []byte // hash of the roster that it agreed to
 	charged bool   // or may have
 	done    bool   // nobody needs anything of it any more, nor it of them
@@ -313,6 +314,7 @@ func (p *Party) enrol(ctx context.Context, rows int) error {
 			"do not go on: ask the coordinator what happened", nil)
 	}
 	t := &Terms{Study: p.study, Role: p.self, Hash: v.Study, Roster: p.roster, Rows: rows}
+	p.terms = t
 	if p.agreed == nil {
 		if err := p.Agree(ctx, t); err != nil {
 			return err
@@ -392,7 +394,7 @@ func (p *Party) run(ctx context.Context, part dataset.Part, ids []string) (*engi
 	box := newPostbox(end, p.self, p.study.Deadlines.message())
 	res, err := p.play(ctx, box, part, ids)
 	if err == nil && p.Deliver != nil {
-		err = p.Deliver(res)
+		err = p.Deliver(p.terms, res)
 	}
 	if p.Crash != nil {
 		p.Crash("delivered")

@@ -1,6 +1,8 @@
 package study
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 
 	"github.com/cohort-engine/cohort/engine/privacy"
@@ -29,12 +31,8 @@ func (t *Terms) Pay(with Payment, again bool) (run int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if again && state != nil {
-		for _, r := range state.Runs {
-			if r.What == t.Study.PaidAs() {
-				return 0, nil
-			}
-		}
+	if again && t.paid(state) > 0 {
+		return 0, nil
 	}
 	terms := with.Terms
 	if state == nil {
@@ -49,7 +47,8 @@ func (t *Terms) Pay(with Payment, again bool) (run int, err error) {
 			terms.Neighbours = privacy.Neighbours(n)
 		}
 	}
-	planned := privacy.PlannedRun{What: t.Study.PaidAs(), Columns: with.Columns, Salt: with.Salt, Ledger: outline.Ledger}
+	planned := privacy.PlannedRun{What: t.Study.paidAs(), Columns: with.Columns, Salt: with.Salt, Ledger: outline.Ledger,
+		Mark: t.mark()}
 	for _, e := range outline.Ledger.Entries {
 		if e.Kind == privacy.Note {
 			planned.NotCovered = append(planned.NotCovered, e.What)
@@ -58,5 +57,34 @@ func (t *Terms) Pay(with Payment, again bool) (run int, err error) {
 	return with.File.Start(terms, planned)
 }
 
-// PaidAs is what a ledger file calls the study.
-func (s *Study) PaidAs() string { return fmt.Sprintf("study %s, %s, k = %d", s.ID, s.Method, s.K) }
+// mark names this party's part in this study, of all that anybody could serve: another study may have its id.
+func (t *Terms) mark() string {
+	h := sha256.New()
+	fmt.Fprintf(h, "cohort study paid %x %s", t.Hash, t.Roster.Entries[1+t.Study.index(t.Role)].Signing)
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// paid is the number of the run in a ledger file that has paid for this study, 0 if none has.
+func (t *Terms) paid(state *privacy.FileState) int {
+	for i := 0; state != nil && i < len(state.Runs); i++ {
+		if state.Runs[i].Mark == t.mark() {
+			return i + 1
+		}
+	}
+	return 0
+}
+
+// Ended enters into the ledger file that has paid for the study that it has ended, and what it has released.
+func (t *Terms) Ended(file privacy.LedgerFile, released *privacy.Ledger) error {
+	state, err := file.State()
+	if err != nil {
+		return err
+	}
+	if run := t.paid(state); run > 0 && !state.Runs[run-1].Ended {
+		return file.End(run, released)
+	}
+	return nil
+}
+
+// paidAs is what a ledger file calls the study.
+func (s *Study) paidAs() string { return fmt.Sprintf("study %s, %s, k = %d", s.ID, s.Method, s.K) }

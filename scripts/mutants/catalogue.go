@@ -201,6 +201,8 @@ func ledgers() []mutant {
 			inPrivacy, "TestLedgerFileDetectsDamage", "charge altered"),
 		one("lines may be cut off a ledger file", inPrivacy, "if s.lines < anchorLine {", "if false {", inPrivacy,
 			"TestLedgerFileKeyAndAnchor", "lost"),
+		one("what has paid for a study pays for all of its id", inStudy, "state.Runs[i].Mark == t.mark()",
+			"state.Runs[i].What == t.Study.paidAs()", inStudy, "TestAPaymentIsForOneStudy", "another of its id"),
 		one("a simulation is charged as a run", inCommand, "if o.given(\"seed\") {\n\t\treturn fault.Request(\"--ledger\"",
 			"if false {\n\t\treturn fault.Request(\"--ledger\"", inCommand, "TestRunsSpendALedgerFile", "--seed"),
 	}

@@ -1,0 +1,124 @@
+package study
+
+import (
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cohort-engine/cohort/engine/method"
+	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/internal/fault"
+)
+
+// terms are those of a party with keys of its own.
+func terms(t *testing.T, s *Study) *Terms {
+	t.Helper()
+	hash, err := s.Hash()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var entries []Entry
+	for r := protocol.Server; int(r) < len(s.Parties); r++ {
+		id, err := newIdentity(hash, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		k, err := id.keys()
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := k.entry(hash)
+		if err != nil {
+			t.Fatal(err)
+		}
+		entries = append(entries, e)
+	}
+	roster, err := newRoster(hash, len(s.Parties), 0, entries)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Terms{Study: s, Hash: hash, Roster: roster}
+}
+
+// What has paid for one study pays for no other, whatever the other calls itself, and not for the same study
+// joined anew: a life that was refused and begins again is refused again.
+func TestAPaymentIsForOneStudy(t *testing.T) {
+	first := newFixture(t, "sulloyd", 3, 240, nil).study
+	other := *first
+	other.Title = "another"
+	a, b := terms(t, first), terms(t, &other)
+	if first.paidAs() != other.paidAs() {
+		t.Fatal("the studies are called differently: the test shows nothing")
+	}
+	with := Payment{File: privacy.LedgerFile{Path: filepath.Join(t.TempDir(), "ledger")}, Columns: []string{"x"}, Salt: "s"}
+	for i, c := range []struct {
+		who   string
+		terms *Terms
+		again bool
+		run   int
+		err   error
+	}{{"the study", a, true, 1, nil}, {"the study, again", a, true, 0, nil},
+		{"another of its id", b, false, 0, privacy.ErrBudget}, {"another of its id, again", b, true, 0, privacy.ErrBudget},
+		{"the study with new keys, again", terms(t, first), true, 0, privacy.ErrBudget}} {
+		run, err := c.terms.Pay(with, c.again)
+		if !errors.Is(err, c.err) || err == nil && run != c.run {
+			t.Errorf("%d, %s: run %d, %v: not run %d, %v", i, c.who, run, err, c.run, c.err)
+		}
+	}
+	outline, err := first.Outline()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		terms *Terms
+		ended bool
+	}{{b, false}, {a, true}} {
+		if err := c.terms.Ended(with.File, outline.Ledger); err != nil {
+			t.Fatal(err)
+		}
+		if state, err := with.File.State(); err != nil || state.Runs[0].Ended != c.ended {
+			t.Errorf("the run has ended: %v, not %v (%v)", state.Runs[0].Ended, c.ended, err)
+		}
+	}
+}
+
+// The ledger of a study says what others see of a party besides what its method sends, and a time that pads nothing
+// is refused.
+func TestALedgerSaysWhatOthersSee(t *testing.T) {
+	says := func(s *Study, what string) bool {
+		outline, err := s.Outline()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.ContainsFunc(outline.Ledger.Entries, func(e privacy.Entry) bool {
+			return e.Kind == privacy.Note && strings.HasPrefix(e.What, what)
+		})
+	}
+	rows := newFixture(t, "sulloyd", 3, 240, nil).study
+	if !says(rows, "times: others see when a party sends") {
+		t.Error("sums: nothing of times")
+	}
+	rows.PadRounds = 500
+	if says(rows, "times: others see when") || !says(rows, "times: others see which of a party's sums were not ready within "+
+		"--pad-rounds 500ms") {
+		t.Error("padded sums: not what is seen of times")
+	}
+	columns := newFixture(t, "ind-lap", 2, 240, method.Settings{}).study
+	if says(columns, "matching") || !says(columns, "times: others see when a party sends") {
+		t.Error("columns in their order: not what is seen")
+	}
+	columns.IDColumn = "id"
+	if !says(columns, "matching: every party sees which of its ids") {
+		t.Error("matched columns: nothing of matching")
+	}
+	columns.PadRounds = 500
+	if err := columns.check(); !fault.IsRequest(err) {
+		t.Errorf("a study without sums is to pad them: %v", err)
+	}
+	if says(newFixture(t, "lloyd", 3, 240, method.Settings{"init": "sphere"}).study, "times") {
+		t.Error("a study without a budget says what it does not cover")
+	}
+}
