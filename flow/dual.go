@@ -11,18 +11,17 @@ import (
 // approach brings the prices close to the optimum on subsamples, smallest first,
 // then on all points, leaves in ascent.seen what a pass over all points sees, and
 // returns the window that the completion should begin with. Newton's steps raise the
-// dual or, for a form that is not plain, the dual smoothed at falling temperatures. Where
-// steps on the dual itself stop paying, a subsample is completed, and without boxes around
-// the points all larger ones are, too; where they do so on all points, which is where
-// clusters have few, it is smoothed, too. A problem on a line needs
-// none of these.
+// dual. Where they stop paying, a subsample is completed, and without boxes around
+// the points all larger ones are, too. So is the smallest one of a problem that is not plain. A
+// plain problem on a line needs none of these.
 func (s *Solver) approach(ctx context.Context, run Runner, p *Problem, plain bool) (float64, error) {
 	n, k, t := p.Points.N, p.k(), s.tune()
-	s.ascent.together = s.ordered
-	s.ascent.radius, s.ascent.scale, s.stalled = 0, 1/s.unit, !plain
+	s.ascent.together, s.ascent.plain = s.ordered || !plain, plain
+	s.ascent.radius, s.ascent.scale, s.stalled = 0, 1/s.unit, false
 	s.ascent.resize(k)
+	s.ascent.ranges = append(s.ascent.ranges[:0], s.limits(p)[:k]...)
 	if n*k <= t.allArcs {
-		return math.Inf(1), s.evaluateExactly(ctx, run, p, &s.ascent.seen)
+		return math.Inf(1), s.evaluateExactly(ctx, run, p, s.prices[:k], nil, &s.ascent.seen, 0)
 	}
 	if plain && p.Points.D == 1 {
 		s.line.solve(p, s.prices[:k])
@@ -31,45 +30,41 @@ func (s *Solver) approach(ctx context.Context, run Runner, p *Problem, plain boo
 	}
 	least := min(n, max(t.firstCluster*k, t.firstSample))
 	if s.warm && !plain {
-		if err := s.evaluateExactly(ctx, run, p, &s.ascent.seen); err != nil || s.near(p) {
+		if err := s.evaluateExactly(ctx, run, p, s.prices[:k], nil, &s.ascent.seen, -1); err != nil || s.near(p) {
 			return s.firstWindow(n, k), err
 		}
 	}
-	anneals := !plain && k >= t.annealClusters
 	size := n
 	for size/t.sampleRatio >= least {
 		size /= t.sampleRatio
 	}
-	for ; !anneals && size*t.sampleRatio <= n; size *= t.sampleRatio {
-		if err := s.improve(ctx, run, p, size, plain); err != nil {
+	first := !plain
+	for ; size*t.sampleRatio <= n; size *= t.sampleRatio {
+		if err := s.improve(ctx, run, p, size, first || s.stalled); err != nil {
 			return 0, err
 		}
+		first = false
 	}
-	if !s.stalled {
-		// Go on while a pass costs less than the paths it is likely to save.
-		enough := max(t.fullRest*float64(k), passTime(n, p.Points.D, k)/(4*pathTime(n, p.Points.D, k)))
-		outside, err := s.ascend(ctx, run, p, enough)
-		if err != nil || outside == 0 {
+	if s.stalled || first {
+		s.ascent.level(p, s.prices[:k])
+		if err := s.evaluateExactly(ctx, run, p, s.prices[:k], nil, &s.ascent.seen, -1); err != nil {
 			return 0, err
 		}
-		if s.ordered && !s.warm && outside > 1.5*enough {
-			anneals, s.stalled = true, true
-		}
+		return s.firstWindow(n, k), nil
 	}
-	if anneals {
-		from, temperature := least, s.hottest(p)
-		if s.warm {
-			from, temperature = min(n, 4*least), temperature/16
-		}
-		if err := s.anneal(ctx, run, p, from, temperature); err != nil {
+	// Go on while a pass costs less than the paths it is likely to save.
+	enough := max(t.fullRest*float64(k), passTime(n, p.Points.D, k)/(4*pathTime(n, p.Points.D, k)))
+	outside, err := s.ascend(ctx, run, p, enough)
+	if err != nil || outside == 0 {
+		return 0, err
+	}
+	const few = 64 // points of a cluster, where the dual has too few to be smooth
+	if plain && s.ordered && !s.warm && outside > 1.5*enough && n < few*k {
+		if err := s.anneal(ctx, run, p, least, s.hottest(p)); err != nil {
 			return 0, err
 		}
-	}
-	if s.stalled {
-		if plain {
-			s.ascent.level(p, s.prices[:k])
-		}
-		if err := s.evaluateExactly(ctx, run, p, &s.ascent.seen); err != nil {
+		s.ascent.level(p, s.prices[:k])
+		if err := s.evaluateExactly(ctx, run, p, s.prices[:k], nil, &s.ascent.seen, -1); err != nil {
 			return 0, err
 		}
 		return s.firstWindow(n, k), nil
@@ -78,8 +73,9 @@ func (s *Solver) approach(ctx context.Context, run Runner, p *Problem, plain boo
 	if math.IsNaN(window) { // no step to go by
 		window = s.firstWindow(n, k)
 	}
-	if s.ordered {
-		window = min(window, s.firstWindow(n, k))
+	if s.ordered || !plain {
+		// A step may be short because the one before went too far.
+		window = max(min(window, s.firstWindow(n, k)), s.ascent.quantile(min(0.6, 8*outside/float64(n))))
 	}
 	if room := memberBytes / (8 * float64(n) * float64(p.Points.D)); room < 1 {
 		window = min(window, s.ascent.quantile(room))
@@ -88,15 +84,15 @@ func (s *Solver) approach(ctx context.Context, run Runner, p *Problem, plain boo
 }
 
 // improve brings the prices close to the optimum of a subsample of the given size. Where
-// Newton's steps stop paying before, it completes it.
-func (s *Solver) improve(ctx context.Context, run Runner, whole *Problem, size int, plain bool) error {
+// Newton's steps stop paying before, or at once, it completes it.
+func (s *Solver) improve(ctx context.Context, run Runner, whole *Problem, size int, complete bool) error {
 	if err := s.draw(ctx, run, whole, size); err != nil {
 		return err
 	}
 	p := &s.sample
 	// The sizes of a sample are off by more than this anyway.
 	enough := s.tune().sampleRest * math.Sqrt(float64(size)*float64(p.k()))
-	if !s.stalled {
+	if !complete {
 		if s.ordered {
 			s.ascent.radius = 0
 		}
@@ -107,16 +103,16 @@ func (s *Solver) improve(ctx context.Context, run Runner, whole *Problem, size i
 		s.stalled = !s.ordered // what the completion ends at is close enough for the next sample's steps
 	}
 	v := &s.ascent.seen
-	if plain {
-		s.ascent.level(p, s.prices[:p.k()])
-	}
-	if err := s.evaluateExactly(ctx, run, p, v); err != nil {
+	s.ascent.level(p, s.prices[:p.k()])
+	if err := s.evaluateExactly(ctx, run, p, s.prices[:p.k()], nil, v, -1); err != nil {
 		return err
 	}
 	if err := s.members.begin(ctx, run, s, p, v, s.firstWindow(p.Points.N, p.k())); err != nil {
 		return err
 	}
-	return s.complete(ctx, p, int64(enough))
+	err := s.complete(ctx, p, int64(enough))
+	clear(s.prices[p.k():])
+	return err
 }
 
 // near reports whether no more units are outside the bounds than a sample's prices

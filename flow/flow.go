@@ -14,13 +14,14 @@
 // a box around a run of points leaves few clusters to choose from, and one point out
 // of each of equal runs is a stratified sample.
 //
-// Then the dual. Passes over growing subsamples, and then over all points, assign
-// each point to the cluster where distance plus price is least; Newton's steps raise
-// the dual. A sort levels all prices at once, and clusters without points step to
-// where they have them. With a radius, several clusters for a point or soft sizes, the
-// dual is smoothed at a temperature, which falls: points are shared among columns that
-// are nearly as cheap. Where the steps stop paying, a subsample is completed instead, and
-// prices of all points with few in a cluster are smoothed, too. On
+// Then the dual, the same for every form of the problem. Passes over growing subsamples, and then
+// over all points, assign each point to the columns where distance plus price is least; Newton's
+// steps raise the dual. Passes are in single precision for plain problems, in integers for the
+// others and for small steps; a point whose columns are far enough apart for the change of prices is
+// not looked at again. A sort levels all prices of a plain problem at once, and clusters without
+// points step to where they have them. Where the steps stop paying, and first where prices may be far
+// apart, a subsample is completed instead; where they do so on all points in order, with few in a
+// cluster, the dual is smoothed at a temperature, which falls. On
 // a line the best clusters are intervals, and sorting gives the prices.
 //
 // Then the completion, the same for subsamples and all points and for every form of

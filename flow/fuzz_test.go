@@ -116,48 +116,64 @@ func TestRoundsAreBounded(t *testing.T) {
 	}
 }
 
-// TestBoxesShareAlike compares what sizes a smoothed pass by boxes sees with that of a pass
-// over all clusters, at prices of either sign.
-func TestBoxesShareAlike(t *testing.T) {
+// TestExactPassesAgree compares passes by boxes, and passes that look only at points that the change
+// of prices may have moved, with all costs of all points.
+func TestExactPassesAgree(t *testing.T) {
+	ctx, run := context.Background(), parallel.Serial{}
+	whole := standard
+	whole.allArcs = math.MaxInt
 	for form, change := range []func(p *Problem){
 		func(*Problem) {},
-		func(p *Problem) { p.Exclusivity = 2 },
+		func(p *Problem) { p.Total, p.Radius = true, .3 },
+		func(p *Problem) { p.Exclusivity = 3 },
+		func(p *Problem) { p.Exclusivity, p.Radius = 2, .2 },
 		func(p *Problem) { p.Penalty = &Penalty{Under: .05, Over: .1} },
-		func(p *Problem) { p.Total, p.Hi = true, p.Lo },
 	} {
-		p := mixture(4000, 2, 160)
+		p := mixture(30000, 2, 160)
 		change(p)
 		var s Solver
-		ctx, run := context.Background(), parallel.Serial{}
 		p, err := s.order.arrange(ctx, run, p)
 		if err != nil {
 			t.Fatal(err)
 		}
 		s.prepare(run, p, p.plain())
 		s.ascent.resize(p.k())
-		a, rng := &s.soft, rand.New(rand.NewPCG(3, uint64(form)))
-		for range p.k() {
-			a.prices = append(a.prices, int64(rng.NormFloat64()*3e7))
-		}
-		for _, temperature := range []float64{1e4, 1e6, 3e7} {
-			a.temperature = temperature
-			var sizes [2][]float64
-			for i := range sizes {
-				s.ordered, a.listedAt = i == 0, a.listedAt[:0]
-				for range 2 { // over all points, then over the listed ones
-					if _, err := s.lookSoftly(ctx, run, p); err != nil {
-						t.Fatal(err)
-					}
-				}
-				sizes[i] = slices.Clone(a.size)
+		rng := rand.New(rand.NewPCG(3, uint64(form)))
+		prices := make([]int64, p.k())
+		var want, boxes, again view
+		const window = 1e-4
+		look := func(before, v *view, ordered bool, tuning *tuning) {
+			s.ordered, s.tuning = ordered, tuning
+			if err := s.evaluateExactly(ctx, run, p, prices, before, v, window); err != nil {
+				t.Fatal(err)
 			}
-			for j, x := range sizes[0] {
-				if math.Abs(x-sizes[1][j]) > 1e-6 {
-					t.Fatalf("form %d at temperature %g: column %d has %v units by boxes, %v by all clusters", form,
-						temperature, j, x, sizes[1][j])
+			slices.SortFunc(v.extra, byPoint)
+		}
+		same := func(what string, v *view) {
+			t.Helper()
+			if !slices.Equal(v.labels, want.labels) || !slices.Equal(v.size, want.size) || !slices.Equal(v.extra, want.extra) {
+				t.Errorf("form %d: %s sees other columns", form, what)
+			}
+			for i, gap := range v.gap {
+				if near := want.gap[i] <= window; gap > want.gap[i]*(1+1e-5) || near && gap < want.gap[i]*(1-1e-5) {
+					t.Fatalf("form %d: %s sees a gap of %v of point %d, want %v", form, what, gap, i, want.gap[i])
 				}
 			}
 		}
+		for j := range prices {
+			prices[j] = int64(rng.NormFloat64() * 3e7)
+		}
+		look(nil, &want, false, &whole)
+		look(nil, &boxes, true, nil)
+		same("a pass by boxes", &boxes)
+		for j := range prices {
+			prices[j] += int64(rng.NormFloat64() * 3e5)
+		}
+		look(nil, &want, false, &whole)
+		look(&boxes, &again, true, nil)
+		same("a second pass by boxes", &again)
+		look(&boxes, &boxes, false, nil)
+		same("a second pass over all clusters", &boxes)
 	}
 }
 
@@ -382,10 +398,10 @@ func TestOneCluster(t *testing.T) {
 	}
 }
 
-// TestAnnealingLeavesFewPaths: with a radius, two clusters a point or soft sizes the
-// prices of annealing leave a few units for each cluster to the completion; completed
+// TestStepsLeaveFewPaths: with a radius, two clusters a point or soft sizes the
+// prices of Newton's steps leave a few units for each cluster to the completion; completed
 // samples leave ten times as many.
-func TestAnnealingLeavesFewPaths(t *testing.T) {
+func TestStepsLeaveFewPaths(t *testing.T) {
 	for name, change := range map[string]func(p *Problem){
 		"radius":      func(p *Problem) { p.Radius, p.Total = .5, true },
 		"exclusivity": func(p *Problem) { p.Exclusivity = 2 },

@@ -22,7 +22,8 @@ type ascent struct {
 	radius      float64 // of the next step, in units of the points squared
 	scale       float64 // prices per unit
 
-	lo, hi []int
+	plain  bool     // prices are free up to a constant
+	ranges []bounds // what sizes cost
 	excess []float64
 	after  []float64
 	active []bool    // clusters that the step may move freely
@@ -32,6 +33,7 @@ type ascent struct {
 	laplacian
 	step   []float64
 	vector [4][]float64 // residual, preconditioned, direction, image
+	gaps   []float32    // of some points
 	values []int64      // of some points
 	above  []int64
 	partly []int64   // in order
@@ -49,18 +51,18 @@ func (s *Solver) ascend(ctx context.Context, run Runner, p *Problem, target floa
 	a := &s.ascent
 	k := p.k()
 	a.resize(k)
-	a.lo, a.hi = p.Lo, p.Hi
+	a.ranges = append(a.ranges[:0], s.limits(p)[:k]...)
 	prices := s.prices[:k]
 	a.level(p, prices)
-	if err := s.evaluate(ctx, run, p, prices, &a.seen, a.radius); err != nil {
+	if err := s.look(ctx, run, p, prices, nil, &a.seen, a.radius); err != nil {
 		return 0, err
 	}
 	outside := a.gradient(prices, &a.seen, a.excess)
 	if a.radius == 0 {
 		a.radius = a.quantile(1. / 4)
 	}
-	if a.seen.window == 0 && outside > 0 {
-		if err := s.evaluate(ctx, run, p, prices, &a.seen, a.radius); err != nil {
+	if a.seen.window != a.radius && outside > 0 {
+		if err := s.look(ctx, run, p, prices, &a.seen, &a.seen, a.radius); err != nil {
 			return 0, err
 		}
 	}
@@ -91,7 +93,7 @@ func (s *Solver) ascend(ctx context.Context, run Runner, p *Problem, target floa
 	}
 	if outside > least {
 		copy(prices, a.best)
-		if err := s.evaluate(ctx, run, p, prices, &a.seen, a.radius); err != nil {
+		if err := s.look(ctx, run, p, prices, &a.seen, &a.seen, a.radius); err != nil {
 			return 0, err
 		}
 		outside = a.gradient(prices, &a.seen, a.excess)
@@ -99,9 +101,16 @@ func (s *Solver) ascend(ctx context.Context, run Runner, p *Problem, target floa
 	return outside, nil
 }
 
-// level moves all prices by as much, which changes no point's cluster: as many sizes are
+// level keeps prices within what a unit too few or too many costs. It
+// moves all those of a plain problem by as much, which changes no point's cluster: as many sizes are
 // at their maximum, since the price is positive, as the number of points asks for.
 func (a *ascent) level(p *Problem, prices []int64) {
+	if !a.plain {
+		for j, price := range prices {
+			prices[j] = min(max(price, -a.ranges[j].under), a.ranges[j].over)
+		}
+		return
+	}
 	total := p.total()
 	a.order = a.order[:0]
 	var wanted, above, least int64 // the minima, the room of prices above 0, and that of prices 0
@@ -145,7 +154,7 @@ func (s *Solver) refill(p *Problem, prices []int64) {
 	n := p.Points.N
 	each := max(1, n/min(4096, max(256, 8*p.k())))
 	clear(a.refilled)
-	if each < 8 && !s.ordered { // a pass takes no longer
+	if !a.plain || each < 8 && !s.ordered { // a pass takes no longer
 		return
 	}
 	a.values = a.values[:0]
@@ -223,7 +232,7 @@ func (s *Solver) step(ctx context.Context, run Runner, p *Problem, outside, leas
 	}
 	a.level(p, a.prices)
 	largest := a.largest()
-	if err := s.evaluate(ctx, run, p, a.prices, &a.trial, min(a.radius, 2*largest)); err != nil {
+	if err := s.look(ctx, run, p, a.prices, &a.seen, &a.trial, min(a.radius, 2*largest)); err != nil {
 		return 0, err
 	}
 	then := a.gradient(a.prices, &a.trial, a.after)
@@ -235,9 +244,9 @@ func (s *Solver) step(ctx context.Context, run Runner, p *Problem, outside, leas
 	}
 	ratio := (along + slope) / 2 / predicted
 	switch {
-	case ratio > 0.25 && s.ordered && then > max(outside, 1.3*least):
+	case ratio > 0.25 && a.together && then > max(outside, 1.3*least):
 		a.radius = min(a.radius, largest) / 4
-	case ratio > 0.25 && !s.ordered && then > outside, ratio > 0.25 && s.ordered && ratio < 0.9 && then > 0.9*outside:
+	case ratio > 0.25 && !a.together && then > outside, ratio > 0.25 && a.together && ratio < 0.9 && then > 0.9*outside:
 		a.radius = min(a.radius, largest) / 2
 	case ratio > 0.75 && largest > a.radius/2:
 		a.radius *= 2
@@ -292,16 +301,9 @@ func (a *ascent) resize(k int) {
 // bound that its price asks for. It returns the units that have to move.
 func (a *ascent) gradient(prices []int64, v *view, excess []float64) float64 {
 	var over, under float64
-	for j, count := range v.size {
-		size, lo, hi := float64(count), float64(a.lo[j]), float64(a.hi[j])
-		switch price := prices[j]; {
-		case price > 0 || price == 0 && size > hi:
-			excess[j] = size - hi
-		case price < 0 || size < lo:
-			excess[j] = size - lo
-		default:
-			excess[j] = 0
-		}
+	for j, price := range prices {
+		least, most := a.ranges[j].at(price)
+		excess[j] = float64(v.size[j] - min(most, max(least, v.size[j])))
 		over += max(0, excess[j])
 		under += max(0, -excess[j])
 	}
@@ -315,11 +317,11 @@ func (a *ascent) quantile(share float64) float64 {
 	if share < 1./8 {
 		looked = 2048
 	}
-	gaps := a.trial.gap[:0]
+	gaps := a.gaps[:0]
 	for i := 0; i < len(a.seen.gap); i += max(1, len(a.seen.gap)/looked) {
 		gaps = append(gaps, a.seen.gap[i])
 	}
-	a.trial.gap = gaps
+	a.gaps = gaps
 	return max(float64(nth(gaps, int(float64(len(gaps))*share))), math.SmallestNonzeroFloat32, 1/a.scale)
 }
 
@@ -334,37 +336,44 @@ func (a *ascent) ahead(prices []int64) float64 {
 // slope of the dual along it. A damping keeps steps to about the radius; a price does
 // not cross 0, where its bound changes.
 func (a *ascent) newton(prices []int64) (predicted, along float64) {
-	a.edges = append(a.edges[:0], a.seen.edges...)
-	least := 0.05
+	k, rate, least := len(prices), 1/(2*a.seen.window), 0.05
 	for j, e := range a.excess {
-		a.active[j], a.fixed[j] = (e != 0 || prices[j] != 0) && a.refilled[j] == 0, a.refilled[j]
+		b, price := &a.ranges[j], prices[j]
+		a.active[j] = (e != 0 || price != 0 && price != b.over && price != -b.under) && a.refilled[j] == 0
+		a.fixed[j] = a.refilled[j]
 		a.damp[j] = (math.Abs(e) + least) / a.radius
 		a.degree[j] = 0
 	}
-	for _, e := range a.edges {
-		a.degree[e.u]++
-		a.degree[e.v]++
-	}
-	rate := 1 / (2 * a.seen.window)
-	for i := range a.edges {
-		e := &a.edges[i]
-		e.count *= rate
-		if a.together {
-			e.count += a.damp[e.u]/a.degree[e.u] + a.damp[e.v]/a.degree[e.v]
+	a.edges = a.edges[:0]
+	for _, e := range a.seen.edges {
+		if int(e.v) < k {
+			a.edges = append(a.edges, edgeCount{e.u, e.v, e.count * rate})
+			a.degree[e.u]++
+			a.degree[e.v]++
 		}
 	}
-	for j, degree := range a.degree {
-		if degree > 1 && a.together {
-			a.damp[j] *= 0.03
+	if a.together {
+		for i := range a.edges {
+			e := &a.edges[i]
+			e.count += a.damp[e.u]/a.degree[e.u] + a.damp[e.v]/a.degree[e.v]
+		}
+		for j, degree := range a.degree {
+			if degree > 1 {
+				a.damp[j] *= 0.03
+			}
+		}
+	}
+	for _, e := range a.seen.edges {
+		if int(e.v) >= k { // its price is fixed
+			a.damp[e.u] += e.count * rate
 		}
 	}
 	for range 8 {
 		a.solve()
 		crossed := false
 		for j, x := range a.step {
-			price := float64(prices[j]) / a.scale
-			if a.active[j] && (price == 0 && x*a.excess[j] < 0 || price*(price+x) < 0) {
-				a.active[j], a.fixed[j], crossed = false, -price, true
+			if stop := a.stop(j, float64(prices[j])/a.scale, x); a.active[j] && (stop < x || stop > x) {
+				a.active[j], a.fixed[j], crossed = false, stop, true
 			}
 		}
 		if !crossed {
@@ -375,9 +384,7 @@ func (a *ascent) newton(prices []int64) (predicted, along float64) {
 		if most := 2 * a.radius; !a.together && a.refilled[j] == 0 {
 			x = min(most, max(-most, x))
 		}
-		if price := float64(prices[j]) / a.scale; price*(price+x) < 0 || price == 0 && x*a.excess[j] < 0 {
-			x = -price
-		}
+		x = a.stop(j, float64(prices[j])/a.scale, x)
 		a.step[j] = x
 		along += float64(a.excess[j] * x)
 	}
@@ -388,10 +395,24 @@ func (a *ascent) newton(prices []int64) (predicted, along float64) {
 		}
 	}
 	for _, e := range a.seen.edges {
-		x := a.step[e.u] - a.step[e.v]
+		x := a.step[e.u]
+		if int(e.v) < k {
+			x -= a.step[e.v]
+		}
 		predicted -= float64(0.5 * rate * e.count * x * x)
 	}
 	return predicted, along
+}
+
+// stop returns the part of the step x of a price up to where the cost of the size changes.
+func (a *ascent) stop(j int, price, x float64) float64 {
+	b := &a.ranges[j]
+	for _, at := range [...]float64{0, float64(b.over) / a.scale, -float64(b.under) / a.scale} {
+		if price == at && x*a.excess[j] < 0 || (price-at)*(price+x-at) < 0 {
+			x = at - price
+		}
+	}
+	return x
 }
 
 // solve finds the step with (Laplacian of edges + damp) step = excess over the

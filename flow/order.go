@@ -29,10 +29,14 @@ type run struct{ first, last int }
 const leafPoints = 4 * kernels.Lanes
 
 // worthOrdering reports whether passes over all points cost enough to put these in
-// order first.
+// order first; exact ones do sooner.
 func (s *Solver) worthOrdering(p *Problem) bool {
 	t := s.tune()
-	return p.k() >= t.orderClusters && p.Points.D < kernels.TopTwoDims && p.Points.N >= t.orderPoints*p.k()
+	least := t.orderClusters
+	if !p.plain() {
+		least = t.orderForms
+	}
+	return p.k() >= least && p.Points.D < kernels.TopTwoDims && p.Points.N >= t.orderPoints*p.k()
 }
 
 // arrange returns p with its points in order. It keeps the order of the points before
@@ -223,31 +227,52 @@ type choice struct {
 
 // prune sets c to those of a wider choice that are left in a box: with u the cheapest
 // at its middle m, the reduced cost of v exceeds that of u in the box by at least its
-// value at m less 2 |v-u|.h, with h half the sides.
-func (c *choice) prune(s *Solver, wider *choice, box []float32, limit float64, value []float64) {
+// value at m less 2 |v-u|.h, with h half the sides. With a radius, u reaches the whole box. Where
+// points may be in several clusters, v itself costs as much, too.
+func (c *choice) prune(s *Solver, wider *choice, box []float32, value []float64) {
+	t := &s.pass
 	d := len(box) / 2
-	best, least := 0, math.Inf(1)
+	const rounding = 1e-12
+	limited := t.into.exact && t.limit < infinity
+	reach := float64(t.limit) * s.unit
+	best, least := -1, math.Inf(1)
 	for at, v := range wider.clusters {
 		sum := s.level[v]
-		for h, y := range s.pass.p.Centroids[int(v)*d : int(v)*d+d] {
+		y := t.p.Centroids[int(v)*d : int(v)*d+d]
+		for h, y := range y {
 			t := (float64(box[h])+float64(box[d+h]))/2 - float64(y)
 			sum += t * t
 		}
 		value[at] = sum
-		if sum < least {
+		eligible := true
+		if limited {
+			near, far := extent(box, y)
+			eligible = far*(1+rounding) <= reach
+			if near*(1-rounding) > reach {
+				value[at] = math.Inf(1)
+			}
+		}
+		if eligible && sum < least {
 			best, least = int(v), sum
 		}
 	}
-	u := s.pass.p.Centroids[best*d : best*d+d]
+	u := t.p.Centroids[max(0, best)*d : max(0, best)*d+d]
 	c.clusters, c.bound = c.clusters[:0], wider.bound
-	const rounding = 1e-12
 	for at, v := range wider.clusters {
-		margin := 0.0
-		for h, y := range s.pass.p.Centroids[int(v)*d : int(v)*d+d] {
+		if math.IsInf(value[at], 1) {
+			continue
+		}
+		margin, y := 0.0, t.p.Centroids[int(v)*d:int(v)*d+d]
+		for h, y := range y {
 			margin += math.Abs(float64(y)-float64(u[h])) * (float64(box[d+h]) - float64(box[h]))
 		}
 		above := (value[at] - least - margin) - rounding*(value[at]+least+margin)
-		if int(v) == best || above <= limit {
+		if t.into.exact && t.several > 1 {
+			near, _ := extent(box, y)
+			price := s.level[v] + t.lowest
+			above = min(above, near+price-rounding*(near+s.level[v]+math.Abs(t.lowest)))
+		}
+		if int(v) == best || best < 0 || above <= t.near {
 			c.clusters = append(c.clusters, v)
 		} else {
 			c.bound = min(c.bound, above)
@@ -255,17 +280,28 @@ func (c *choice) prune(s *Solver, wider *choice, box []float32, limit float64, v
 	}
 }
 
+// extent returns the squares of the least and the largest distance of a place from a box.
+func extent(box, place []float32) (near, far float64) {
+	for h, y := range place {
+		lo, hi := float64(box[h])-float64(y), float64(y)-float64(box[len(place)+h])
+		out := max(0, lo, hi)
+		in := max(-lo, -hi)
+		near += out * out
+		far += in * in
+	}
+	return near, far
+}
+
 // beginCells prepares a pass over points in order, which looks at the points of boxes with
 // the clusters that are left for a limit.
-func (s *Solver) beginCells(p *Problem, prices []int64, limit float64, look func(w *scratch, index int, c *choice,
-	first, last int)) {
+func (s *Solver) beginCells(p *Problem, prices []int64, limit float64) {
 	lowest := slices.Min(prices[:p.k()])
 	s.level = s.level[:0]
 	for _, price := range prices[:p.k()] {
 		s.level = append(s.level, float64(price-lowest)*s.unit)
 	}
 	t := &s.pass
-	t.near, t.look, t.cover, t.top = limit, look, &s.order.whole, len(levels)-1
+	t.near, t.lowest, t.cover, t.top = limit, float64(lowest)*s.unit, &s.order.whole, len(levels)-1
 	if p == &s.sample {
 		t.cover = &s.order.part
 	}
@@ -280,29 +316,41 @@ func (s *Solver) beginCells(p *Problem, prices []int64, limit float64, look func
 func (s *Solver) lookAtCells(worker, index int) {
 	w, n := &s.scratch[worker], s.pass.p.Points.N
 	w.value = slices.Grow(w.value[:0], s.pass.p.k())[:s.pass.p.k()]
+	w.shard = index
+	if s.pass.into.exact {
+		w.extra = s.shards[index][:0]
+	}
 	all := &choice{s.every, math.MaxFloat32 / 4}
-	s.descend(w, index, s.pass.top, all, index*s.pass.size, min(n, (index+1)*s.pass.size))
+	s.descend(w, s.pass.top, all, index*s.pass.size, min(n, (index+1)*s.pass.size))
+	if s.pass.into.exact {
+		s.shards[index] = w.extra
+	}
 }
 
 // descend looks at the points [first, last) by their boxes of a level, within one that
 // has the given choice.
-func (s *Solver) descend(w *scratch, shard, level int, wider *choice, first, last int) {
+func (s *Solver) descend(w *scratch, level int, wider *choice, first, last int) {
 	t := &s.pass
 	d, step, c := t.p.Points.D, levels[level]*leafPoints, &w.choices[level]
 	for ; first < last; first += step {
 		end := min(last, first+step)
 		index := first / step * 2 * d
-		c.prune(s, wider, t.cover.boxes[level][index:index+2*d], t.near, w.value)
-		if level == 0 || len(c.clusters) == 1 {
-			t.look(w, shard, c, first, end)
-		} else {
-			s.descend(w, shard, level-1, c, first, end)
+		c.prune(s, wider, t.cover.boxes[level][index:index+2*d], w.value)
+		switch {
+		case level > 0 && len(c.clusters) > 1:
+			s.descend(w, level-1, c, first, end)
+		case t.soft:
+			s.softenLeaf(w, c, first, end)
+		case t.into.exact:
+			s.chooseLeaf(w, c, first, end)
+		default:
+			s.countLeaf(w, c, first, end)
 		}
 	}
 }
 
 // countLeaf looks at the points [first, last) with the clusters of c.
-func (s *Solver) countLeaf(w *scratch, _ int, c *choice, first, last int) {
+func (s *Solver) countLeaf(w *scratch, c *choice, first, last int) {
 	t := &s.pass
 	d, k, v := t.p.Points.D, len(c.clusters), t.into
 	bound := float32(c.bound * (1 - 1e-6))

@@ -12,6 +12,7 @@ import (
 // view is what a pass over the points sees at some prices.
 type view struct {
 	exact  bool         // labels are certain
+	prices []int64      // of the clusters
 	labels []uint16     // the cheapest column
 	gap    []float32    // lower bounds of how much dearer the next is, in units
 	extra  []Membership // all columns of the points that have several
@@ -49,15 +50,22 @@ type passTask struct {
 	into   *view
 	slack  float32
 	size   int // points of a shard
-	limit  int64
-	doubt  int64 // gaps up to which costs are exact
 
-	// Of points in order: their boxes, the level of the largest ones, how much dearer than
-	// another a cluster is at most that look is to see in a box, and what looks.
-	cover *cover
-	top   int
-	near  float64
-	look  func(w *scratch, shard int, c *choice, first, last int)
+	// Of an exact pass: the longest arc, the cost of "unassigned", the clusters of a point at
+	// most, gaps up to which points are near others, and those up to which they are looked at.
+	limit, leave, several, window, doubt int64
+
+	// What was seen at other prices, and by how much gaps may be less at these.
+	soft   bool // points are shared
+	before *view
+	drift  []int64
+
+	// Of points in order: their boxes, the level of the largest ones, and how much dearer than
+	// another a cluster is at most that is looked at in a box.
+	cover  *cover
+	top    int
+	near   float64
+	lowest float64 // price
 }
 
 // scratch is the memory of a worker.
@@ -69,10 +77,17 @@ type scratch struct {
 	near  []int32
 	sides []pair
 
+	// Clusters to choose from, their prices, how much dearer than the cheapest others are, and
+	// the memberships of points that have several.
+	clusters    []uint16
+	prices, own []int64
+	bound       int64
+	shard       int
+	extra       []Membership
+
 	table   []int64
 	choices [len(levels)]choice
 	value   []float64
-	prices  []int64 // of a choice
 	rows32  []float32
 	bias    []float32
 
@@ -109,7 +124,7 @@ func (s *Solver) evaluate(ctx context.Context, run Runner, p *Problem, prices []
 		if v.window > 0 && p.Points.N*k > 4<<20 {
 			v.certain = 8 * v.window
 		}
-		s.beginCells(p, prices, v.certain, s.countLeaf)
+		s.beginCells(p, prices, v.certain)
 		work = s.works.cells
 	case tabled:
 		lowest := slices.Min(prices[:k])
@@ -133,7 +148,7 @@ func (s *Solver) evaluate(ctx context.Context, run Runner, p *Problem, prices []
 	if tabled && !s.ordered {
 		s.sumPairs(v, run.Workers(), k)
 	} else {
-		s.sumSides(v, run.Workers(), k)
+		s.sumSides(v, run.Workers())
 	}
 	return nil
 }
@@ -144,47 +159,82 @@ func topTwoSlack(d, k int) float32 {
 	return float32(math.Ldexp(float64(d+3), -23) + math.Ldexp(1, kernels.TopTwoBits(k)-22))
 }
 
-// evaluateExactly fills v with what is seen at s.prices, in integers where single
-// precision leaves a doubt, for every form of the problem; without edges.
-func (s *Solver) evaluateExactly(ctx context.Context, run Runner, p *Problem, v *view) error {
-	// Beyond the slopes of its outflow a column's units stay the same.
-	for j := range s.prices {
-		if j >= p.k() {
-			s.prices[j] = min(0, s.prices[j])
-		}
-		if s.outside >= 0 {
-			s.prices[j] = max(s.prices[j], -p.Price())
-		}
+// singles is the least window that single precision is enough for.
+const singles = 5e-5
+
+// look fills v with what is seen at the given prices of the clusters: exactly, if the problem
+// is not plain, and in windows that are small for single precision. Before is what was seen of
+// the same points at other prices, nil if nothing was.
+func (s *Solver) look(ctx context.Context, run Runner, p *Problem, prices []int64, before, v *view,
+	window float64) error {
+	if s.ascent.plain && !(s.ordered && 0 < window && window < singles) {
+		return s.evaluate(ctx, run, p, prices, v, window)
 	}
-	doubt := int64(infinity)
-	if p.Points.N*p.k() > s.tune().allArcs {
-		if err := s.evaluate(ctx, run, p, s.prices[:p.k()], v, 0); err != nil {
+	return s.evaluateExactly(ctx, run, p, prices, before, v, window)
+}
+
+// evaluateExactly is look for every form of the problem, in integers where gaps before or in
+// single precision leave a doubt. A negative window is chosen by these. The prices of
+// "unassigned" and "escape" are 0.
+func (s *Solver) evaluateExactly(ctx context.Context, run Runner, p *Problem, prices []int64, before, v *view,
+	window float64) error {
+	k, certain := p.k(), math.Inf(1)
+	single := before == nil && !s.ordered && p.Points.N*k > s.tune().allArcs
+	if single {
+		if err := s.evaluate(ctx, run, p, prices, v, max(0, window)); err != nil {
 			return err
 		}
-		doubt = int64(min(s.firstWindow(p.Points.N, p.k())/s.unit, infinity))
+		if window < 0 {
+			window = s.firstWindow(p.Points.N, k)
+		}
 	}
-	s.beginPass(run, p, s.prices, v)
-	v.exact, v.certain = true, math.Inf(1)
 	t := &s.pass
-	t.limit, t.doubt = infinity, doubt
-	if s.columns > p.k() {
+	drift := t.drift[:0]
+	if before != nil {
+		certain = before.certain
+		least := int64(0)
+		for j, price := range prices {
+			least = min(least, price-before.prices[j])
+		}
+		for j, price := range prices {
+			drift = append(drift, max(0, price-before.prices[j])-least)
+		}
+		for len(drift) < s.columns {
+			drift = append(drift, -least)
+		}
+	}
+	s.beginPass(run, p, prices, v)
+	t.before, t.drift, t.leave, t.several = before, drift, p.Price(), int64(p.exclusivity())
+	if t.limit = infinity; s.columns > k {
 		t.limit = p.reach()
+	}
+	if s.ordered {
+		if window <= 0 && p.Points.N > 0 {
+			window = s.spacing(1. / 4)
+		}
+		certain = 8 * window
+	}
+	v.exact, v.window, v.certain = true, window, certain
+	t.doubt, t.window = infinity, int64(min(max(0, window)/s.unit, infinity))
+	if before != nil || single {
+		t.doubt = t.window
+	}
+	work := s.works.exact
+	if s.ordered {
+		work = s.works.cells
+		s.beginCells(p, prices, certain)
 	}
 	for len(s.shards) < (p.Points.N+t.size-1)/t.size {
 		s.shards = append(s.shards, nil)
 	}
-	if err := s.runPass(ctx, run, s.works.exact); err != nil {
+	if err := s.runPass(ctx, run, work); err != nil {
 		return err
 	}
 	v.extra = v.extra[:0]
 	for index := 0; index*t.size < p.Points.N; index++ {
 		v.extra = append(v.extra, s.shards[index]...)
 	}
-	for i := range s.scratch[:run.Workers()] {
-		for j, x := range s.scratch[i].size {
-			v.size[j] += x
-		}
-	}
+	s.sumSides(v, run.Workers())
 	return nil
 }
 
@@ -196,6 +246,7 @@ func (s *Solver) beginPass(run Runner, p *Problem, prices []int64, v *view) {
 	v.size = slices.Grow(v.size[:0], s.columns)[:s.columns]
 	clear(v.size)
 	v.extra = v.extra[:0]
+	v.prices = append(v.prices[:0], prices...)
 	s.pass = passTask{p: p, prices: prices, into: v, size: s.shardSize(n, p.k()*p.Points.D)}
 	for i := range s.scratch[:run.Workers()] {
 		w := &s.scratch[i]
@@ -404,7 +455,7 @@ func (s *Solver) countNear(worker, index int) {
 }
 
 // sumSides sets the sizes and the edges from the lists of the workers.
-func (s *Solver) sumSides(v *view, workers, k int) {
+func (s *Solver) sumSides(v *view, workers int) {
 	all := s.scratch[0].sides
 	for i := range s.scratch[:workers] {
 		for j, x := range s.scratch[i].size {
@@ -429,138 +480,234 @@ func (s *Solver) sumSides(v *view, workers, k int) {
 // choose is the shard of an exact pass.
 func (s *Solver) choose(worker, index int) {
 	t, w := &s.pass, &s.scratch[worker]
-	v, p := t.into, t.p
+	p := t.p
 	k := p.k()
 	first := index * t.size
 	last := min(p.Points.N, first+t.size)
 	rows := w.grow(kernels.Lanes * k)
-	extra := s.shards[index][:0]
+	w.clusters, w.prices, w.bound, w.extra = s.every, t.prices, infinity, s.shards[index][:0]
 	for at := first; at < last; at += kernels.Lanes {
 		end := min(last, at+kernels.Lanes)
 		known := false
 		for i := at; i < end; i++ {
-			units := p.weight(i)
-			if t.doubt < infinity {
-				label := int(v.labels[i])
-				if gap := s.apart(i, label, v.gap[i]); gap > t.doubt {
-					w.size[label] += units
-					if s.escape >= 0 {
-						w.size[s.escape] += units * int64(p.exclusivity()-1)
-					}
-					v.gap[i] = float32(float64(gap) * s.unit * (1 - 1e-6))
-					continue
-				}
+			if s.settled(w, i) {
+				continue
 			}
 			if !known {
 				kernels.CostRows(p.Points, at, end, s.centroids, p.FractionBits, rows[:(end-at)*k])
 				known = true
 			}
-			extra = s.chooseExactly(i, rows[(i-at)*k:(i-at)*k+k], extra, w)
+			s.chooseExactly(w, i, rows[(i-at)*k:(i-at)*k+k])
 		}
 	}
-	s.shards[index] = extra
+	s.shards[index] = w.extra
 }
 
-// apart returns a lower bound of how much dearer any other columns are for point i than
-// those that single precision says, none of them if it is not certain of these.
-func (s *Solver) apart(i, label int, gap float32) int64 {
-	apart := int64(min(float64(gap)/s.unit, 4*maxPrice))
-	second := apart
-	if s.columns == s.pass.p.k() {
-		return apart
+// spacing returns a gap that about the given share of the points is below, from some of them.
+func (s *Solver) spacing(share float64) float64 {
+	t, w, n := &s.pass, &s.scratch[0], s.pass.p.Points.N
+	row, gaps := w.grow(t.p.k()), s.ascent.gaps[:0]
+	w.clusters, w.prices = s.every, t.prices
+	for i := 0; i < n; i += max(1, n/256) {
+		kernels.CostRows(t.p.Points, i, i+1, s.centroids, t.p.FractionBits, row)
+		_, _, best, second := s.topTwo(w, row)
+		if s.escape >= 0 {
+			best, second = max(best, 0), max(second, 0)
+			best = min(best, second)
+		}
+		gaps = append(gaps, float32(float64(second-best)*s.unit))
 	}
-	cost := s.pass.p.cost(i, label)
-	if cost > s.pass.limit {
-		return -1
+	s.ascent.gaps = gaps
+	return max(s.unit, float64(nth(gaps, int(float64(len(gaps))*share))))
+}
+
+// chooseLeaf looks at the points [first, last) with the clusters of c.
+func (s *Solver) chooseLeaf(w *scratch, c *choice, first, last int) {
+	t := &s.pass
+	row := w.grow(len(c.clusters))
+	w.clusters, w.prices, w.own = c.clusters, w.own[:0], w.own[:0]
+	for _, j := range c.clusters {
+		w.own = append(w.own, t.prices[j])
 	}
-	value := cost + s.pass.prices[label]
+	w.prices, w.bound = w.own, int64(min(c.bound/s.unit*(1-1e-9), infinity))
+	for i := first; i < last; i++ {
+		if s.settled(w, i) {
+			continue
+		}
+		for q, j := range c.clusters {
+			row[q] = t.p.cost(i, int(j))
+		}
+		s.chooseExactly(w, i, row)
+	}
+}
+
+// settled gives point i the column that it has for sure, if the others are far enough, and
+// reports whether they are.
+func (s *Solver) settled(w *scratch, i int) bool {
+	t := &s.pass
+	if t.doubt == infinity {
+		return false
+	}
+	label, gap := s.apart(i)
+	if gap <= t.doubt {
+		return false
+	}
+	units := t.p.weight(i)
+	t.into.labels[i] = uint16(label)
+	w.size[label] += units
+	if s.escape >= 0 {
+		w.size[s.escape] += units * (t.several - 1)
+	}
+	t.into.gap[i] = float32(float64(gap) * s.unit * (1 - 1e-6))
+	return true
+}
+
+// apart returns the column of point i before, or that by single precision, and a lower bound
+// of how much dearer any others are; it is not certain of the column if that is not positive.
+func (s *Solver) apart(i int) (label int, gap int64) {
+	t := &s.pass
+	if t.before != nil {
+		label = int(t.before.labels[i])
+		return label, int64(max(-1, min(float64(t.before.gap[i])/s.unit, 4*maxPrice))) - t.drift[label]
+	}
+	label = int(t.into.labels[i])
+	gap = int64(min(float64(t.into.gap[i])/s.unit, 4*maxPrice))
+	second := gap
+	if s.columns == t.p.k() {
+		return label, gap
+	}
+	cost := t.p.cost(i, label)
+	if cost > t.limit {
+		return label, -1
+	}
+	value := cost + t.prices[label]
 	if s.outside >= 0 {
-		apart = min(apart, s.pass.p.Price()+s.pass.fixed(s.outside)-value)
+		gap = min(gap, t.leave-value)
 	}
 	if s.escape >= 0 {
-		apart = min(apart, value+second-s.pass.fixed(s.escape))
+		gap = min(gap, value+second)
 	}
-	return apart
+	return label, gap
 }
 
-// fixed returns the price of a column that is no cluster.
-func (t *passTask) fixed(column int) int64 {
-	if column < len(t.prices) {
-		return t.prices[column]
+// cost returns the squared grid distance of point i from centroid j.
+func (p *Problem) cost(i, j int) int64 {
+	d, scale := p.Points.D, float64(int(1)<<p.FractionBits)
+	from, sum := at(int32(i), d), int64(0)
+	for _, y := range p.Centroids[j*d : j*d+d] {
+		x := int64(float64(p.Points.Data[from]-y) * scale)
+		sum += x * x
+		from += kernels.Lanes
 	}
-	return 0
+	return sum
 }
 
-// chooseExactly chooses the columns of point i by a row of its costs.
-func (s *Solver) chooseExactly(i int, row []int64, extra []Membership, w *scratch) []Membership {
-	p, v := s.pass.p, s.pass.into
-	label, best, second := s.topTwo(row)
-	units := p.weight(i)
+// chooseExactly chooses the columns of point i by its costs for w.clusters.
+func (s *Solver) chooseExactly(w *scratch, i int, row []int64) {
+	t := &s.pass
+	v := t.into
+	label, next, best, second := s.topTwo(w, row)
+	units := t.p.weight(i)
 	v.labels[i] = uint16(label)
 	w.size[label] += units
 	if s.escape >= 0 {
-		threshold := s.prices[s.escape]
-		if second < threshold {
+		if second < 0 {
 			v.gap[i] = 0
-			return s.several(row, int32(i), label, units, extra, w)
+			s.several(w, int32(i), row, label, units)
+			return
 		}
-		w.size[s.escape] += units * int64(p.exclusivity()-1)
-		best = max(best, threshold)
+		w.size[s.escape] += units * (t.several - 1)
+		if best < 0 {
+			best, label = 0, s.escape
+		}
 	}
-	v.gap[i] = float32(float64(min(second, maxPrice*2)-best) * s.unit * (1 - 1e-6))
-	return extra
+	gap := min(second-best, w.bound, maxPrice)
+	v.gap[i] = float32(float64(gap) * s.unit * (1 - 1e-6))
+	w.meet(label, next, units, gap <= t.window)
 }
 
-// topTwo returns the cheapest column at s.prices, "escape" aside, its cost plus
-// price and that of the second cheapest.
-func (s *Solver) topTwo(row []int64) (label int, best, second int64) {
-	reach := s.pass.limit
-	best, second, label = infinity, infinity, len(row)
-	if s.outside >= 0 {
-		best = s.pass.p.Price() + s.prices[s.outside]
+// meet notes units between two columns.
+func (w *scratch) meet(u, v int, units int64, near bool) {
+	if !near {
+		return
 	}
-	prices := s.prices[:len(row)]
-	for j, price := range prices {
-		c := row[j]
+	cell := uint64(min(u, v))<<32 | uint64(max(u, v))
+	for at := len(w.sides) - 1; at >= max(0, len(w.sides)-4); at-- {
+		if w.sides[at].cell == cell {
+			w.sides[at].count += units
+			return
+		}
+	}
+	w.sides = append(w.sides, pair{cell, units})
+}
+
+// topTwo returns the two cheapest columns, "escape" aside, by costs for w.clusters, and their
+// costs plus prices.
+func (s *Solver) topTwo(w *scratch, row []int64) (label, next int, best, second int64) {
+	reach := s.pass.limit
+	outside := len(row)
+	best, second, label, next = infinity, infinity, outside, outside
+	if s.outside >= 0 {
+		best = s.pass.leave
+	}
+	for at, price := range w.prices[:len(row)] {
+		c := row[at]
 		if v := c + price; v < second && c <= reach {
 			if v < best {
-				best, second, label = v, best, j
+				best, second, label, next = v, best, at, label
 			} else {
-				second = v
+				second, next = v, at
 			}
 		}
 	}
-	return label, best, second
+	return w.column(s, label), w.column(s, next), best, second
+}
+
+// column returns the column at a place in w.clusters; after the last it is "unassigned".
+func (w *scratch) column(s *Solver, at int) int {
+	if at == len(w.clusters) {
+		return s.pass.p.k()
+	}
+	return int(w.clusters[at])
 }
 
 // several notes the columns of a point whose second cheapest is cheaper than
 // "escape": the first is already counted.
-func (s *Solver) several(row []int64, i int32, label int, units int64, extra []Membership, w *scratch) []Membership {
-	threshold, e := s.prices[s.escape], s.pass.p.exclusivity()
-	begin := len(extra)
-	for j, c := range row {
-		if j != label && c <= s.pass.limit && c+s.prices[j] < threshold {
-			extra = append(extra, Membership{i, uint16(j), int32(units)})
+func (s *Solver) several(w *scratch, i int32, row []int64, label int, units int64) {
+	t := &s.pass
+	value := func(m Membership) int64 { return t.p.cost(int(i), int(m.Cluster)) + t.prices[m.Cluster] }
+	begin, e := len(w.extra), int(t.several)
+	next, second := s.escape, int64(infinity) // the cheapest of the others
+	for at, c := range row {
+		j := w.column(s, at)
+		switch v := c + w.prices[at]; {
+		case j == label || c > t.limit:
+		case v < 0:
+			w.extra = append(w.extra, Membership{i, uint16(j), int32(units)})
+		case v < second:
+			next, second = j, v
 		}
 	}
-	more := extra[begin:]
+	more := w.extra[begin:]
 	if len(more) > e-1 {
 		slices.SortFunc(more, func(a, b Membership) int {
-			x, y := row[a.Cluster]+s.prices[a.Cluster], row[b.Cluster]+s.prices[b.Cluster]
-			switch {
-			case x < y:
-				return -1
-			case x > y:
-				return 1
-			}
-			return int(a.Cluster) - int(b.Cluster)
+			return cmp.Or(cmp.Compare(value(a), value(b)), cmp.Compare(a.Cluster, b.Cluster))
 		})
+		next, second = int(more[e-1].Cluster), value(more[e-1])
 		more = more[:e-1]
-		extra = extra[:begin+e-1]
+		w.extra = w.extra[:begin+e-1]
 	}
+	w.size[s.escape] += units * int64(e-1-len(more))
 	for _, m := range more {
 		w.size[m.Cluster] += units
 	}
-	w.size[s.escape] += units * int64(e-1-len(more))
-	return append(extra, Membership{i, uint16(label), int32(units)})
+	w.extra = append(w.extra, Membership{i, uint16(label), int32(units)})
+	to := next
+	if second > 0 {
+		to = s.escape
+		w.meet(next, to, units, second <= t.window)
+	}
+	for _, m := range w.extra[begin:] {
+		w.meet(int(m.Cluster), to, units, min(second, 0)-value(m) <= t.window)
+	}
 }

@@ -4,11 +4,9 @@ import (
 	"context"
 	"math"
 	"slices"
-
-	"github.com/cohort-engine/cohort/kernels"
 )
 
-// soft raises the dual smoothed at a temperature: a point is shared among the columns
+// soft raises the dual of a plain problem, smoothed at a temperature: a point is shared among the columns
 // that are nearly the cheapest, about as exp(-value/temperature), and so is what sizes
 // ask for around the prices where that jumps. The smoothed dual has a Hessian
 // everywhere, that of a Laplacian, so Newton's steps by conjugate gradients see far
@@ -34,7 +32,6 @@ type soft struct {
 	wide     int64
 	listedAt []int64
 	partly   bool
-	outside  int64   // price of "unassigned"
 	active   float64 // units that are shared
 	free     float64 // the longest move where nothing is shared
 	trust    float64 // root of the mean square of the moves of shared units
@@ -80,45 +77,18 @@ func ramp(t float64) (value, slope float64) {
 	return 1 - float64((1-t)*(1-t))/2, (1 - t) / width
 }
 
-// soften is the shard of a pass that shares the points.
-func (s *Solver) soften(worker, index int) {
-	t, w, a := &s.pass, &s.scratch[worker], &s.soft
-	p := t.p
-	k, e := p.k(), p.exclusivity()
-	h := a.begin(index, k)
-	if a.partly {
-		begin := int32(0)
-		for q, i := range h.listed {
-			h.near = h.near[:0]
-			for _, j := range h.choices[begin:h.last[q]] {
-				v := a.outside
-				if int(j) < k {
-					v = p.cost(int(i), int(j)) + a.prices[j]
-				}
-				h.near = append(h.near, entry{v, j, 0})
-			}
-			begin = h.last[q]
-			h.shareAll(p.weight(int(i)), a.temperature, k, e)
+// soften is the shard of a pass that shares the listed points.
+func (s *Solver) soften(_, index int) {
+	a, p := &s.soft, s.pass.p
+	h := a.begin(index, p.k())
+	begin := int32(0)
+	for q, i := range h.listed {
+		h.near = h.near[:0]
+		for _, j := range h.choices[begin:h.last[q]] {
+			h.near = append(h.near, entry{p.cost(int(i), int(j)) + a.prices[j], j, 0})
 		}
-	} else {
-		first := index * t.size
-		last := min(p.Points.N, first+t.size)
-		rows := w.grow(kernels.Lanes * k)
-		for at := first; at < last; at += kernels.Lanes {
-			end := min(last, at+kernels.Lanes)
-			known := false
-			for i := at; i < end; i++ {
-				if label := int(t.into.labels[i]); s.apart(i, label, t.into.gap[i]) > a.wide {
-					h.far[label] += p.weight(i)
-					continue
-				}
-				if !known {
-					kernels.CostRows(p.Points, at, end, s.centroids, p.FractionBits, rows[:(end-at)*k])
-					known = true
-				}
-				s.choices(h, i, s.every, a.prices, rows[(i-at)*k:(i-at)*k+k])
-			}
-		}
+		begin = h.last[q]
+		h.share(p.weight(int(i)), a.temperature)
 	}
 	h.addFar()
 }
@@ -152,96 +122,45 @@ func (s *Solver) softenCells(worker, index int) {
 }
 
 // softenLeaf shares the points [first, last), for which the other clusters are too dear.
-func (s *Solver) softenLeaf(w *scratch, shard int, c *choice, first, last int) {
-	p, h := s.pass.p, &s.soft.shards[shard]
-	w.prices = w.prices[:0]
+func (s *Solver) softenLeaf(w *scratch, c *choice, first, last int) {
+	p, h := s.pass.p, &s.soft.shards[w.shard]
+	w.own = w.own[:0]
 	for _, j := range c.clusters {
-		w.prices = append(w.prices, s.soft.prices[j])
+		w.own = append(w.own, s.soft.prices[j])
 	}
 	row := w.grow(len(c.clusters))
 	for i := first; i < last; i++ {
 		for q, j := range c.clusters {
 			row[q] = p.cost(i, int(j))
 		}
-		s.choices(h, i, c.clusters, w.prices, row)
+		s.choices(h, i, c.clusters, w.own, row)
 	}
 }
 
-// choices finds the columns that are nearly the cheapest for a point, by its costs for some
-// clusters and their prices, and lists it if there are several.
+// choices finds the clusters that are nearly the cheapest for a point, by its costs for some
+// and their prices, and lists it if there are several.
 func (s *Solver) choices(h *shared, i int, clusters []uint16, prices, row []int64) {
-	a, p := &s.soft, s.pass.p
-	k, e := p.k(), p.exclusivity()
-	lowest := h.values(row, prices, s.pass.limit, a.outside)
-	limit := lowest + a.wide
-	if e > 1 {
-		limit = max(limit, a.wide)
+	a, lowest := &s.soft, int64(infinity)
+	for j, c := range row {
+		row[j] = c + prices[j]
+		lowest = min(lowest, row[j])
 	}
 	h.near = h.near[:0]
-	listed := false
 	for q, v := range row {
-		if v <= limit {
-			listed = listed || e > 1 && (v > lowest && v-lowest <= a.wide || v >= -a.wide)
+		if v <= lowest+a.wide {
 			h.near = append(h.near, entry{v, int32(clusters[q]), 0})
 		}
 	}
-	if a.outside <= limit {
-		h.near = append(h.near, entry{a.outside, int32(k), 0})
-	}
-	if listed || e == 1 && len(h.near) > 1 {
-		for _, e := range h.near {
-			h.choices = append(h.choices, e.column)
-		}
-		h.listed, h.last = append(h.listed, int32(i)), append(h.last, int32(len(h.choices)))
-		h.shareAll(p.weight(i), a.temperature, k, e)
+	units := s.pass.p.weight(i)
+	if len(h.near) == 1 {
+		h.far[h.near[0].column] += units
 		return
 	}
-	h.sure, h.far = h.far, h.sure
-	h.shareAll(p.weight(i), a.temperature, k, e)
-	h.sure, h.far = h.far, h.sure
-}
-
-// shareAll shares the units of a point that may be in e clusters.
-func (h *shared) shareAll(units int64, temperature float64, k, e int) {
-	h.share(units, temperature)
-	if e > 1 {
-		h.shareMore(units, temperature, k, e)
+	for _, e := range h.near {
+		h.choices = append(h.choices, e.column)
 	}
-}
-
-// cost returns the squared grid distance of point i from centroid j.
-func (p *Problem) cost(i, j int) int64 {
-	d, scale := p.Points.D, float64(int(1)<<p.FractionBits)
-	from, sum := at(int32(i), d), int64(0)
-	for _, y := range p.Centroids[j*d : j*d+d] {
-		x := int64(float64(p.Points.Data[from]-y) * scale)
-		sum += x * x
-		from += kernels.Lanes
-	}
-	return sum
-}
-
-// values turns costs into values and returns the least.
-func (h *shared) values(row, prices []int64, reach, outside int64) int64 {
-	lowest := outside
-	prices = prices[:len(row)]
-	if reach == infinity {
-		for j, c := range row {
-			v := c + prices[j]
-			row[j] = v
-			lowest = min(lowest, v)
-		}
-		return lowest
-	}
-	for j, c := range row {
-		v := c + prices[j]
-		if c > reach {
-			v = infinity
-		}
-		row[j] = v
-		lowest = min(lowest, v)
-	}
-	return lowest
+	h.listed, h.last = append(h.listed, int32(i)), append(h.last, int32(len(h.choices)))
+	h.share(units, a.temperature)
 }
 
 // share shares units among the columns of h.near.
@@ -274,46 +193,11 @@ func (h *shared) share(units int64, temperature float64) {
 	h.ends, h.units = append(h.ends, int32(len(h.shares))), append(h.units, float64(units))
 }
 
-// shareMore shares the further units of a point that may be in e clusters: the next
-// one, and what follows, against staying free.
-func (h *shared) shareMore(units int64, temperature float64, k, e int) {
-	lowest := h.near[0].cost
-	for _, e := range h.near {
-		lowest = min(lowest, e.cost)
-	}
-	limit, kept := int64(softReach*temperature)+max(0, lowest), 0
-	for _, e := range h.near {
-		if e.cost <= limit {
-			h.near[kept] = e
-			kept++
-		}
-	}
-	h.near = h.near[:kept]
-	for i := range h.near {
-		for q := i; q > 0 && h.near[q].cost < h.near[q-1].cost; q-- {
-			h.near[q], h.near[q-1] = h.near[q-1], h.near[q]
-		}
-	}
-	for rank := 1; rank < e && rank < len(h.near); rank++ {
-		h.near = h.near[1:]
-		if int(h.near[0].column) == k || float64(h.near[0].cost) > softReach*temperature {
-			break
-		}
-		h.near = append(h.near, entry{0, int32(k), 0})
-		h.share(units, temperature)
-		h.near = h.near[:len(h.near)-1]
-	}
-}
-
 // lookSoftly sets the gradient and what the Hessian needs at a.prices. It returns the units
 // that the sizes are off by.
 func (s *Solver) lookSoftly(ctx context.Context, run Runner, p *Problem) (float64, error) {
 	a, k, t := &s.soft, p.k(), &s.pass
 	n := p.Points.N
-	a.outside = infinity
-	if s.outside >= 0 {
-		a.outside = p.Price()
-	}
 	reach, drift := int64(softReach*a.temperature), int64(0)
 	for j, price := range a.listedAt {
 		drift = max(drift, price-a.prices[j], a.prices[j]-price)
@@ -321,27 +205,15 @@ func (s *Solver) lookSoftly(ctx context.Context, run Runner, p *Problem) (float6
 	if a.partly = len(a.listedAt) == k && 2*drift+reach <= a.wide && a.wide <= 32*reach; !a.partly {
 		a.listedAt, a.wide = append(a.listedAt[:0], a.prices...), 4*reach
 	}
-	cells, work := s.ordered && p.Radius <= 0, s.soften
-	if !a.partly && !cells {
-		if err := s.evaluate(ctx, run, p, a.prices, &s.ascent.trial, float64(a.wide)*s.unit/4); err != nil {
-			return 0, err
-		}
-	}
-	*t = passTask{p: p, size: s.shardSize(n, k*p.Points.D), limit: infinity, prices: a.prices, into: &s.ascent.trial}
-	if p.Radius > 0 {
-		t.limit = p.reach()
-	}
-	if cells {
-		near := a.wide
-		if p.exclusivity() > 1 { // what is cheaper than no cluster counts, too
-			near += max(0, -slices.Min(a.prices))
-		}
-		s.beginCells(p, a.prices, float64(near+1)*s.unit*(1+1e-9), s.softenLeaf)
-		if !a.partly {
-			work = s.softenCells
-			s.stats.Passes++
-			s.looked += n
-		}
+	v := &s.ascent.trial
+	v.exact = false
+	*t = passTask{p: p, prices: a.prices, into: v, soft: true}
+	s.beginCells(p, a.prices, float64(a.wide+1)*s.unit*(1+1e-9))
+	work := s.soften
+	if !a.partly {
+		work = s.softenCells
+		s.stats.Passes++
+		s.looked += n
 	}
 	for len(a.shards) < (n+t.size-1)/t.size {
 		a.shards = append(a.shards, shared{})
@@ -350,8 +222,8 @@ func (s *Solver) lookSoftly(ctx context.Context, run Runner, p *Problem) (float6
 		return 0, err
 	}
 	a.shards = a.shards[:(n+t.size-1)/t.size]
-	v := &a.vector
-	for _, x := range []*[]float64{&a.size, &a.gradient, &a.damp, &a.step, &v[0], &v[1], &v[2], &v[3]} {
+	x := &a.vector
+	for _, x := range []*[]float64{&a.size, &a.gradient, &a.damp, &a.step, &x[0], &x[1], &x[2], &x[3]} {
 		*x = slices.Grow((*x)[:0], k+1)[:k+1]
 	}
 	clear(a.size)
@@ -610,8 +482,5 @@ func (s *Solver) hottest(p *Problem) float64 {
 		spread += squares/float64(k) - float64(mean*mean)
 	}
 	hottest := max(1, min(0.05, 16*math.Pow(float64(k), -2/float64(d)))*spread/s.unit)
-	if s.outside >= 0 {
-		hottest = max(hottest, float64(p.Price())/16)
-	}
 	return hottest
 }

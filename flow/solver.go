@@ -95,20 +95,17 @@ type tuning struct {
 	sampleRest, fullRest, stepWindow float64
 	// The share of the points that a window leaves, in terms of sqrt(k/points).
 	freeShare float64
-	// Clusters and points for each of them from which points are put in order.
-	orderClusters, orderPoints int
+	// Clusters, where the problem is plain and where it is not, and points for each of them from
+	// which points are put in order.
+	orderClusters, orderForms, orderPoints int
 	// Rounds after which a first quantum is too small, and rounds for each node before the
 	// scaling begins.
 	bulkRounds, rounds int
-	// Clusters from which it pays to anneal: prices 0 are too far from the best for Newton's
-	// steps on the dual itself, and completions slow.
-	annealClusters int
 }
 
 var standard = tuning{sampleRatio: 4, allArcs: 1024, shardPoints: 2048,
 	firstCluster: 6, firstSample: 100, sampleRest: 0.3, fullRest: 1, stepWindow: 3, freeShare: 2,
-	orderClusters: tableColumns + 1, orderPoints: 8, bulkRounds: 16, rounds: 1000,
-	annealClusters: 64}
+	orderClusters: tableColumns + 1, orderForms: 16, orderPoints: 8, bulkRounds: 16, rounds: 1000}
 
 func (s *Solver) tune() *tuning {
 	if s.tuning != nil {
