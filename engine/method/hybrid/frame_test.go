@@ -12,40 +12,47 @@ import (
 	"github.com/cohort-engine/cohort/engine/step/staged"
 )
 
-// TestLooseBoundsAreCheap: under bounds twenty times as wide as the records, off the centre, the loss
-// is that under tight ones; without the frame it is not.
+// TestLooseBoundsAreCheap: under bounds many times as wide as the records, off the centre, the loss is
+// that under tight ones, for few records, too; without the frame it is not.
 func TestLooseBoundsAreCheap(t *testing.T) {
-	norm, _ := datasettest.Builtin(t, "blobs", dataset.Generator{N: 20000, D: 2, K: 8, Separation: 9, Seed: 3})
 	eng, err := engine.New()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer eng.Close()
-	loss := func(frame string) (sum float64) {
-		parts, err := norm.Split(1, nil, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for seed := range uint64(3) {
-			res, err := eng.Run(context.Background(), &Job{Frame: frame, Problem: protocol.Problem{Clients: parts,
-				Bounds: norm.Bounds, K: 8, Budget: privacy.Budget{Epsilon: 1, Delta: 1e-6}, Seed: &seed}})
+	for _, c := range []struct {
+		n, d, k int
+		factor  float64
+	}{{20000, 2, 8, 20}, {2500, 3, 4, 80}} {
+		norm, _ := datasettest.Builtin(t, "blobs", dataset.Generator{N: c.n, D: c.d, K: c.k, Separation: 9, Seed: 3})
+		loss := func(frame string) (sum float64) {
+			parts, err := norm.Split(1, nil, 1)
 			if err != nil {
 				t.Fatal(err)
 			}
-			sum += *res.NICV / 3
+			for seed := range uint64(3) {
+				res, err := eng.Run(context.Background(), &Job{Frame: frame, Problem: protocol.Problem{Clients: parts,
+					Bounds: norm.Bounds, K: c.k, Budget: privacy.Budget{Epsilon: 1, Delta: 1e-6}, Seed: &seed}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				sum += *res.NICV / 3
+			}
+			return sum
 		}
-		return sum
-	}
-	tight := loss("")
-	const factor = 20
-	row := make([]float32, 2)
-	for i := range norm.Points.N {
-		row = norm.Points.Point(i, row)
-		norm.Points.Set(i, []float32{staged.OnGrid(float64(row[0])/factor+0.7, 16),
-			staged.OnGrid(float64(row[1])/factor-0.3, 16)})
-	}
-	loose, without := loss("")*factor*factor, loss("off")*factor*factor
-	if loose > 1.1*tight || without < 1.5*tight {
-		t.Errorf("NICV %v under tight bounds, %v under loose ones, %v of them without the frame", tight, loose, without)
+		tight := loss("")
+		row := make([]float32, c.d)
+		for i := range norm.Points.N {
+			row = norm.Points.Point(i, row)
+			for h, side := range []float64{0.7, -0.3, 0.1}[:c.d] {
+				row[h] = staged.OnGrid(float64(row[h])/c.factor+side, 16)
+			}
+			norm.Points.Set(i, row)
+		}
+		loose, without := loss("")*c.factor*c.factor, loss("off")*c.factor*c.factor
+		if loose > 1.1*tight || without < 1.5*tight {
+			t.Errorf("%+v: NICV %v under tight bounds, %v under loose ones, %v of them without the frame", c, tight, loose,
+				without)
+		}
 	}
 }

@@ -18,19 +18,21 @@ const (
 	// marginalNoise is the noise of a count, as a part of all records, that the share is chosen
 	// for, between marginalLeast and MarginalMost of the budget; none is spent where it is
 	// above marginalWeak.
-	marginalNoise, marginalWeak = 0.004, 0.012
+	marginalNoise, marginalWeak = 0.004, 0.03
 	marginalLeast               = 0.004
 	// marginalSure is by how many standard deviations of its noise the number of records
 	// beyond a cell stands above zero before they are believed. What looks empty is cut off only
 	// where at most marginalKept of a column stays: otherwise little is gained, and few records
 	// may be there after all. Where more than marginalFew stays, what is cut off must look empty
-	// as a whole, too, within marginalEmpty deviations.
+	// as a whole, too, within marginalEmpty deviations; else it must not have more than
+	// marginalBeyond of all records, as spread ones that are lost in noise would.
 	marginalSure, marginalEmpty = 2.8, 1.5
 	marginalKept, marginalFew   = 0.64, 0.3
+	marginalBeyond              = 0.3
 )
 
 // MarginalMost is the greatest share of the budget that the counts get.
-const MarginalMost = 0.04
+const MarginalMost = 0.06
 
 // Marginals are the planned releases of the counts of each column's cells.
 type Marginals struct{ counts []*Release }
@@ -98,7 +100,7 @@ func (p *Party) ReleaseFrame(ctx context.Context, m *Marginals) (*Frame, error) 
 			return nil, err
 		}
 		frame, err = protocol.Once(p.Party, "columns", z, func() (*Frame, error) {
-			return frame.within(counts, math.Sqrt(s.Share.Variance(s.Scale))), nil
+			return frame.within(counts, p.N, math.Sqrt(s.Share.Variance(s.Scale))), nil
 		})
 		if err != nil {
 			return nil, err
@@ -108,8 +110,8 @@ func (p *Party) ReleaseFrame(ctx context.Context, m *Marginals) (*Frame, error) 
 }
 
 // within is the part of the frame from the first to the last of the cells of each column that
-// surely have records, and one more on either side.
-func (f *Frame) within(counts []float64, noise float64) *Frame {
+// surely have some of the n records, and one more on either side.
+func (f *Frame) within(counts []float64, n int, noise float64) *Frame {
 	d := len(f.Lo)
 	m, next := len(counts)/d, &Frame{make([]float64, d), make([]float64, d)}
 	for h := range d {
@@ -118,7 +120,11 @@ func (f *Frame) within(counts []float64, noise float64) *Frame {
 		last := m - 1 - outermost(m, func(i int) float64 { return column[m-1-i] }, noise)
 		first, last = max(first-1, 0), min(last+1, m-1)
 		kept := float64(last-first+1) / float64(m)
-		if kept <= 0 || kept > marginalKept || kept > marginalFew && !empty(column, first, last, noise) {
+		most := marginalBeyond * float64(n)
+		if kept > marginalFew {
+			most = float64(marginalEmpty*noise) * math.Sqrt(float64(first+m-1-last))
+		}
+		if kept <= 0 || kept > marginalKept || beyond(column, first, last) > most {
 			first, last = 0, m-1
 		}
 		cell := (f.Hi[h] - f.Lo[h]) / float64(m)
@@ -139,17 +145,14 @@ func outermost(m int, count func(i int) float64, noise float64) int {
 	return m
 }
 
-// empty tells whether the cells outside of [first, last] have no more records together than
-// noise may have.
-func empty(column []float64, first, last int, noise float64) bool {
-	sum, cells := 0.0, 0
+// beyond is the sum of the cells outside of [first, last].
+func beyond(column []float64, first, last int) (sum float64) {
 	for i, n := range column {
 		if i < first || i > last {
 			sum += n
-			cells++
 		}
 	}
-	return sum <= float64(marginalEmpty*noise)*math.Sqrt(float64(cells))
+	return sum
 }
 
 // countMarginals counts the party's records in the cells of each column of a frame, in the
