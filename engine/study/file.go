@@ -363,14 +363,14 @@ func (s *Study) run(ids []string) (protocol.Runner, error) {
 func (s *Study) seen() []string {
 	var all []string
 	if s.IDColumn != "" && s.ByColumns() {
-		all = append(all, "matching: every party sees which of its ids all others have, and the coordinator how many each "+
-			"has and how many any of them have in common")
+		all = append(all, "matching: every party sees which of its ids all others have, and the coordinator how many "+
+			"each has and how many any of them have in common")
 	}
 	if s.PadRounds == 0 {
 		return append(all, "times: others see when a party sends, so how long it computed, which depends on its records")
 	}
-	return append(all, fmt.Sprintf("times: others see which of a party's sums were not ready within --pad-rounds %v, which "+
-		"depends on its records", time.Duration(s.PadRounds)*time.Millisecond))
+	return append(all, fmt.Sprintf("times: others see which of a party's sums were not ready within --pad-rounds %v, "+
+		"which depends on its records", time.Duration(s.PadRounds)*time.Millisecond))
 }
 
 // outline is the plan as the study file has it.

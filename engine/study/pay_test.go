@@ -53,7 +53,8 @@ func TestAPaymentIsForOneStudy(t *testing.T) {
 	if first.paidAs() != other.paidAs() {
 		t.Fatal("the studies are called differently: the test shows nothing")
 	}
-	with := Payment{File: privacy.LedgerFile{Path: filepath.Join(t.TempDir(), "ledger")}, Columns: []string{"x"}, Salt: "s"}
+	with := Payment{File: privacy.LedgerFile{Path: filepath.Join(t.TempDir(), "ledger")}, Columns: []string{"x"},
+		Salt: "s"}
 	for i, c := range []struct {
 		who   string
 		terms *Terms
@@ -102,8 +103,8 @@ func TestALedgerSaysWhatOthersSee(t *testing.T) {
 		t.Error("sums: nothing of times")
 	}
 	rows.PadRounds = 500
-	if says(rows, "times: others see when") || !says(rows, "times: others see which of a party's sums were not ready within "+
-		"--pad-rounds 500ms") {
+	if says(rows, "times: others see when") ||
+		!says(rows, "times: others see which of a party's sums were not ready within --pad-rounds 500ms") {
 		t.Error("padded sums: not what is seen of times")
 	}
 	columns := newFixture(t, "ind-lap", 2, 240, method.Settings{}).study
