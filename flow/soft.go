@@ -33,6 +33,7 @@ type soft struct {
 	listedAt []int64
 	partly   bool
 	active   float64 // units that are shared
+	pairs    float64 // of shares of the same units
 	free     float64 // the longest move where nothing is shared
 	trust    float64 // root of the mean square of the moves of shared units
 }
@@ -227,7 +228,7 @@ func (s *Solver) lookSoftly(ctx context.Context, run Runner, p *Problem) (float6
 		*x = slices.Grow((*x)[:0], k+1)[:k+1]
 	}
 	clear(a.size)
-	a.active = 0
+	a.active, a.pairs = 0, 0
 	for i := range a.shards {
 		h := &a.shards[i]
 		for j, units := range h.sure {
@@ -242,6 +243,7 @@ func (s *Solver) lookSoftly(ctx context.Context, run Runner, p *Problem) (float6
 				squares += float64(x * x)
 			}
 			a.active += float64(units * (1 - squares))
+			a.pairs += float64(end-begin) * float64(end-begin-1) / 2
 			begin = end
 		}
 	}
@@ -433,13 +435,15 @@ func (s *Solver) anneal(ctx context.Context, run Runner, whole *Problem, size in
 			enough = float64(k)
 		}
 		off, err := s.lookSoftly(ctx, run, p)
-		for ; err == nil && steps > 0 && off > float64(0.3*a.active)+enough && (size < n || off > float64(k)); steps-- {
+		// Where it is so hot that most points are shared by most clusters, a step costs more than it brings.
+		hot := a.pairs > 4*float64(size)*float64(k)
+		for ; err == nil && !hot && steps > 0 && off > float64(0.3*a.active)+enough && (size < n || off > float64(k)); steps-- {
 			off, err = s.stepSoftly(ctx, run, p)
 		}
 		if err != nil {
 			return err
 		}
-		if off > float64(0.3*a.active)+float64(0.3*noise) && raised < 4 && size < n {
+		if !hot && off > float64(0.3*a.active)+float64(0.3*noise) && raised < 4 && size < n {
 			raised++
 			a.temperature = min(4*a.temperature, maxPrice/64)
 			continue
