@@ -435,9 +435,11 @@ func (s *Solver) anneal(ctx context.Context, run Runner, whole *Problem, size in
 			enough = float64(k)
 		}
 		off, err := s.lookSoftly(ctx, run, p)
-		// Where it is so hot that most points are shared by most clusters, a step costs more than it brings.
+		// Where it is so hot that most points are shared by most clusters, a step costs more than
+		// it brings.
 		hot := a.pairs > 4*float64(size)*float64(k)
-		for ; err == nil && !hot && steps > 0 && off > float64(0.3*a.active)+enough && (size < n || off > float64(k)); steps-- {
+		for ; err == nil && !hot && steps > 0 && off > float64(0.3*a.active)+enough &&
+			(size < n || off > float64(k)); steps-- {
 			off, err = s.stepSoftly(ctx, run, p)
 		}
 		if err != nil {

@@ -33,8 +33,8 @@ func library() []audited {
 	}
 	return []audited{
 		{"sulloyd", horizontal}, {"csulloyd", horizontal}, {"fastlloyd", horizontal}, {"relative", horizontal},
-		{"hybrid", centralCases}, {"lsf", centralCases}, {"eugkm", centralCases}, {"evolve", centralCases}, {"balcan", centralCases},
-		{"balcan-edler", centralCases},
+		{"hybrid", centralCases}, {"lsf", centralCases}, {"eugkm", centralCases}, {"evolve", centralCases},
+		{"balcan", centralCases}, {"balcan-edler", centralCases},
 		{"ind-lap", local}, {"ldp-agg", local}, {"sketch-basic", sketches}, {"sketch", sketches},
 		{"ckks", equations},
 	}
