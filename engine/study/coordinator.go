@@ -663,7 +663,7 @@ func (o *Coordinator) play(ctx context.Context, runner protocol.Runner, roster *
 	core := runner.Core()
 	config := sum.Config{Study: roster.hash(), Parties: core.Parties, Threshold: o.Study.Threshold,
 		Ring: core.Capacity.Ring, Plain: o.Study.PlainSums}
-	h := newHub(o.Study.overMail(box, protocol.Server, core, nil, o.Watch, o.Log), box, config,
+	h := newServerTransport(o.Study.overMail(box, protocol.Server, core, nil, o.Watch, o.Log), box, config,
 		o.Study.Deadlines.step(), o.Log, o.Watch)
 	options := protocol.Options{Seat: &protocol.Seat{Role: protocol.Server},
 		Connect: func(protocol.Role) protocol.Transport { return h },

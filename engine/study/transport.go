@@ -92,8 +92,8 @@ func (t *partyTransport) Traffic() (sent, received int64) {
 	return sent + t.sent, received + t.received
 }
 
-// hub is the coordinator's end of all sums.
-type hub struct {
+// serverTransport is the coordinator's end of all sums.
+type serverTransport struct {
 	protocol.Transport // over mail: all but sums
 	box                *postbox
 	config             sum.Config
@@ -111,15 +111,16 @@ type hub struct {
 	mark    string    // that is left when the step ends before all have answered
 }
 
-func newHub(t protocol.Transport, box *postbox, c sum.Config, step time.Duration, log *slog.Logger, w *Watch) *hub {
-	h := &hub{Transport: t, box: box, config: c, step: step, log: log, watch: w, absent: make([]bool, c.Parties),
-		joined: make([]bool, c.Parties), early: make([][]byte, c.Parties)}
+func newServerTransport(t protocol.Transport, box *postbox, c sum.Config, step time.Duration, log *slog.Logger,
+	w *Watch) *serverTransport {
+	h := &serverTransport{Transport: t, box: box, config: c, step: step, log: log, watch: w,
+		absent: make([]bool, c.Parties), joined: make([]bool, c.Parties), early: make([][]byte, c.Parties)}
 	box.sums = h.take
 	return h
 }
 
 // take takes a message of a sum, or nil when a party has left.
-func (h *hub) take(from protocol.Role, body []byte) error {
+func (h *serverTransport) take(from protocol.Role, body []byte) error {
 	p := int(from)
 	if p < 0 || p >= h.config.Parties {
 		return nil
@@ -162,17 +163,17 @@ func (h *hub) take(from protocol.Role, body []byte) error {
 }
 
 // again gives a party the result of a sum that it missed.
-func (h *hub) again(p int, number uint32) error {
+func (h *serverTransport) again(p int, number uint32) error {
 	return h.box.send(context.Background(), protocol.Role(p), mailSum, h.results[number])
 }
 
-func (h *hub) refuse(from protocol.Role, err error) {
+func (h *serverTransport) refuse(from protocol.Role, err error) {
 	h.log.Warn("a message was refused", "party", from.String(), "why", err.Error())
 	h.watch.refused()
 }
 
 // Collect implements protocol.Transport.
-func (h *hub) Collect(ctx context.Context, round int) (*secagg.Masked, error) {
+func (h *serverTransport) Collect(ctx context.Context, round int) (*secagg.Masked, error) {
 	expected := make([]bool, h.config.Parties)
 	for p := range expected {
 		expected[p] = !h.box.left[protocol.Role(p)] && !h.absent[p]
@@ -206,14 +207,14 @@ func (h *hub) Collect(ctx context.Context, round int) (*secagg.Masked, error) {
 }
 
 // enter begins a step.
-func (h *hub) enter(round int) {
+func (h *serverTransport) enter(round int) {
 	h.begun = time.Now()
 	h.mark = fmt.Sprintf("sum %d %v", round, h.current.Phase())
 	h.watch.step(round, h.current.Phase().String())
 }
 
 // advance waits for one thing to happen. done says that no party is left.
-func (h *hub) advance(ctx context.Context, round int) (done bool, err error) {
+func (h *serverTransport) advance(ctx context.Context, round int) (done bool, err error) {
 	s := h.current
 	if s.Ready() && s.Answered() > 0 {
 		return false, h.close(ctx, round)
@@ -238,7 +239,7 @@ func (h *hub) advance(ctx context.Context, round int) (done bool, err error) {
 	return false, h.close(ctx, round)
 }
 
-// brief is link.Config.Brief of a coordinator, whose hub keeps the sum of the vectors of a
+// brief is link.Config.Brief of a coordinator, whose transport keeps the sum of the vectors of a
 // step: the journal has that, and no vector.
 func brief(body []byte) int {
 	if len(body) > 0 && body[0] == mailSum {
@@ -253,7 +254,7 @@ func brief(body []byte) int {
 func vectorHead(round int) []byte { return append([]byte{mailSum}, sum.VectorHead(uint32(round))...) }
 
 // close ends a step and tells the parties.
-func (h *hub) close(ctx context.Context, round int) error {
+func (h *serverTransport) close(ctx context.Context, round int) error {
 	if h.current.Phase() == sum.Vectors {
 		if err := h.box.end.Keep(vectorHead(round), h.current.State()); err != nil {
 			return err
@@ -278,7 +279,7 @@ func (h *hub) close(ctx context.Context, round int) error {
 }
 
 // Return implements protocol.Transport.
-func (h *hub) Return(ctx context.Context, total *secagg.Masked) error {
+func (h *serverTransport) Return(ctx context.Context, total *secagg.Masked) error {
 	if h.current == nil || int(h.current.Number) != len(h.results) {
 		return errors.New("study: a sum was returned out of its turn")
 	}
@@ -300,10 +301,10 @@ func (h *hub) Return(ctx context.Context, total *secagg.Masked) error {
 }
 
 // Leave implements protocol.Transport. The coordinator ends the study itself.
-func (h *hub) Leave() {}
+func (h *serverTransport) Leave() {}
 
 // linger serves those who come late, until so many roles have left or the deadline passes.
-func (h *hub) linger(ctx context.Context, roles int, deadline time.Time) error {
+func (h *serverTransport) linger(ctx context.Context, roles int, deadline time.Time) error {
 	for len(h.box.left) < roles {
 		mark, err := h.box.next(ctx, deadline, "linger")
 		if err != nil {
