@@ -238,3 +238,99 @@ func TestPublicNumberOfRecords(t *testing.T) {
 		t.Errorf("only %d methods take a public number of records", takes)
 	}
 }
+
+// Under a public number of records nothing in a private result tells one of n records from one of n-1: what
+// is the same in all results of either, and another in the other's, has no noise over it.
+func TestResultsUnderAPublicNumberOfRecords(t *testing.T) {
+	eng, err := engine.New(engine.WithWorkers(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer eng.Close()
+	const runs = 10 // a field of two values that noise decides is taken for exact once in 2^18
+	const reports = "a report of each record: the headline and the ledger say so"
+	told := map[string]string{
+		"ldp-agg .comm.bytes_sent[0]": reports, "ldp-agg .comm.bytes_sent[1]": reports,
+	}
+	met := map[string]bool{}
+	for i := range Methods() {
+		m := &Methods()[i]
+		if !m.Private || !m.Takes("public-n") {
+			continue
+		}
+		fixed := func(n int) map[string]string {
+			same := map[string]string{}
+			for run := range runs {
+				d := small(t, m)
+				d.NoQuality, d.Labels, d.Seed = true, nil, nil
+				p := d.Clients[0].Points.Slice(0, n)
+				with(&d, &p, d.Clients[0].FractionBits)
+				job, err := Methods().Job(m.Name, d, method.Settings{"public-n": "300"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				res, err := eng.Run(context.Background(), job)
+				if err != nil {
+					t.Fatalf("%s: %v", m.Name, err)
+				}
+				fields := leaves(t, res)
+				if run == 0 {
+					same = fields
+				}
+				maps.DeleteFunc(same, func(path, value string) bool { return fields[path] != value })
+			}
+			return same
+		}
+		whole, less := fixed(400), fixed(399)
+		if len(whole) < 5 {
+			t.Errorf("%s: only %d fields are the same in all runs: the test shows nothing", m.Name, len(whole))
+		}
+		for path, value := range whole {
+			other, is := less[path]
+			switch at := m.Name + " " + path; {
+			case !is || other == value:
+			case told[at] != "":
+				met[at] = true
+			default:
+				t.Errorf("%s: %s with 400 records and %s with 399", at, value, other)
+			}
+		}
+	}
+	for at := range told {
+		if !met[at] {
+			t.Errorf("%s does not tell the number", at)
+		}
+	}
+}
+
+// leaves has the values of a result's JSON by their paths, and the lengths of its lists.
+func leaves(t *testing.T, res *engine.Result) map[string]string {
+	t.Helper()
+	b, err := json.Marshal(res)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all any
+	if err := json.Unmarshal(b, &all); err != nil {
+		t.Fatal(err)
+	}
+	fields := map[string]string{}
+	var walk func(path string, x any)
+	walk = func(path string, x any) {
+		switch x := x.(type) {
+		case map[string]any:
+			for key, value := range x {
+				walk(path+"."+key, value)
+			}
+		case []any:
+			fields[path+"#"] = fmt.Sprint(len(x))
+			for i, value := range x {
+				walk(fmt.Sprintf("%s[%d]", path, i), value)
+			}
+		default:
+			fields[path] = fmt.Sprint(x)
+		}
+	}
+	walk("", all)
+	return fields
+}
