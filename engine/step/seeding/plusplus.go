@@ -42,7 +42,7 @@ type Part struct {
 	expected  int             // steps of Least; 0 where they are steps of Try
 	begunWith int             // centres
 	screening *screening      // of steps by bounds, once there was one
-	chunkRoom sync.Pool       // *chunkRoom
+	rooms     chunkRooms
 }
 
 // chunkRoom is the memory for a pass over a chunk.
@@ -53,20 +53,37 @@ type chunkRoom struct {
 	dots    *kernels.Panels // of one column, -Inf
 }
 
-// borrow returns memory for a pass over a chunk, which goes back to the pool.
-func (p *Part) borrow() *chunkRoom {
-	if room, _ := p.chunkRoom.Get().(*chunkRoom); room != nil {
-		return room
+// chunkRooms are those that no pass has at the moment.
+type chunkRooms struct {
+	mu   sync.Mutex
+	free []*chunkRoom
+}
+
+// borrow returns memory for a pass over a chunk, which goes back by giveBack.
+func (r *chunkRooms) borrow() *chunkRoom {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	last := len(r.free) - 1
+	if last < 0 {
+		return new(chunkRoom)
 	}
-	return new(chunkRoom)
+	room := r.free[last]
+	r.free = r.free[:last]
+	return room
+}
+
+func (r *chunkRooms) giveBack(room *chunkRoom) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.free = append(r.free, room)
 }
 
 // inChunks runs task for each chunk of records, [lo, hi), with memory for as many labels and squared distances, which
 // have any values.
 func (p *Part) inChunks(task func(i, lo, hi int, labels []uint16, squares []float32)) {
 	p.each(p.chunks(), func(i int) {
-		room := p.borrow()
-		defer p.chunkRoom.Put(room)
+		room := p.rooms.borrow()
+		defer p.rooms.giveBack(room)
 		lo, hi := p.chunk(i)
 		task(i, lo, hi, room.labels[:hi-lo], room.squares[:hi-lo])
 	})

@@ -98,8 +98,8 @@ func (p *Part) leastByBounds(rows []float32) []float64 {
 		if s.back {
 			i = p.chunks() - 1 - i
 		}
-		room := p.borrow()
-		defer p.chunkRoom.Put(room)
+		room := p.rooms.borrow()
+		defer p.rooms.giveBack(room)
 		p.scan(i, q, room)
 	})
 	s.stale = false
@@ -126,8 +126,8 @@ func (p *Part) leastByBounds(rows []float32) []float64 {
 	}
 	p.tried = make([]float64, p.chunks()*q)
 	p.each(p.chunks(), func(i int) {
-		room := p.borrow()
-		defer p.chunkRoom.Put(room)
+		room := p.rooms.borrow()
+		defer p.rooms.giveBack(room)
 		p.settle(i, left, room)
 	})
 	for i := range p.tried {
