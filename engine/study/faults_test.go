@@ -240,14 +240,22 @@ func freePort(t *testing.T) string {
 	return port
 }
 
-// anyPort is a port of this machine at which nobody listens.
+// ports counts those that were given, from anywhere on.
+var ports atomic.Uint32
+
+func init() { ports.Store(rand.Uint32()) }
+
+// anyPort is a port of this machine at which nobody listens, another each time. It lies below those that Linux gives to
+// connections: one of these could have it while a coordinator that was killed is away.
 func anyPort() (string, error) {
-	l, err := newListener()
-	if err != nil {
-		return "", err
+	const from, many = 20000, 12000
+	for range 100 {
+		port := strconv.Itoa(from + int(ports.Add(1)%many))
+		if l, err := net.Listen("tcp", "127.0.0.1:"+port); err == nil {
+			return port, l.Close()
+		}
 	}
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	return port, errors.Join(err, l.Close())
+	return "", errors.New("no free port")
 }
 
 // live runs a role until it ends well; a life that was killed is followed by another,
