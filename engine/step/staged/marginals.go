@@ -29,6 +29,9 @@ const (
 	marginalSure, marginalEmpty = 2.8, 1.5
 	marginalKept, marginalFew   = 0.64, 0.3
 	marginalBeyond              = 0.3
+	// marginalSpread is by how many standard deviations of its noise all that is cut off, of all columns,
+	// may stand above zero: spread records beside a heavy corner show there that no column shows.
+	marginalSpread = 2.2
 )
 
 // MarginalMost is the greatest share of the budget that the counts get.
@@ -110,10 +113,11 @@ func (p *Party) ReleaseFrame(ctx context.Context, m *Marginals) (*Frame, error) 
 }
 
 // within is the part of the frame from the first to the last of the cells of each column that
-// surely have some of the n records, and one more on either side.
+// surely have some of the n records, and one more on either side; all of it where too much lies beyond.
 func (f *Frame) within(counts []float64, n int, noise float64) *Frame {
 	d := len(f.Lo)
 	m, next := len(counts)/d, &Frame{make([]float64, d), make([]float64, d)}
+	outside, cells := 0.0, 0 // of what is cut off in all columns
 	for h := range d {
 		column := counts[h*m : (h+1)*m]
 		first := outermost(m, func(i int) float64 { return column[i] }, noise)
@@ -127,8 +131,12 @@ func (f *Frame) within(counts []float64, n int, noise float64) *Frame {
 		if kept <= 0 || kept > marginalKept || beyond(column, first, last) > most {
 			first, last = 0, m-1
 		}
+		outside, cells = outside+beyond(column, first, last), cells+first+m-1-last
 		cell := (f.Hi[h] - f.Lo[h]) / float64(m)
 		next.Lo[h], next.Hi[h] = f.Lo[h]+float64(float64(first)*cell), f.Lo[h]+float64(float64(last+1)*cell)
+	}
+	if outside > float64(marginalSpread*noise)*math.Sqrt(float64(cells)) {
+		return f
 	}
 	return next
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/cohort-engine/cohort/engine/dataset/datasettest"
@@ -133,6 +134,43 @@ func TestMarginalShare(t *testing.T) {
 			if share > 0 {
 				last = share
 			}
+		}
+	}
+}
+
+// TestFrameKeepsRecordsBesideACorner: a tenth of the records, spread beside a corner that has the others, is no more
+// than the noise of each column; all columns together show it. Where nothing is beside the corner it is framed.
+func TestFrameKeepsRecordsBesideACorner(t *testing.T) {
+	const n, d, tries = 2000, 6, 20
+	for _, spread := range []bool{true, false} {
+		cut := 0
+		for try := range tries {
+			rng := rand.New(rand.NewPCG(uint64(try), 9))
+			p := kernels.NewPanels(n, d)
+			row := make([]float32, d)
+			for i := range n {
+				for h := range row {
+					x := rng.Float64() * 2
+					if !spread || i%10 > 0 {
+						x /= 8
+					}
+					row[h] = staged.OnGrid(x-1, 16)
+				}
+				p.Set(i, row)
+			}
+			f := stagedtest.Plan(t, p, 2)
+			const noise = 0.012 * n
+			m := f.AddMarginals(staged.Share{Gaussian: true, Total: 2 * 2 * d / (noise * noise)})
+			stagedtest.OnParty(t, f, p, func(ctx context.Context, p *staged.Party) error {
+				frame, err := p.ReleaseFrame(ctx, m)
+				if err == nil && slices.Min(frame.Widths()) < 1 {
+					cut++
+				}
+				return err
+			})
+		}
+		if spread && cut > tries*2/3 || !spread && cut < tries*2/3 {
+			t.Errorf("spread %v: %d of %d frames are cut", spread, cut, tries)
 		}
 	}
 }
