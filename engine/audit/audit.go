@@ -128,8 +128,8 @@ type Finding struct {
 	// Profile is the bound at a larger delta, chosen for being the most telling one; nil for a pure
 	// mechanism.
 	Profile *Bound `json:"profile,omitempty"`
-	// gaussianNoise is the bound on the whole trade-off between both errors of a test, where the ledger claims that of a
-	// gaussianNoise mechanism: it shows more of epsilon at a small delta than events of that size can. nil elsewhere.
+	// Gaussian is the bound on the whole trade-off between both errors of a test, where the ledger claims that of a
+	// Gaussian mechanism: it shows more of epsilon at a small delta than events of that size can. nil elsewhere.
 	Gaussian *GaussianBound `json:"gaussian,omitempty"`
 	// Trials is the number of runs on each side, Counted that of those in which events were counted;
 	// the others chose the event.

@@ -122,7 +122,7 @@ func (f *field) judge(ctx context.Context, rt *engine.Runtime, st *privacy.Strea
 }
 
 // apart is by how many deviations the scores of canaries that are in exceed the others': mu, where they come from
-// gaussianNoise noise alone.
+// Gaussian noise alone.
 func apart(scores []float64, in []bool) float64 {
 	var sides [2][]float64
 	for i, x := range scores {

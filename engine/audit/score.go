@@ -13,7 +13,7 @@ const (
 	learned Distribution = iota
 	// direct says that the outcome is one number, which is the score.
 	direct
-	// laplaceNoise and Gaussian say that each coordinate is a fixed value plus independent noise.
+	// laplaceNoise and gaussianNoise say that each coordinate is a fixed value plus independent noise.
 	laplaceNoise
 	gaussianNoise
 )

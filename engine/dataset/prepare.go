@@ -15,7 +15,7 @@ type PrepareOptions struct {
 	// Bounds are the public bounds of the columns. Nil takes them from the records,
 	// which are then read twice, and all of a source that can be read once is held.
 	Bounds *Bounds
-	// oneScale maps all columns by one scale (Bounds.oneScale), the widest column's.
+	// OneScale maps all columns by one scale (Bounds.oneScale), the widest column's.
 	OneScale bool
 	// Unit scales each record to length 1 first, so that distances are those of directions: the bounds are [-1, 1] then.
 	// A record of length 0 is an error.

@@ -13,9 +13,9 @@ type Accountant interface {
 	Name() string
 	// Compose adds rounds releases of m.
 	Compose(m Mechanism, rounds int)
-	// epsilon is the smallest epsilon the accountant can prove at delta, +Inf if none.
+	// Epsilon is the smallest epsilon the accountant can prove at delta, +Inf if none.
 	Epsilon(delta float64) float64
-	// delta is the smallest delta the accountant can prove at epsilon, 1 if none.
+	// Delta is the smallest delta the accountant can prove at epsilon, 1 if none.
 	Delta(epsilon float64) float64
 }
 
@@ -47,10 +47,10 @@ func (a *PureAccountant) Name() string { return "pure" }
 // Compose adds rounds epsilons of m.
 func (a *PureAccountant) Compose(m Mechanism, rounds int) { a.epsilon += times(rounds, m.Pure()) }
 
-// epsilon is the sum, whatever delta.
+// Epsilon is the sum, whatever delta.
 func (a *PureAccountant) Epsilon(float64) float64 { return a.epsilon }
 
-// delta is 0 from the sum on and 1 below it.
+// Delta is 0 from the sum on and 1 below it.
 func (a *PureAccountant) Delta(epsilon float64) float64 {
 	if epsilon >= a.epsilon {
 		return 0
@@ -85,7 +85,7 @@ func (a *ZCDPAccountant) Name() string {
 // Compose adds rounds rhos of m.
 func (a *ZCDPAccountant) Compose(m Mechanism, rounds int) { a.rho += times(rounds, m.Rho()) }
 
-// epsilon converts at delta; it is +Inf at delta 0 unless nothing was composed.
+// Epsilon converts at delta; it is +Inf at delta 0 unless nothing was composed.
 func (a *ZCDPAccountant) Epsilon(delta float64) float64 {
 	switch {
 	case a.rho == 0 || delta >= 1:
@@ -102,7 +102,7 @@ func (a *ZCDPAccountant) Epsilon(delta float64) float64 {
 	return math.Max(eps, 0)
 }
 
-// delta converts at epsilon.
+// Delta converts at epsilon.
 func (a *ZCDPAccountant) Delta(epsilon float64) float64 {
 	switch {
 	case a.rho == 0:
@@ -199,7 +199,7 @@ func (a *RDPAccountant) Compose(m Mechanism, rounds int) {
 	}
 }
 
-// epsilon is the best conversion over the orders.
+// Epsilon is the best conversion over the orders.
 func (a *RDPAccountant) Epsilon(delta float64) float64 {
 	if delta >= 1 {
 		return 0
@@ -220,7 +220,7 @@ func (a *RDPAccountant) Epsilon(delta float64) float64 {
 	return math.Max(best, 0)
 }
 
-// delta is the best conversion over the orders.
+// Delta is the best conversion over the orders.
 func (a *RDPAccountant) Delta(epsilon float64) float64 {
 	if a.empty() {
 		return 0
@@ -254,12 +254,12 @@ func (a *GDPAccountant) Compose(m Mechanism, rounds int) {
 	a.slack += times(rounds, m.Slack())
 }
 
-// epsilon inverts the profile at delta.
+// Epsilon inverts the profile at delta.
 func (a *GDPAccountant) Epsilon(delta float64) float64 {
 	return EpsilonOfMu(math.Sqrt(a.mu2), delta, a.slack)
 }
 
-// delta is the profile at epsilon.
+// Delta is the profile at epsilon.
 func (a *GDPAccountant) Delta(epsilon float64) float64 {
 	return math.Min(1, DeltaOfMu(math.Sqrt(a.mu2), epsilon)+slackDelta(epsilon, a.slack))
 }

@@ -13,13 +13,13 @@ import (
 var ErrRange = errors.New("out of range")
 
 // Budget is what a run may spend: (Epsilon, Delta)-differential privacy for the whole run.
-// delta = 0 asks for a pure guarantee.
+// Delta = 0 asks for a pure guarantee.
 type Budget struct {
 	Epsilon float64 `json:"epsilon"`
 	Delta   float64 `json:"delta"`
 }
 
-// validate refuses an Epsilon that is not positive and finite and a Delta outside [0, 1).
+// Validate refuses an Epsilon that is not positive and finite and a Delta outside [0, 1).
 func (b Budget) Validate() error {
 	if !(b.Epsilon > 0) || math.IsInf(b.Epsilon, 1) {
 		return fmt.Errorf("epsilon is %v: %w: must be positive and finite", b.Epsilon, ErrRange)

@@ -272,7 +272,7 @@ func (t *cellTable) magnitude(item uint64) uint64 {
 
 // fillPoints draws values from a table of points until dst is full, and leaves to rare what is not
 // plainly a point: it returns the value, or false to start again. Words are used one a sample and as
-// sample would.
+// Sample would.
 func (t *cellTable) fillPoints(st *Stream, dst []int64, rare func(st *Stream, item uint64, edge bool) (int64, bool)) {
 	points, low := uint32(t.points()), int64(t.cells-1)
 	for i := 0; i < len(dst); {

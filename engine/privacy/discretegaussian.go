@@ -87,7 +87,7 @@ func (g *DiscreteGaussian) Fill(st *Stream, dst []int64) {
 	}
 }
 
-// sample returns one sample.
+// Sample returns one sample.
 func (g *DiscreteGaussian) Sample(st *Stream) int64 {
 	if g.t.shift != 0 {
 		return g.spread(st)

@@ -89,7 +89,7 @@ func (l *DiscreteLaplace) Fill(st *Stream, dst []int64) {
 	}
 }
 
-// sample returns one sample.
+// Sample returns one sample.
 func (l *DiscreteLaplace) Sample(st *Stream) int64 {
 	if l.t.shift != 0 {
 		return l.spread(st)

@@ -15,8 +15,8 @@ const (
 	Release Kind = "release"
 	// Note is something that epsilon does not cover, or a choice the reader must know.
 	Note Kind = "note"
-	// sumKind is the sum of what a viewer saw; Ledger computes it.
-	sumKind Kind = "total"
+	// totalKind is the sum of what a viewer saw; Ledger computes it.
+	totalKind Kind = "total"
 )
 
 // The roles that most ledgers have. A plural stands for each of its members.
@@ -106,7 +106,7 @@ type Entry struct {
 	// has no bound at all.
 	True      *Spec `json:"true,omitempty"`
 	Unbounded bool  `json:"unbounded,omitempty"`
-	// epsilon and Delta are what all rounds cost by Cost, Rho and Mu the same in other currencies,
+	// Epsilon and Delta are what all rounds cost by Cost, Rho and Mu the same in other currencies,
 	// TrueEpsilon by True at the same Delta. Ledger.Add fills them in from Cost and True.
 	Epsilon     *float64 `json:"epsilon,omitempty"`
 	Delta       *float64 `json:"delta,omitempty"`

@@ -110,7 +110,7 @@ func (t Terms) order() float64 {
 	return best
 }
 
-// epsilon states an amount as the epsilon that it proves at the file's delta.
+// Epsilon states an amount as the epsilon that it proves at the file's delta.
 func (t Terms) Epsilon(amount float64) float64 {
 	delta := t.Budget.Delta * (1 - aside)
 	switch t.Composition {

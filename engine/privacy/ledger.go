@@ -10,7 +10,7 @@ import (
 
 // Ledger is everything a run released, in order. The zero value is an empty ledger at delta 0.
 type Ledger struct {
-	// delta is the delta at which entries and totals are stated.
+	// Delta is the delta at which entries and totals are stated.
 	Delta   float64
 	Entries []Entry
 }
@@ -86,10 +86,10 @@ func (l *Ledger) Viewers() []string {
 }
 
 // TotalFor composes what a viewer saw: an entry of kind Total with the best epsilon that the
-// accountants can prove at l.delta, by Cost and, where some entry has a True or is Unbounded, by that.
+// accountants can prove at l.Delta, by Cost and, where some entry has a True or is Unbounded, by that.
 func (l *Ledger) TotalFor(viewer string) Entry {
 	claimed, differs, a := l.compose(viewer, false)
-	t := Entry{Kind: sumKind, What: "everything that the " + viewer + " sees", Viewers: []string{viewer},
+	t := Entry{Kind: totalKind, What: "everything that the " + viewer + " sees", Viewers: []string{viewer},
 		Calibration: claimed, Delta: finite(l.Delta)}
 	state := func(a *accounts) (*float64, string) {
 		if a == nil {
@@ -200,7 +200,7 @@ func (l *Ledger) UnmarshalJSON(b []byte) error {
 	}
 	*l = Ledger{}
 	for _, e := range all {
-		if e.Kind != sumKind {
+		if e.Kind != totalKind {
 			l.Entries = append(l.Entries, e)
 		}
 		if e.Delta != nil {

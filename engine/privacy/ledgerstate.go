@@ -66,7 +66,7 @@ type FileState struct {
 	Terms
 	// Keyed says that the chain has a key.
 	Keyed bool
-	// limit is what each viewer may be charged, Spent what each was; what Outsider was, every viewer was at least that
+	// Limit is what each viewer may be charged, Spent what each was; what Outsider was, every viewer was at least that
 	// is not listed.
 	Limit Charge
 	Spent map[string]Charge

@@ -76,7 +76,7 @@ func (m *Mixed) Within(b Budget, slack float64) bool {
 	return m.delta(b.Epsilon)+slackDelta(b.Epsilon, slack) <= b.Delta
 }
 
-// epsilon is the least epsilon at delta, of releases within a total variation distance of slack; +Inf if there is
+// Epsilon is the least epsilon at delta, of releases within a total variation distance of slack; +Inf if there is
 // none below 2^10.
 func (m *Mixed) Epsilon(delta, slack float64) float64 { return profileEpsilon(m.delta, delta, slack) }
 

@@ -77,7 +77,7 @@ func (a *PLDAccountant) ComposeLosses(rounds int, orders ...*Losses) {
 	}
 }
 
-// epsilon is the least epsilon provable at delta.
+// Epsilon is the least epsilon provable at delta.
 func (a *PLDAccountant) Epsilon(delta float64) float64 {
 	switch {
 	case len(a.parts) == 0 && !a.unknown || delta >= 1:
@@ -190,7 +190,7 @@ func (a *PLDAccountant) largest() float64 {
 	return e
 }
 
-// delta is the least delta provable at epsilon.
+// Delta is the least delta provable at epsilon.
 func (a *PLDAccountant) Delta(epsilon float64) float64 {
 	if a.unknown {
 		return 1

@@ -14,7 +14,7 @@ type Spec struct {
 	Family string `json:"family"`
 	// Scale is the noise scale over the sensitivity (gaussian, laplace and their discrete forms).
 	Scale float64 `json:"scale,omitempty"`
-	// epsilon is the epsilon of a pure release.
+	// Epsilon is the epsilon of a pure release.
 	Epsilon float64 `json:"epsilon,omitempty"`
 	// Slack is the discretisation slack per round of a discrete Gaussian (GaussianSlack).
 	Slack float64 `json:"slack,omitempty"`

@@ -419,7 +419,7 @@ func (s *Study) Outline() (*engine.Outline, error) {
 // Encode is the study as its hash takes it.
 func (s *Study) Encode() ([]byte, error) { return json.Marshal(s) }
 
-// hash is what every party signs.
+// Hash is what every party signs.
 func (s *Study) Hash() ([32]byte, error) {
 	b, err := s.Encode()
 	return sha256.Sum256(append([]byte("cohort study\x00"), b...)), err
