@@ -211,17 +211,17 @@ func (t *transport) run(ctx context.Context, enough int64, rounds int) (solved, 
 func (t *transport) bulk(ctx context.Context, enough, largest int64) (stuck bool, err error) {
 	const step = 8
 	few := int64(t.columns) / 4
-	total := int64(0)
-	for _, units := range t.size {
-		total += units
+	var units int64
+	for _, x := range t.size {
+		units += x
 	}
-	if t.outside() <= max(5*int64(t.columns), total/16, enough) {
+	if t.outside() <= max(5*int64(t.columns), units/16, enough) {
 		return false, nil
 	}
 	if found, err := t.search(ctx); err != nil || !found {
 		return true, err
 	}
-	t.quantum = min(max(1, t.middle()/4), largest)
+	t.quantum = min(max(1, t.last/4), largest)
 	for first, sent := true, few+1; t.quantum > 0 && sent > few && t.outside() > enough; t.quantum /= step {
 		before := t.paths
 		for solved := false; !solved; {
@@ -243,17 +243,6 @@ func (t *transport) bulk(ctx context.Context, enough, largest int64) (stuck bool
 	}
 	t.quantum = 0
 	return false, nil
-}
-
-// middle returns the distance of the middle one of the deficits that the last search has settled.
-func (t *transport) middle() int64 {
-	deficits := t.within[:0] // which the next search sets
-	for _, v := range t.order {
-		if t.excess[v] < 0 {
-			deficits = append(deficits, t.distance[v])
-		}
-	}
-	return deficits[len(deficits)/2]
 }
 
 // scale sends all units in excess. From a quantum as large as all costs it comes down by
