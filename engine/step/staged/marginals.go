@@ -24,13 +24,11 @@ const (
 	// beyond a cell stands above zero before they are believed. What looks empty is cut off only
 	// where at most marginalKept of a column stays: otherwise little is gained, and few records
 	// may be there after all. Where more than marginalFew stays, what is cut off must look empty
-	// as a whole, too, within marginalEmpty deviations; else it must not have more than
-	// marginalBeyond of all records, as spread ones that are lost in noise would.
+	// as a whole, too, within marginalEmpty deviations.
 	marginalSure, marginalEmpty = 2.8, 1.5
 	marginalKept, marginalFew   = 0.64, 0.3
-	marginalBeyond              = 0.3
 	// marginalSpread is by how many standard deviations of its noise all that is cut off, of all columns,
-	// may stand above zero: spread records beside a heavy corner show there that no column shows.
+	// may stand above zero: spread records beside a heavy corner, which no column shows, are seen there.
 	marginalSpread = 2.2
 )
 
@@ -103,7 +101,7 @@ func (p *Party) ReleaseFrame(ctx context.Context, m *Marginals) (*Frame, error) 
 			return nil, err
 		}
 		frame, err = protocol.Once(p.Party, "columns", z, func() (*Frame, error) {
-			return frame.within(counts, p.N, math.Sqrt(s.Share.Variance(s.Scale))), nil
+			return frame.within(counts, math.Sqrt(s.Share.Variance(s.Scale))), nil
 		})
 		if err != nil {
 			return nil, err
@@ -113,8 +111,8 @@ func (p *Party) ReleaseFrame(ctx context.Context, m *Marginals) (*Frame, error) 
 }
 
 // within is the part of the frame from the first to the last of the cells of each column that
-// surely have some of the n records, and one more on either side; all of it where too much lies beyond.
-func (f *Frame) within(counts []float64, n int, noise float64) *Frame {
+// surely have records, and one more on either side; all of it where too much lies beyond.
+func (f *Frame) within(counts []float64, noise float64) *Frame {
 	d := len(f.Lo)
 	m, next := len(counts)/d, &Frame{make([]float64, d), make([]float64, d)}
 	outside, cells := 0.0, 0 // of what is cut off in all columns
@@ -124,21 +122,23 @@ func (f *Frame) within(counts []float64, n int, noise float64) *Frame {
 		last := m - 1 - outermost(m, func(i int) float64 { return column[m-1-i] }, noise)
 		first, last = max(first-1, 0), min(last+1, m-1)
 		kept := float64(last-first+1) / float64(m)
-		most := marginalBeyond * float64(n)
-		if kept > marginalFew {
-			most = float64(marginalEmpty*noise) * math.Sqrt(float64(first+m-1-last))
-		}
-		if kept <= 0 || kept > marginalKept || beyond(column, first, last) > most {
+		if kept <= 0 || kept > marginalKept ||
+			kept > marginalFew && !empty(beyond(column, first, last), first+m-1-last, marginalEmpty*noise) {
 			first, last = 0, m-1
 		}
 		outside, cells = outside+beyond(column, first, last), cells+first+m-1-last
 		cell := (f.Hi[h] - f.Lo[h]) / float64(m)
 		next.Lo[h], next.Hi[h] = f.Lo[h]+float64(float64(first)*cell), f.Lo[h]+float64(float64(last+1)*cell)
 	}
-	if outside > float64(marginalSpread*noise)*math.Sqrt(float64(cells)) {
+	if !empty(outside, cells, marginalSpread*noise) {
 		return f
 	}
 	return next
+}
+
+// empty tells whether so many cells have no more records together than noise may have, given what it may have in one.
+func empty(sum float64, cells int, noise float64) bool {
+	return sum <= float64(noise*math.Sqrt(float64(cells)))
 }
 
 // outermost is the first of m cells such that it and all before it surely have records
