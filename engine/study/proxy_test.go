@@ -109,7 +109,7 @@ func (x *badProxy) carry(to, from net.Conn) {
 func TestProxy(t *testing.T) {
 	n := newNetwork(t, newFixture(t, "sulloyd", 3, 240, method.Settings{"noise": "split", "mechanism": "gaussian",
 		"iterations": "10"}))
-	l, err := newListener()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
