@@ -103,27 +103,27 @@ func (f LedgerFile) read(file *os.File) (*ledgerState, error) {
 		switch err := s.parse(line); {
 		case n == 1 && !beginsAsOne(line):
 			return nil, fmt.Errorf("ledger file %s: it does not begin as one: %w: name another file, or a new one",
-				f.Path, errCorrupt)
+				f.Path, ErrCorrupt)
 		case end < 0:
 			return nil, fmt.Errorf("ledger file %s: line %d is torn, a write was cut short: %w: cut it off with: truncate "+
 				"-s %d %s; a run that it begins never began, one that it ends stays paid for",
-				f.Path, n, errCorrupt, offset, f.Path)
+				f.Path, n, ErrCorrupt, offset, f.Path)
 		case err != nil && n == 1 && bytes.Contains(line, []byte(`"keyed":true`)):
 			return nil, fmt.Errorf("ledger file %s: its chain has a key, and not this one: %w: give the key that it was "+
-				"made with", f.Path, errCorrupt)
+				"made with", f.Path, ErrCorrupt)
 		case err != nil:
 			return nil, fmt.Errorf("ledger file %s: line %d was altered, or is of another version: %w: restore the file "+
-				"from a copy", f.Path, n, errCorrupt)
+				"from a copy", f.Path, n, ErrCorrupt)
 		}
 		offset += end + 1
 		if s.lines = n; n == anchorLine && s.chain != anchorHash {
 			return nil, fmt.Errorf("ledger file %s: line %d is not the one of the anchor: %w: restore the file from a copy",
-				f.Path, n, errCorrupt)
+				f.Path, n, ErrCorrupt)
 		}
 	}
 	if s.lines < anchorLine {
 		return nil, fmt.Errorf("ledger file %s: it has %d lines and the anchor %d, lines were cut off: %w: restore the "+
-			"file from a copy", f.Path, s.lines, anchorLine, errCorrupt)
+			"file from a copy", f.Path, s.lines, anchorLine, ErrCorrupt)
 	}
 	return s, nil
 }
@@ -144,7 +144,7 @@ func (f LedgerFile) anchor() (line int, hash string, err error) {
 func (s *ledgerState) parse(line []byte) error {
 	chain, body, ok := bytes.Cut(line, []byte(" "))
 	if !ok || string(chain) != s.chained(body) {
-		return errCorrupt
+		return ErrCorrupt
 	}
 	var any struct {
 		fileHeader
@@ -154,26 +154,26 @@ func (s *ledgerState) parse(line []byte) error {
 	dec := json.NewDecoder(bytes.NewReader(body))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&any); err != nil {
-		return errCorrupt
+		return ErrCorrupt
 	}
 	switch {
 	case s.chain == "":
 		if any.Cohort != fileVersion || any.Terms.validate() != nil || any.Keyed != (len(s.file.Key) > 0) {
-			return errCorrupt
+			return ErrCorrupt
 		}
 		s.header = any.fileHeader
 	case any.End > 0:
 		if any.End > len(s.starts) {
-			return errCorrupt
+			return ErrCorrupt
 		}
 		s.ends[any.End] = any.fileEnd
 	default:
 		if any.Run != len(s.starts)+1 {
-			return errCorrupt
+			return ErrCorrupt
 		}
 		for _, c := range any.fileStart.Charges {
 			if !(c.Amount >= 0 && c.Delta >= 0) {
-				return errCorrupt
+				return ErrCorrupt
 			}
 		}
 		s.starts = append(s.starts, any.fileStart)

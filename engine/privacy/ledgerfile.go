@@ -18,8 +18,8 @@ var (
 	// ErrBudget is wrapped by the refusal of a run that its budget, or what a ledger file has left of
 	// one, cannot pay for.
 	ErrBudget = errors.New("the budget cannot pay")
-	// errCorrupt is wrapped by the refusal of a ledger file whose lines are torn, altered or cut off.
-	errCorrupt = errors.New("the ledger file is damaged")
+	// ErrCorrupt is wrapped by the refusal of a ledger file whose lines are torn, altered or cut off.
+	ErrCorrupt = errors.New("the ledger file is damaged")
 	// ErrDataset is wrapped by the refusal of a ledger file that belongs to other data.
 	ErrDataset = errors.New("the ledger file belongs to another data set")
 )

@@ -261,7 +261,7 @@ func TestLedgerFileKeyAndAnchor(t *testing.T) {
 	}
 	for name, other := range map[string]LedgerFile{"no key": {Path: f.Path},
 		"another key": {Path: f.Path, Key: []byte("another key")}} {
-		if _, err := other.State(); !errors.Is(err, errCorrupt) || !strings.Contains(err.Error(), "key") {
+		if _, err := other.State(); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "key") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -281,7 +281,7 @@ func TestLedgerFileKeyAndAnchor(t *testing.T) {
 	if err := os.WriteFile(f.Path, []byte(strings.Join(lines[:3], "")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.State(); !errors.Is(err, errCorrupt) || !strings.Contains(err.Error(), "cut off") {
+	if _, err := f.State(); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "cut off") {
 		t.Errorf("a file that lost its last line: %v", err)
 	}
 	// the line of the anchor, by another run
@@ -290,13 +290,13 @@ func TestLedgerFileKeyAndAnchor(t *testing.T) {
 	if _, err := g.Start(Terms{}, pureRun(t, 0.2)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.State(); !errors.Is(err, errCorrupt) || !strings.Contains(err.Error(), "anchor") {
+	if _, err := f.State(); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "anchor") {
 		t.Errorf("a file with another last line: %v", err)
 	}
 	if err := os.Remove(f.Path); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.State(); !errors.Is(err, errCorrupt) {
+	if _, err := f.State(); !errors.Is(err, ErrCorrupt) {
 		t.Errorf("a file that is gone: %v", err)
 	}
 	f.Anchor = "three"
@@ -344,7 +344,7 @@ func TestLedgerFileDetectsDamage(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := f.Start(Terms{}, pureRun(t, 1))
-		if !errors.Is(err, errCorrupt) || !strings.Contains(err.Error(), "truncate -s") {
+		if !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "truncate -s") {
 			t.Fatalf("cut at %d: error %v", cut, err)
 		}
 	}
@@ -353,7 +353,7 @@ func TestLedgerFileDetectsDamage(t *testing.T) {
 		if err := os.WriteFile(f.Path, whole[:cut], 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := f.Start(pureTerms, pureRun(t, 1)); !errors.Is(err, errCorrupt) ||
+		if _, err := f.Start(pureTerms, pureRun(t, 1)); !errors.Is(err, ErrCorrupt) ||
 			!strings.Contains(err.Error(), "truncate -s 0 ") {
 			t.Fatalf("first line cut at %d: error %v", cut, err)
 		}
@@ -379,7 +379,7 @@ func TestLedgerFileDetectsDamage(t *testing.T) {
 		if err := os.WriteFile(f.Path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := f.Start(Terms{}, pureRun(t, 1)); !errors.Is(err, errCorrupt) ||
+		if _, err := f.Start(Terms{}, pureRun(t, 1)); !errors.Is(err, ErrCorrupt) ||
 			strings.Contains(err.Error(), "truncate") {
 			t.Errorf("%s: error %v", name, err)
 		}

@@ -27,7 +27,7 @@ func TestLedgerFileChargesWhoRunsEndWith(t *testing.T) {
 // write them: no state has less than nothing spent, or more left than the budget, and no run starts that what is left
 // cannot pay for.
 func FuzzLedgerLines(f *testing.F) {
-	const header = `{"cohort":"ledger 2","salt":"salt","budget":{"Epsilon":1,"Delta":1e-5},"composition":"basic",` +
+	const header = `{"cohort":"ledger 2","salt":"salt","budget":{"epsilon":1,"delta":1e-5},"composition":"basic",` +
 		`"neighbours":"add-remove"}`
 	start := `{"run":1,"what":"run","columns":["a"],"charges":{"outsider":{"amount":0.5}}}`
 	for _, lines := range []string{header, header + "\n" + start, header + "\n" + start + "\n" + `{"end":1}`,
@@ -37,7 +37,7 @@ func FuzzLedgerLines(f *testing.F) {
 			strings.NewReplacer("0.5", "1e308", `"run":1`, `"run":2`).Replace(start),
 		strings.Replace(header, "basic", "zcdp", 1) + "\n" + start, strings.Replace(header, "basic", "gdp", 1) + "\n" + start,
 		strings.Replace(header, "basic", "rdp", 1) + "\n" + start,
-		strings.NewReplacer("basic", "zcdp", `"Epsilon":1`, `"Epsilon":1e300`).Replace(header)} {
+		strings.NewReplacer("basic", "zcdp", `"epsilon":1`, `"epsilon":1e300`).Replace(header)} {
 		f.Add(lines, false)
 		f.Add(lines, true)
 	}

@@ -122,7 +122,7 @@ func (f LedgerFile) look() (*ledgerState, error) {
 	if errors.Is(err, os.ErrNotExist) {
 		if f.Anchor != "" {
 			return nil, fmt.Errorf("ledger file %s: there is none, and an anchor for it: %w: restore the file from a copy",
-				f.Path, errCorrupt)
+				f.Path, ErrCorrupt)
 		}
 		return nil, nil
 	}

@@ -27,6 +27,7 @@ const (
 	inGate       = "internal/gate"
 	inBalcan     = "engine/method/balcan"
 	inStudy      = "engine/study"
+	inSums       = "engine/study/sum"
 	inCatalog    = "engine/catalog"
 )
 
@@ -203,6 +204,8 @@ func ledgers() []mutant {
 			"TestLedgerFileKeyAndAnchor", "lost"),
 		one("what has paid for a study pays for all of its id", inStudy, "state.Runs[i].Mark == t.mark()",
 			"state.Runs[i].What == t.Study.paidAs()", inStudy, "TestAPaymentIsForOneStudy", "another of its id"),
+		one("a viewer whom only the end of a run names is not charged", inPrivacy, "range s.ends[i+1].Charges {\n\t\t\tall",
+			"range s.starts[i].Charges {\n\t\t\tall", inPrivacy, "TestLedgerFileChargesWhoRunsEndWith", "the server saw"),
 		one("a simulation is charged as a run", inCommand, "if o.given(\"seed\") {\n\t\treturn fault.Request(\"--ledger\"",
 			"if false {\n\t\treturn fault.Request(\"--ledger\"", inCommand, "TestRunsSpendALedgerFile", "--seed"),
 	}
@@ -362,6 +365,8 @@ func messages() []mutant {
 		one("one mask serves all clients", inSecagg, "binary.BigEndian.PutUint32(iv[4:], uint32(client))",
 			"binary.BigEndian.PutUint32(iv[4:], uint32(client)*0)", inSecagg, "TestMaskIsAESCounterMode|TestMessagesHide",
 			"mask|client"),
+		one("anybody signs a set for a party", inSums, "!is && p != c.Index {", "!is && false {", inSums,
+			"TestSignersAreNeighbours", "signatures of others"),
 		one("sums begin when they are ready", inStudy, "return pause(ctx, time.Until(p.begun",
 			"return pause(ctx, 0*time.Until(p.begun", inStudy, "TestSumsBeginInTheirTime", "begins after"),
 		one("a sum that missed its time is not reported", inStudy, "\t\tp.missed++\n", "", inStudy,
