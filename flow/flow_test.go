@@ -196,6 +196,31 @@ func TestSolveAgreesWithReference(t *testing.T) {
 	})
 }
 
+// TestSeveralClustersWithinReach has points that stand between "unassigned" and "escape", two
+// columns whose prices are fixed: a Newton step must leave such pairs out.
+func TestSeveralClustersWithinReach(t *testing.T) {
+	for seed := range uint64(60) {
+		rng := rand.New(rand.NewPCG(seed, 2))
+		const n, k, d, f = 42, 2, 1, 2
+		rows := func(n int) []float32 {
+			points := make([][]int, n)
+			for i := range points {
+				points[i] = []int{rng.IntN(2<<f+1) - 1<<f}
+			}
+			return grid(points, f)
+		}
+		points := kernels.NewPanels(n, d)
+		kernels.Pack(points, rows(n))
+		p := &Problem{Points: *points, Centroids: rows(k), FractionBits: f, Exclusivity: 2, Radius: 0.8,
+			Lo: []int{rng.IntN(9), rng.IntN(9)}, Hi: []int{9 + rng.IntN(20), 9 + rng.IntN(20)}}
+		for i, s := range solvers() {
+			if err := agree(p, s); err != nil {
+				t.Errorf("seed %d, solver %d: %v", seed, i, err)
+			}
+		}
+	}
+}
+
 func TestReferenceAgreesWithEnumeration(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProblem(t)

@@ -454,7 +454,7 @@ func (s *Solver) countNear(worker, index int) {
 	}
 }
 
-// sumSides sets the sizes and the edges from the lists of the workers.
+// sumSides sets the sizes, and the edges that a cluster has, from the lists of the workers.
 func (s *Solver) sumSides(v *view, workers int) {
 	all := s.scratch[0].sides
 	for i := range s.scratch[:workers] {
@@ -469,10 +469,13 @@ func (s *Solver) sumSides(v *view, workers int) {
 	slices.SortFunc(all, func(a, b pair) int { return cmp.Compare(a.cell, b.cell) })
 	v.edges = v.edges[:0]
 	for i, c := range all {
-		if i > 0 && all[i-1].cell == c.cell {
+		u, w := int32(c.cell>>32), int32(c.cell&math.MaxUint32)
+		switch {
+		case int(u) >= s.pass.p.k(): // "unassigned" and "escape": no price can part them
+		case i > 0 && all[i-1].cell == c.cell:
 			v.edges[len(v.edges)-1].count += float64(c.count)
-		} else {
-			v.edges = append(v.edges, edgeCount{int32(c.cell >> 32), int32(c.cell & math.MaxUint32), float64(c.count)})
+		default:
+			v.edges = append(v.edges, edgeCount{u, w, float64(c.count)})
 		}
 	}
 }
