@@ -34,9 +34,7 @@ type ascent struct {
 	step   []float64
 	vector [4][]float64 // residual, preconditioned, direction, image
 	gaps   []float32    // of some points
-	values []int64      // of some points
-	above  []int64
-	partly []int64   // in order
+	some   handful
 	order  []entry   // of prices
 	degree []float64 // number of edges of each cluster
 	// together holds neighbours together, not prices: where differences of prices are
@@ -143,42 +141,6 @@ func (a *ascent) level(p *Problem, prices []int64) {
 	if by := max(lowest, min(highest, 0)); by != 0 {
 		for j := range prices {
 			prices[j] -= by
-		}
-	}
-}
-
-// refill sets the steps of clusters that want points and have none, for which edges are
-// no model: to the price at which they have them, by some of the points.
-func (s *Solver) refill(p *Problem, prices []int64) {
-	a := &s.ascent
-	n := p.Points.N
-	each := max(1, n/min(4096, max(256, 8*p.k())))
-	clear(a.refilled)
-	if !a.plain || each < 8 && !s.ordered { // a pass takes no longer
-		return
-	}
-	a.values = a.values[:0]
-	for j, size := range a.seen.size[:len(prices)] {
-		if size > 0 || a.excess[j] >= 0 {
-			continue
-		}
-		if len(a.values) == 0 {
-			for i := 0; i < n; i += each {
-				label := int(a.seen.labels[i])
-				a.values = append(a.values, p.cost(i, label)+prices[label])
-			}
-		}
-		a.above = a.above[:0] // how much lower the price has to be for each point
-		for q, value := range a.values {
-			a.above = append(a.above, p.cost(q*each, j)+prices[j]-value)
-		}
-		if count := int(-a.excess[j]) / each; count < len(a.values) {
-			a.partly = append(a.partly[:0], a.above...)
-			by := max(0, nth(a.partly, count))
-			a.refilled[j] = -float64(by) / a.scale
-			for q, x := range a.above {
-				a.values[q] += min(0, x-by)
-			}
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"math"
+	"math/bits"
 	"slices"
 
 	"github.com/cohort-engine/cohort/kernels"
@@ -84,11 +85,13 @@ type scratch struct {
 	bound       int64
 	shard       int
 	extra       []Membership
+	more        []entry // clusters of a point, with its costs plus prices
 
 	table   []int64
 	choices [len(levels)]choice
 	value   []float64
 	rows32  []float32
+	few     []*kernels.Centroids // by the logarithm of their number
 	bias    []float32
 
 	filter       kernels.Panels // a block of points with one more coordinate
@@ -527,21 +530,49 @@ func (s *Solver) spacing(share float64) float64 {
 // chooseLeaf looks at the points [first, last) with the clusters of c.
 func (s *Solver) chooseLeaf(w *scratch, c *choice, first, last int) {
 	t := &s.pass
-	row := w.grow(len(c.clusters))
 	w.clusters, w.prices, w.own = c.clusters, w.own[:0], w.own[:0]
 	for _, j := range c.clusters {
 		w.own = append(w.own, t.prices[j])
 	}
 	w.prices, w.bound = w.own, int64(min(c.bound/s.unit*(1-1e-9), infinity))
+	var few *kernels.Centroids
+	var rows []int64 // costs from point begin to before point known
+	begin, known := first, first
 	for i := first; i < last; i++ {
 		if s.settled(w, i) {
 			continue
 		}
-		for q, j := range c.clusters {
-			row[q] = t.p.cost(i, int(j))
+		if i >= known {
+			if few == nil {
+				few = w.only(t.p, c.clusters)
+				rows = w.grow(kernels.Lanes * few.K)
+			}
+			begin, known = i, min(last, i-i%kernels.Lanes+kernels.Lanes)
+			kernels.CostRows(t.p.Points, begin, known, few, t.p.FractionBits, rows[:(known-begin)*few.K])
 		}
-		s.chooseExactly(w, i, row)
+		s.chooseExactly(w, i, rows[(i-begin)*few.K:][:len(c.clusters)])
 	}
+}
+
+// only returns the centroids of some clusters, and zeros up to a power of two.
+func (w *scratch) only(p *Problem, clusters []uint16) *kernels.Centroids {
+	d, size := p.Points.D, max(3, bits.Len(uint(max(1, len(clusters))-1)))
+	k := min(1<<size, math.MaxUint16)
+	for len(w.few) <= size {
+		w.few = append(w.few, nil)
+	}
+	if w.few[size] == nil || w.few[size].D != d {
+		w.few[size] = kernels.NewCentroids(k, d)
+	}
+	w.rows32 = w.rows32[:0]
+	for _, j := range clusters {
+		w.rows32 = append(w.rows32, p.Centroids[int(j)*d:int(j)*d+d]...)
+	}
+	for len(w.rows32) < k*d {
+		w.rows32 = append(w.rows32, 0)
+	}
+	w.few[size].Set(w.rows32)
+	return w.few[size]
 }
 
 // settled gives point i the column that it has for sure, if the others are far enough, and
@@ -595,14 +626,29 @@ func (s *Solver) apart(i int) (label int, gap int64) {
 
 // cost returns the squared grid distance of point i from centroid j.
 func (p *Problem) cost(i, j int) int64 {
-	d, scale := p.Points.D, float64(int(1)<<p.FractionBits)
+	d, scale := p.Points.D, float32(int(1)<<p.FractionBits)
 	from, sum := at(int32(i), d), int64(0)
 	for _, y := range p.Centroids[j*d : j*d+d] {
-		x := int64(float64(p.Points.Data[from]-y) * scale)
+		x := int64((p.Points.Data[from] - y) * scale)
 		sum += x * x
 		from += kernels.Lanes
 	}
 	return sum
+}
+
+// costs appends the squared grid distances of points, given row by row, from centroid j.
+func (p *Problem) costs(rows []float32, j int, to []int64) []int64 {
+	d, scale := p.Points.D, float32(int(1)<<p.FractionBits)
+	centroid := p.Centroids[j*d : j*d+d]
+	for ; len(rows) > 0; rows = rows[d:] {
+		sum := int64(0)
+		for h, x := range rows[:d] {
+			t := int64((x - centroid[h]) * scale)
+			sum += t * t
+		}
+		to = append(to, sum)
+	}
+	return to
 }
 
 // chooseExactly chooses the columns of point i by its costs for w.clusters.
@@ -616,7 +662,7 @@ func (s *Solver) chooseExactly(w *scratch, i int, row []int64) {
 	if s.escape >= 0 {
 		if second < 0 {
 			v.gap[i] = 0
-			s.several(w, int32(i), row, label, units)
+			s.several(w, int32(i), row, label, best, units)
 			return
 		}
 		w.size[s.escape] += units * (t.several - 1)
@@ -676,41 +722,41 @@ func (w *scratch) column(s *Solver, at int) int {
 
 // several notes the columns of a point whose second cheapest is cheaper than
 // "escape": the first is already counted.
-func (s *Solver) several(w *scratch, i int32, row []int64, label int, units int64) {
+func (s *Solver) several(w *scratch, i int32, row []int64, label int, best, units int64) {
 	t := &s.pass
-	value := func(m Membership) int64 { return t.p.cost(int(i), int(m.Cluster)) + t.prices[m.Cluster] }
-	begin, e := len(w.extra), int(t.several)
+	e := int(t.several)
 	next, second := s.escape, int64(infinity) // the cheapest of the others
+	more := w.more[:0]
 	for at, c := range row {
 		j := w.column(s, at)
 		switch v := c + w.prices[at]; {
 		case j == label || c > t.limit:
 		case v < 0:
-			w.extra = append(w.extra, Membership{i, uint16(j), int32(units)})
+			more = append(more, entry{v, int32(j), 0})
 		case v < second:
 			next, second = j, v
 		}
 	}
-	more := w.extra[begin:]
 	if len(more) > e-1 {
-		slices.SortFunc(more, func(a, b Membership) int {
-			return cmp.Or(cmp.Compare(value(a), value(b)), cmp.Compare(a.Cluster, b.Cluster))
+		slices.SortFunc(more, func(a, b entry) int {
+			return cmp.Or(cmp.Compare(a.cost, b.cost), cmp.Compare(a.column, b.column))
 		})
-		next, second = int(more[e-1].Cluster), value(more[e-1])
+		next, second = int(more[e-1].column), more[e-1].cost
 		more = more[:e-1]
-		w.extra = w.extra[:begin+e-1]
 	}
 	w.size[s.escape] += units * int64(e-1-len(more))
 	for _, m := range more {
-		w.size[m.Cluster] += units
+		w.size[m.column] += units
 	}
-	w.extra = append(w.extra, Membership{i, uint16(label), int32(units)})
+	more = append(more, entry{best, int32(label), 0})
 	to := next
 	if second > 0 {
 		to = s.escape
 		w.meet(next, to, units, second <= t.window)
 	}
-	for _, m := range w.extra[begin:] {
-		w.meet(int(m.Cluster), to, units, min(second, 0)-value(m) <= t.window)
+	for _, m := range more {
+		w.extra = append(w.extra, Membership{i, uint16(m.column), int32(units)})
+		w.meet(int(m.column), to, units, min(second, 0)-m.cost <= t.window)
 	}
+	w.more = more
 }
