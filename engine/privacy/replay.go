@@ -30,6 +30,7 @@ type Replay struct {
 	// Samplers are kept from trial to trial, as their scales repeat.
 	gaussians map[float64]*DiscreteGaussian
 	laplaces  map[float64]*DiscreteLaplace
+	shares    map[sharing]*LaplaceShare
 }
 
 // record is one release: the integers that came out, what they were without noise in the first run and in the second,
@@ -216,20 +217,36 @@ func (t *Replay) DiscreteLaplace(b float64) (*DiscreteLaplace, error) {
 	return remember(&t.laplaces, b, NewDiscreteLaplace)
 }
 
+// LaplaceShare is NewLaplaceShare, once for each scale and number of shares.
+func (t *Replay) LaplaceShare(b float64, shares int) (*LaplaceShare, error) {
+	if t == nil {
+		return NewLaplaceShare(b, shares)
+	}
+	return remember(&t.shares, sharing{b, shares}, func(s sharing) (*LaplaceShare, error) {
+		return NewLaplaceShare(s.scale, s.shares)
+	})
+}
+
+// sharing is Laplace noise in shares.
+type sharing struct {
+	scale  float64
+	shares int
+}
+
 // mostSamplers bounds what a replay keeps: scales that depend on noise do not repeat.
 const mostSamplers = 256
 
-func remember[T any](m *map[float64]*T, scale float64, make func(float64) (*T, error)) (*T, error) {
-	if s := (*m)[scale]; s != nil {
+func remember[K comparable, T any](m *map[K]*T, of K, make func(K) (*T, error)) (*T, error) {
+	if s := (*m)[of]; s != nil {
 		return s, nil
 	}
-	s, err := make(scale)
+	s, err := make(of)
 	if err != nil {
 		return nil, err
 	}
 	if *m == nil || len(*m) >= mostSamplers {
-		*m = map[float64]*T{}
+		*m = map[K]*T{}
 	}
-	(*m)[scale] = s
+	(*m)[of] = s
 	return s, nil
 }

@@ -83,6 +83,17 @@ func TestReplayKeepsSamplers(t *testing.T) {
 	if b, _ := replay.DiscreteLaplace(3); a != b {
 		t.Error("a sampler is made twice")
 	}
+	two, err := replay.LaplaceShare(3, 2)
+	if err != nil || two.b != 3 || two.shares != 2 {
+		t.Error(two, err)
+	}
+	three, err := replay.LaplaceShare(3, 3)
+	if err != nil || three.shares != 3 {
+		t.Error("shares of three are those of two", err)
+	}
+	if again, _ := replay.LaplaceShare(3, 2); again != two {
+		t.Error("a share is made twice")
+	}
 	if _, err := replay.DiscreteGaussian(math.NaN()); !errors.Is(err, ErrRange) {
 		t.Errorf("scale NaN: %v", err)
 	}

@@ -64,7 +64,7 @@ func NewDistribution(n Noise, replay *privacy.Replay) (*Distribution, error) {
 	case n.Mechanism == Gaussian:
 		d.sampler, err = replay.DiscreteGaussian(n.Scale / math.Sqrt(float64(shares)))
 	case shares > 1:
-		d.sampler, err = privacy.NewLaplaceShare(n.Scale, shares)
+		d.sampler, err = replay.LaplaceShare(n.Scale, shares)
 	default:
 		d.sampler, err = replay.DiscreteLaplace(n.Scale)
 	}
