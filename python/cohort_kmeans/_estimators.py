@@ -460,6 +460,12 @@ class _Private(_Cohort):
             options["seed"] = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         return options
 
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())  # a copy of what the object itself goes on with
+        if self.epsilon is not None:  # what is pickled goes to others, and no budget covers the labels
+            state.pop("labels_", None)
+        return state
+
     def _estimate(self, said: dict[str, Any]) -> None:
         exact = said.get("inertia")
         self.inertia_ = exact if exact is not None else said.get("inertia_estimate")
@@ -469,7 +475,7 @@ class PrivateKMeans(_Private):
     """Differentially private k-means of one table.
 
     The centres, sizes and ``inertia_`` are private; ``labels_``, ``predict`` and ``score`` are computed from the
-    records by who holds them, and no budget covers them.
+    records by who holds them, and no budget covers them. Pickles and deep copies leave ``labels_`` out.
 
     Parameters
     ----------
@@ -591,7 +597,8 @@ class PrivateKMeans(_Private):
             terms = {"path": str(self.ledger), "epsilon": epsilon, "delta": delta, "composition": self.composition}
             options["ledger"] = {name: value for name, value in terms.items() if value is not None}
         source, array = self._source(X, reset=True)
-        if array is not None and options["k"] > len(array):
+        # Under a public number of records a refusal would tell that there are fewer.
+        if array is not None and options["k"] > len(array) and "public-n" not in options["settings"]:
             raise ValueError(f"n_samples={len(array)} should be >= n_clusters={options['k']}.")
         if array is not None and len(array) == 1 and self.bounds is None:
             raise ValueError("bounds: cannot be taken from n_samples=1: give public ones")

@@ -1,5 +1,7 @@
 """Fits with a budget, and several holders."""
 
+import copy
+import pickle
 import warnings
 
 import numpy as np
@@ -34,6 +36,28 @@ def _quiet(m):
                 return m.fit(X)
 
     return Quiet()
+
+
+@pytest.mark.parametrize("passed_on", [lambda m: pickle.loads(pickle.dumps(m)), copy.deepcopy])
+def test_what_is_passed_on_has_no_labels(blobs, passed_on):
+    X, _ = blobs
+    m = PrivateKMeans(3, epsilon=2, bounds=(0, 100)).fit(X)
+    f = FederatedKMeans(3, epsilon=2, bounds=(0, 100)).fit([X[:900], X[900:]])
+    for fitted in m, f:
+        again = passed_on(fitted)
+        assert not hasattr(again, "labels_") and hasattr(fitted, "labels_")
+        np.testing.assert_array_equal(again.predict(X), fitted.predict(X))
+        assert again.ledger_ == fitted.ledger_
+    plain = passed_on(FederatedKMeans(3, bounds=(0, 100)).fit([X[:900], X[900:]]))
+    assert len(plain.labels_) == 2
+
+
+def test_no_refusal_tells_the_number_of_records(blobs):
+    X, _ = blobs
+    few = PrivateKMeans(5, epsilon=2, bounds=(0, 100), settings={"public-n": 300}).fit(X[:3])
+    assert few.cluster_centers_.shape == (5, 3)
+    with pytest.raises(ValueError, match="n_clusters"):
+        PrivateKMeans(5, epsilon=2, bounds=(0, 100)).fit(X[:3])
 
 
 def test_what_is_not_covered_warns(blobs):
