@@ -143,6 +143,9 @@ func profileJob(ctx context.Context, o *options, p *profileOptions, out io.Write
 	for _, ph := range s.summary.Phases {
 		res.Timings[ph.Name] = ph.Timing
 	}
+	if o.private(m) {
+		res.Ledger.Note(timesNote)
+	}
 	if p.timeline != "" {
 		run := &s.runs[len(s.runs)/2]
 		if err := writeWhole("--timeline", p.timeline,
@@ -168,7 +171,7 @@ func profileJob(ctx context.Context, o *options, p *profileOptions, out io.Write
 		total := network.Cost(res.Comm.Rounds, bench.Traffic(res.Comm))
 		cost = &networkCost{network.Name, network.About, int64(total) / int64(res.Iterations)}
 	}
-	return show(out, o.format, profiled{res, s.summary, cost}, func() error { return s.print(out, res, cost) })
+	return show(out, o.format, profiled{res, s.summary, cost}, func() error { return s.print(out, d, res, cost) })
 }
 
 // profileSession repeats a job under a profiler.
@@ -293,12 +296,14 @@ func record(flag, path string, start func(io.Writer) error, stop func()) (func(k
 	}, nil
 }
 
-func (s *profileSession) print(out io.Writer, res *engine.Result, cost *networkCost) error {
+func (s *profileSession) print(out io.Writer, d *delivery, res *engine.Result, cost *networkCost) error {
 	var b strings.Builder
 	title := fmt.Sprintf("%s on %s: %d points, %d dimensions, %d clusters, %d parties", res.Method, s.in.table.Name,
 		res.N, res.D, res.K, res.Parties)
 	width := terminalWidth(out)
-	b.WriteString(table.Paragraph(title, 0, 0, width))
+	for _, text := range append([]string{title}, uncovered(res, d)...) {
+		b.WriteString(table.Paragraph(text, 0, 0, width))
+	}
 	if err := s.summary.WriteText(&b, width); err != nil {
 		return err
 	}

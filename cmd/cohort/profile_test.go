@@ -56,6 +56,30 @@ func TestProfileShowsEveryPhase(t *testing.T) {
 	}
 }
 
+// A profile of a private run shows its times, and quality: headline and ledger say that no epsilon covers them.
+func TestProfileSaysWhatItShows(t *testing.T) {
+	args := []string{"profile", "--method", "relative", "--epsilon", "1", "--bounds", "0:1000000", "--public-n", "5000",
+		"--runs", "1"}
+	_, out, _ := cohort(t, args...)
+	if !strings.Contains(strings.Join(strings.Fields(out), " "), "does not cover the quality figures and times") {
+		t.Errorf("the headline does not say what is shown: %.300s", out)
+	}
+	for _, c := range []struct {
+		more []string
+		says bool
+	}{{nil, true}, {[]string{"--seed", "1"}, false}} {
+		dir := filepath.Join(t.TempDir(), "out")
+		object(t, append(args, append(c.more, "--format", "json", "--out", dir)...)...)
+		b, err := os.ReadFile(filepath.Join(dir, "ledger.txt"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(b), timesNote) != c.says {
+			t.Errorf("%v: the ledger lacks its line on the times, or has one for nothing:\n%s", c.more, b)
+		}
+	}
+}
+
 func TestProfileBadInput(t *testing.T) {
 	for name, args := range map[string][]string{
 		"unknown network": {"--network-model", "moon"},

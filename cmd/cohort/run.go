@@ -167,10 +167,13 @@ func once(ctx context.Context, eng *engine.Engine, m *method.Method, o *options,
 		res.Ledger.Note("the first centroids come from " + o.start + " and are taken to be public")
 	}
 	if res.Timings != nil && o.private(m) {
-		res.Ledger.Note("the times depend on the records")
+		res.Ledger.Note(timesNote)
 	}
 	return res, err
 }
+
+// timesNote is the ledger's line on times that are shown of a private run.
+const timesNote = "the times depend on the records"
 
 // separate adds to a result how its clusters stand to each other, all records together.
 func (in *input) separate(ctx context.Context, eng *engine.Engine, res *engine.Result) error {
