@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 
 	"github.com/cohort-engine/cohort/engine"
@@ -42,11 +43,11 @@ func (a *Account) Terms(cost privacy.Budget, n privacy.Neighbours) privacy.Terms
 
 // Payment pays for runs on one set of records from a ledger file; a nil one does nothing.
 type Payment struct {
-	file   privacy.LedgerFile
-	terms  privacy.Terms
-	run    privacy.PlannedRun
-	budget privacy.Budget
-	made   bool // by this run
+	file    privacy.LedgerFile
+	terms   privacy.Terms
+	run     privacy.PlannedRun
+	epsilon float64 // that a run costs
+	made    bool    // by this run
 
 	key     [16]byte // of digests
 	request string
@@ -60,14 +61,15 @@ type Paid struct {
 	// Job is to be run in place of the one that was paid for: its randomness waits beside the ledger file until the
 	// result has been delivered.
 	Job     engine.Job
-	cost    privacy.Budget
+	epsilon float64
 	run     int
 	pending *pending
 }
 
 // Charged says what is paid for.
 type Charged struct {
-	Method   *method.Method
+	Method *method.Method
+	// Settings are the run's.
 	Settings method.Settings
 	// What names the run in the file, "METHOD, k = K" by default.
 	What string
@@ -111,8 +113,11 @@ func (a *Account) NewPayment(c Charged) (*Payment, error) {
 	return p, nil
 }
 
-// records is the number of records.
+// records is the number of records that parameters follow: the public one, where settings state one.
 func (c *Charged) records() int {
+	if n, err := strconv.Atoi(c.Settings["public-n"]); err == nil && n > 0 {
+		return n
+	}
 	if c.Records == nil {
 		return c.N
 	}
@@ -128,9 +133,7 @@ func (p *Payment) Next(c Charged) error {
 	if c.What == "" {
 		c.What = fmt.Sprintf("%s, k = %d", c.Method.Name, c.K)
 	}
-	if p.budget = c.Cost; p.budget.Delta < 0 {
-		p.budget.Delta = privacy.DefaultDelta(c.records())
-	}
+	p.epsilon = c.Cost.Epsilon
 	p.request, p.records, p.data = c.Request, c.Records, ""
 	if p.records == nil {
 		p.data = strings.Join(c.Digests, " ")
@@ -190,7 +193,7 @@ func (p *Payment) Start(job engine.Job) (*Paid, error) {
 	}
 	paid, err := p.wait(job, outline)
 	if paid != nil {
-		paid.cost = p.budget
+		paid.epsilon = p.epsilon
 	}
 	if err != nil || paid.run > 0 {
 		return paid, err
@@ -282,7 +285,7 @@ func (p *Payment) Lost(paid *Paid, err error) error {
 	if p == nil {
 		return err
 	}
-	return fault.Failed(LostRun, fmt.Sprintf("ended (%v) after epsilon %.4g was charged to %s", err, paid.cost.Epsilon,
+	return fault.Failed(LostRun, fmt.Sprintf("ended (%v) after epsilon %.4g was charged to %s", err, paid.epsilon,
 		p.file.Path),
 		"the same request on the same records finishes the same release without another charge: its randomness waits in "+
 			paid.pending.file.Name()+", whose holder knows the noise", err)

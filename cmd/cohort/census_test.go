@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -129,9 +130,30 @@ func TestOwnNumberStaysHidden(t *testing.T) {
 				t.Errorf("%s %s: n is %v, %v", method, number, n, m["centroids"])
 			}
 		}
-		status, _, errOut := cohort(t, append(flags, "--k", "2", "--clients", "8", number, "--method", "sulloyd")...)
-		if status != exitWrong || strings.Contains(errOut, " 5 ") {
-			t.Errorf("%s, more clients than records: status %d, %q", number, status, errOut)
+		for _, clients := range [][]string{{"--clients", "8"}, {"--clients", "3", "--proportions", "100,1,1"}} {
+			m := object(t, append(slices.Concat(flags, clients), "--k", "2", number, "--method", "sulloyd")...)
+			if fmt.Sprint(m["parties"]) != clients[1] {
+				t.Errorf("%s, clients without records: %v", number, m)
+			}
+		}
+	}
+	// The budget of a new ledger file follows the public number as well.
+	for _, how := range [][]string{nil, {"--private-bounds", "0.1"}} {
+		told := map[string]bool{}
+		for _, n := range []int{2000, 2001} {
+			args := []string{"run", "--data", writeFile(t, fmt.Sprint(n, ".csv"), csvOf(n, 0)), "--k", "2", "--epsilon", "4",
+				"--public-n", "300", "--method", "relative", "--ledger", filepath.Join(t.TempDir(), "l"), "--format", "json"}
+			if how == nil {
+				args = append(args, "--bounds", "0:10")
+			}
+			for _, note := range object(t, append(args, how...)...)["notes"].([]any) {
+				if s := note.(string); strings.Contains(s, "of the ledger file") {
+					told[s[:strings.Index(s, "; the file's anchor")]] = true
+				}
+			}
+		}
+		if len(told) != 1 {
+			t.Errorf("%v: the notes on the ledger file tell the number of records: %v", how, told)
 		}
 	}
 	var a, b strings.Builder

@@ -316,9 +316,8 @@ func (in *input) payForBounds(ctx context.Context, o *options, m *method.Method,
 	whole.Epsilon = o.epsilon
 	request := fmt.Sprintf("bounds, neighbours=%s noise=%s colluders=%d split=%v columns=%q files=%d missing=%s",
 		job.Neighbours, job.Noise, job.Colluders, job.Split, schema.Columns, len(job.Parties), o.missing)
-	in.pay, err = account.NewPayment(library.Charged{Method: m,
-		Settings: method.Settings{"neighbours": o.setting("neighbours")},
-		What:     fmt.Sprintf("bounds of %s", count(schema.D, "column", "columns")), Request: request, N: n, Digests: digests,
+	in.pay, err = account.NewPayment(library.Charged{Method: m, Settings: o.settings(),
+		What: fmt.Sprintf("bounds of %s", count(schema.D, "column", "columns")), Request: request, N: n, Digests: digests,
 		Salt: in.salt,
 		Cost: privacy.Budget{Epsilon: job.Epsilon}, Whole: whole})
 	if err != nil {

@@ -119,8 +119,8 @@ func newPayment(o *options, in *input, m *method.Method) (*library.Payment, erro
 func (o *options) charged(in *input, m *method.Method) library.Charged {
 	whole := o.budget()
 	whole.Epsilon = o.epsilon
-	return library.Charged{Method: m, Settings: method.Settings{"neighbours": o.setting("neighbours")}, K: in.k,
-		Cost: o.budget(), Whole: whole, Request: o.request(in), Records: in.norm, Digests: in.digests, Salt: in.salt}
+	return library.Charged{Method: m, Settings: o.settings(), K: in.k, Cost: o.budget(), Whole: whole,
+		Request: o.request(in), Records: in.norm, Digests: in.digests, Salt: in.salt}
 }
 
 // account is the ledger file with the terms of a new one.

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -236,6 +237,62 @@ func TestPublicNumberOfRecords(t *testing.T) {
 	}
 	if takes < 12 {
 		t.Errorf("only %d methods take a public number of records", takes)
+	}
+}
+
+// Under a public number of records some clients, or all, may hold none: their absence from a refusal, a plan or a
+// run would tell how many there are.
+func TestClientsWithoutRecords(t *testing.T) {
+	eng, err := engine.New(engine.WithWorkers(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer eng.Close()
+	several := 0
+	for i := range Methods() {
+		m := &Methods()[i]
+		if !m.Private || m.Holds != method.Rows || !m.Takes("public-n") {
+			continue
+		}
+		several++
+		for _, clients := range []int{5, 1} {
+			first := ""
+			for _, n := range []int{400, 2, 0} {
+				d := small(t, m)
+				whole := dataset.Normalised{FractionBits: d.Clients[0].FractionBits, Points: new(kernels.Panels)}
+				*whole.Points = d.Clients[0].Points.Slice(0, n)
+				if d.Clients, err = whole.Split(clients, nil, 1); err != nil {
+					t.Fatalf("%d records for %d clients: %v", n, clients, err)
+				}
+				d.NoQuality, d.Labels = true, nil
+				job, err := Methods().Job(m.Name, d, method.Settings{"public-n": "300"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				plan, err := job.Plan()
+				if err != nil {
+					t.Errorf("%s, %d records at %d clients: %v", m.Name, n, clients, err)
+					continue
+				}
+				o, err := plan.Outline()
+				if err != nil {
+					t.Fatal(err)
+				}
+				b, err := json.Marshal(o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if first = cmp.Or(first, string(b)); first != string(b) {
+					t.Errorf("%s: with %d records at %d clients the plan is %s\nnot %s", m.Name, n, clients, b, first)
+				}
+				if err := attempt(context.Background(), eng, job); err != nil {
+					t.Errorf("%s, %d records at %d clients: %v", m.Name, n, clients, err)
+				}
+			}
+		}
+	}
+	if several < 5 {
+		t.Errorf("only %d methods have several clients", several)
 	}
 }
 

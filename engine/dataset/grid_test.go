@@ -237,11 +237,17 @@ func TestSplitByProportionsAndFiles(t *testing.T) {
 	if parts, err = norm.Split(1, nil, 5); err != nil || parts[0].Points != norm.Points || parts[0].Row(7) != 7 {
 		t.Errorf("one client does not hold the records as they are: %v", err)
 	}
+	if parts, err = norm.Split(2, []float64{1, 1e-9}, 1); err != nil || !slices.Equal(sizes(parts), []int{100, 0}) {
+		t.Errorf("a share of nothing gives %v, %v", sizes(parts), err)
+	}
+	if parts, err = norm.Split(101, nil, 1); err != nil || len(parts) != 101 || parts[99].Points.N != 1 ||
+		parts[100].Points.N != 0 || parts[100].Points.D != 1 {
+		t.Errorf("more clients than records: %v", err)
+	}
 	for _, bad := range []func() error{
 		func() error { _, err := norm.Split(0, nil, 1); return err },
-		func() error { _, err := norm.Split(101, nil, 1); return err },
+		func() error { _, err := norm.Split(mostClients+1, nil, 1); return err },
 		func() error { _, err := norm.Split(2, []float64{1}, 1); return err },
-		func() error { _, err := norm.Split(2, []float64{1, 1e-9}, 1); return err },
 		func() error { _, err := norm.Split(2, []float64{1, math.NaN()}, 1); return err },
 		func() error { _, err := norm.SplitFiles([]int{1}); return err },
 	} {

@@ -118,7 +118,7 @@ func (p *Problem) Check(method string, takes Takes) error {
 		who = "table"
 	}
 	for _, check := range []func() error{
-		func() error { return checkParts(p.Clients, who) },
+		func() error { return checkParts(p.Clients, who, p.Records > 0 && takes.Several) },
 		func() error { return p.checkTaken(method, takes) },
 		func() error { return checkLabels(p.Clients, p.Labels) },
 		p.checkWeights,
@@ -348,15 +348,16 @@ func (p *Problem) NoiseOf(byDefault Mechanism) Mechanism {
 }
 
 // checkParts refuses the absence of parties, and what they hold where it is nothing or
-// of different columns or grids. who is what a party is called.
-func checkParts(parts []dataset.Part, who string) error {
+// of different columns or grids. who is what a party is called. Under a public number of records some may hold none:
+// a refusal would tell it.
+func checkParts(parts []dataset.Part, who string, mayLack bool) error {
 	if len(parts) == 0 {
 		return fault.Range(who+"s", 0, "at least 1")
 	}
 	for i, p := range parts {
 		name := fmt.Sprintf("%s %d", who, i+1)
 		switch {
-		case p.Points == nil || p.Points.N < 1:
+		case p.Points == nil || p.Points.N < 1 && !mayLack:
 			return fault.Request(name, "holds no records", "give each "+who+" at least one record")
 		case p.Points.D < 1:
 			return fault.Request(name, "has no columns", "give at least one column")
