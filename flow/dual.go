@@ -190,12 +190,18 @@ const drawPoints = 4096
 func (s *Solver) pick(_, index int) {
 	p, size := s.pass.p, s.sample.Points.N
 	n, d := p.Points.N, p.Points.D
-	for q := index * drawPoints; q < min(size, (index+1)*drawPoints); q++ {
-		lo := q * n / size
-		width := (q+1)*n/size - lo
+	first := index * drawPoints
+	each, more := n/size, n%size
+	hi, rest := first*n/size, first*n%size // a point of the sample is drawn from [lo, hi)
+	for q := first; q < min(size, first+drawPoints); q++ {
+		lo := hi
+		hi, rest = hi+each, rest+more
+		if rest >= size {
+			hi, rest = hi+1, rest-size
+		}
 		mixed := uint64(q+1) * 0x9e3779b97f4a7c15
 		mixed = (mixed ^ mixed>>32) * 0xd6e8feb86659fd93
-		i := lo + int((mixed>>32)*uint64(width)>>32)
+		i := lo + int((mixed>>32)*uint64(hi-lo)>>32)
 		from, to := at(int32(i), d), at(int32(q), d)
 		for range d {
 			s.sample.Points.Data[to] = p.Points.Data[from]

@@ -469,7 +469,8 @@ func (m *members) rehash(room int) {
 // at returns the index of the first coordinate of point i; the next is a panel's
 // width further.
 func at(i int32, d int) int {
-	return int(i)/kernels.Lanes*d*kernels.Lanes + int(i)%kernels.Lanes
+	panel, lane := int(uint32(i)/kernels.Lanes), int(uint32(i)%kernels.Lanes) // unsigned divisions are shifts alone
+	return panel*d*kernels.Lanes + lane
 }
 
 func (m *members) hash(i int32) uint64 {

@@ -308,14 +308,39 @@ func (s *Solver) countPairs(worker, index int) {
 		kernels.TopTwo(t.p.Points.Slice(at, end), t.p.Centroids, s.bias, t.slack, float32(v.window), v.labels[at:end],
 			cells, v.gap[at:end])
 		if weights == nil {
-			for _, cell := range cells {
-				w.pairs[cell]++
-			}
+			w.count(cells)
 			continue
 		}
 		for i, cell := range cells {
 			w.pairs[cell] += int32(weights[at+i])
 		}
+	}
+}
+
+// fewPairs is the size of a table of pairs up to which points are counted in several in turn: many neighbours in a
+// row have the same pair, and a counter waits for its last increment.
+const fewPairs = 64
+
+// count counts a point for each of the cells.
+func (w *scratch) count(cells []uint32) {
+	if len(w.pairs) > fewPairs {
+		for _, cell := range cells {
+			w.pairs[cell]++
+		}
+		return
+	}
+	var a, b, c, d [fewPairs]int32
+	for ; len(cells) >= 4; cells = cells[4:] {
+		a[cells[0]%fewPairs]++
+		b[cells[1]%fewPairs]++
+		c[cells[2]%fewPairs]++
+		d[cells[3]%fewPairs]++
+	}
+	for _, cell := range cells {
+		a[cell%fewPairs]++
+	}
+	for cell := range w.pairs {
+		w.pairs[cell] += a[cell] + b[cell] + c[cell] + d[cell]
 	}
 }
 
