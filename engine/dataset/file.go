@@ -3,6 +3,7 @@ package dataset
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"fmt"
 	"io"
 	"io/fs"
@@ -42,6 +43,32 @@ func openFile(path string) (*file, error) {
 		return r, nil
 	}
 	return f, nil
+}
+
+// until opens a stream, whose next byte may never come, for reading until ctx ends. What is being waited for then is
+// left to itself.
+func until(ctx context.Context, open func() (io.ReadCloser, error)) func() (io.ReadCloser, error) {
+	return func() (io.ReadCloser, error) {
+		r, w := io.Pipe()
+		opened := make(chan error, 1)
+		stop := context.AfterFunc(ctx, func() { w.CloseWithError(ctx.Err()) })
+		go func() {
+			defer stop()
+			src, err := open()
+			opened <- err
+			if err == nil { // a buffer as large as this is faster than a file's own way to write itself
+				_, err = io.CopyBuffer(struct{ io.Writer }{w}, struct{ io.Reader }{src}, make([]byte, 1<<20))
+				w.CloseWithError(err)
+				src.Close()
+			}
+		}()
+		select {
+		case err := <-opened:
+			return r, err
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
 }
 
 // FileIdentity tells a file, as it is now, from others: by its path, size and time.

@@ -183,7 +183,9 @@ func OpenIDs(ctx context.Context, path, id string, opts ReadOptions) (*Table, er
 
 func openPath(ctx context.Context, path string, opts ReadOptions) (Source, error) {
 	if path == "-" && opts.Stdin != nil {
-		return openFormat(ctx, stream("standard input", opts.Stdin), opts)
+		f := stream("standard input", opts.Stdin)
+		f.open = until(ctx, f.open)
+		return openFormat(ctx, f, opts)
 	}
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return openMNIST(ctx, path, opts)
@@ -191,6 +193,9 @@ func openPath(ctx context.Context, path string, opts ReadOptions) (Source, error
 	f, err := openFile(path)
 	if err != nil {
 		return nil, err
+	}
+	if f.once {
+		f.open = until(ctx, f.open)
 	}
 	return openFormat(ctx, f, opts)
 }

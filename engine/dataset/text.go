@@ -453,6 +453,9 @@ func trimEmptyLines(text []byte) []byte {
 // readFault describes an error of the reader below, most often a damaged gzip
 // stream.
 func readFault(path string, row int, err error) error {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		return fault.Failed(place(path, row, 0), "the file ends too early (truncated)", "fetch or write the file again", err)
 	}
