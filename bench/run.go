@@ -81,11 +81,12 @@ func Select(names []string) ([]*Suite, error) {
 			}
 		}
 		if !found {
-			hint := "cohort bench --list shows all"
-			if close := near(name, all); len(close) > 0 {
-				hint = "did you mean " + strings.Join(close, " or ") + "? " + hint
+			names := make([]string, len(all))
+			for i := range all {
+				names[i] = all[i].Name
 			}
-			return nil, fault.Request("suite "+name, "there is none of that name", hint)
+			return nil, fault.Request("suite "+name, "there is none of that name"+fault.Meant(name, names),
+				"cohort bench --list shows all")
 		}
 	}
 	var out []*Suite
@@ -121,58 +122,6 @@ func selectPlace(name string, wanted map[string]bool) (bool, error) {
 		wanted[s.Name] = true
 	}
 	return true, err
-}
-
-// near returns up to three names that are close to a name, the closest first:
-// those that it abbreviates, or is made of by changing up to half of its letters.
-func near(name string, all []Suite) []string {
-	name = strings.ToLower(name)
-	var names []string
-	for _, s := range all {
-		if abbreviates(name, s.Name) || distance(name, s.Name) <= changeCost*max(len(name)/2, 2) {
-			names = append(names, s.Name)
-		}
-	}
-	slices.SortStableFunc(names, func(a, b string) int { return distance(name, a) - distance(name, b) })
-	return names[:min(3, len(names))]
-}
-
-// changeCost is the cost of a changed letter where a left-out one costs 1.
-const changeCost = 4
-
-// distance is the edit distance of two names, where b is cheap to reach if a
-// merely leaves letters out, as an abbreviation does.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			next := min(diagonal+cost, row[j]+1, row[j+1]+1)
-			diagonal, row[j+1] = row[j+1], next
-		}
-	}
-	if abbreviates(a, b) {
-		return len(b) - len(a)
-	}
-	return changeCost * row[len(b)]
-}
-
-// abbreviates reports whether a is b without some of its letters.
-func abbreviates(a, b string) bool {
-	for j := 0; j < len(b) && a != ""; j++ {
-		if a[0] == b[j] {
-			a = a[1:]
-		}
-	}
-	return a == ""
 }
 
 // Run measures the suites. Rows that an earlier, interrupted run has left in

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -42,5 +40,5 @@ func oneOf(flag, value string, allowed ...string) error {
 	if slices.Contains(allowed, value) {
 		return nil
 	}
-	return fault.Request("--"+flag, fmt.Sprintf("%q is unknown", value), "choose "+strings.Join(notEmpty(allowed), ", "))
+	return fault.Unknown("--"+flag, value, notEmpty(allowed))
 }

@@ -6,7 +6,6 @@
 package method
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -117,7 +116,7 @@ func (l List) Find(name string) (*Method, error) {
 			return &l[i], nil
 		}
 	}
-	return nil, fault.Request("method", fmt.Sprintf("%q is unknown", name), "choose one of "+strings.Join(l.Names(), ", "))
+	return nil, fault.Unknown("method", name, l.Names())
 }
 
 // Takers lists the methods that do what the condition says.

@@ -11,7 +11,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Error says what failed, why, and what to do. It wraps Err, which may be nil.
@@ -40,8 +43,31 @@ func (e *Error) Error() string {
 		b.WriteString(": ")
 		b.WriteString(e.Do)
 	}
-	return strings.NewReplacer("\n", " ", "\r", " ").Replace(b.String())
+	return Visible(strings.NewReplacer("\n", " ", "\r", " ").Replace(b.String()))
 }
+
+// Visible is text with its control characters, other than line ends, as Go writes them ("\x1b"): names of
+// columns, files and parties come from others, and must not steer the terminal that shows them.
+func Visible(text string) string {
+	if !strings.ContainsFunc(text, steers) {
+		return text
+	}
+	var b strings.Builder
+	for len(text) > 0 {
+		r, size := utf8.DecodeRuneInString(text)
+		if steers(r) {
+			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
+		} else {
+			b.WriteString(text[:size])
+		}
+		text = text[size:]
+	}
+	return b.String()
+}
+
+// steers tells whether a terminal may act on a character instead of showing it: control characters, and those that
+// turn the direction of writing.
+func steers(r rune) bool { return r != '\n' && unicode.In(r, unicode.Cc, unicode.Bidi_Control) }
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
@@ -87,7 +113,13 @@ func Named[T any](what, name string, all []T, nameOf func(T) string) (T, error) 
 		names = append(names, nameOf(x))
 	}
 	var none T
-	return none, Request(what, fmt.Sprintf("%q is unknown", name), "choose one of "+strings.Join(names, ", "))
+	return none, Unknown(what, name, names)
+}
+
+// Unknown is Request for a word that is none of the names, with what was meant where that can be told.
+func Unknown(what, word string, names []string) error {
+	return Request(what, fmt.Sprintf("%q is unknown%s", word, Meant(word, names)), "choose one of "+
+		strings.Join(names, ", "))
 }
 
 // IsRequest reports whether err, or an error that it wraps, is a wrong request.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"strings"
 	"testing"
 )
 
@@ -46,7 +47,40 @@ func TestNamed(t *testing.T) {
 		t.Errorf("got %q, %v", got, err)
 	}
 	if _, err := Named("network", "man", all, self); !IsRequest(err) ||
-		err.Error() != `network: "man" is unknown: choose one of lan, WAN` {
+		err.Error() != `network: "man" is unknown (did you mean lan or WAN?): choose one of lan, WAN` {
 		t.Errorf("error is %v", err)
+	}
+}
+
+func TestNear(t *testing.T) {
+	names := []string{"hybrid", "k", "n", "lsf", "sketch", "sketch-basic", "fastlloyd-table3"}
+	for word, want := range map[string]string{"hybird": "hybrid", "HYBRD": "hybrid", "skecth": "sketch",
+		"sketch-": "sketch or sketch-basic", "lfs": "lsf", "table3": "fastlloyd-table3", "kk": "k", "l": "", "": "", "x": "",
+		"kmeans": "", "lloyd": "fastlloyd-table3"} {
+		if got := strings.Join(Near(word, names), " or "); got != want {
+			t.Errorf("%q: got %q, want %q", word, got, want)
+		}
+	}
+	if got, want := Meant("--kk", nil, "--"), ""; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got, want := Meant("lsff", names, "--"), " (did you mean --lsf?)"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestVisible(t *testing.T) {
+	for text, want := range map[string]string{
+		"a\x1b[31mred\x07\r\n": `a\x1b[31mred\a\r` + "\n",
+		"\u009b31m \u202eabc":  `\u009b31m \u202eabc`,
+		"Größe, 年齢 '\"\\":      "Größe, 年齢 '\"\\",
+		"latin \xe9":           "latin \xe9",
+	} {
+		if got := Visible(text); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+	if got := Failed("\x1b[2J", "b\nc", "\x1b]0;x\x07", nil).Error(); got != `\x1b[2J: b c: \x1b]0;x\a` {
+		t.Errorf("got %q", got)
 	}
 }

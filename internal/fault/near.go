@@ -1,0 +1,71 @@
+package fault
+
+import (
+	"slices"
+	"strings"
+)
+
+// Meant is " (did you mean a or b?)" with the names that are near to a word, or empty.
+func Meant(word string, names []string, prefix ...string) string {
+	near := Near(word, names)
+	if len(near) == 0 {
+		return ""
+	}
+	with := strings.Join(prefix, "")
+	return " (did you mean " + with + strings.Join(near, " or "+with) + "?)"
+}
+
+// Near returns up to three names that are near to a word, the nearest first: those that it abbreviates by three
+// letters or more, and those that are made of it by changing up to a third of its letters.
+func Near(word string, names []string) []string {
+	word = strings.ToLower(word)
+	far := func(name string) int { return distance(word, strings.ToLower(name)) }
+	var near []string
+	for _, name := range names {
+		short := abbreviates(word, strings.ToLower(name))
+		if short && len(word) > 2 || !short && far(name) <= changeCost*((len(word)+1)/3) {
+			near = append(near, name)
+		}
+	}
+	slices.SortStableFunc(near, func(a, b string) int { return far(a) - far(b) })
+	return near[:min(3, len(near))]
+}
+
+// changeCost is the cost of a changed letter where a left-out one costs 1.
+const changeCost = 4
+
+// distance is the edit distance of two names, letters that changed places being one change, where b is cheap to
+// reach if a merely leaves letters out, as an abbreviation does.
+func distance(a, b string) int {
+	if abbreviates(a, b) {
+		return len(b) - len(a)
+	}
+	rows := make([][]int, len(a)+1)
+	for i := range rows {
+		rows[i] = make([]int, len(b)+1)
+		for j := range rows[i] {
+			switch {
+			case i == 0 || j == 0:
+				rows[i][j] = i + j
+			case a[i-1] == b[j-1]:
+				rows[i][j] = rows[i-1][j-1]
+			default:
+				rows[i][j] = 1 + min(rows[i-1][j-1], rows[i-1][j], rows[i][j-1])
+			}
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				rows[i][j] = min(rows[i][j], rows[i-2][j-2]+1)
+			}
+		}
+	}
+	return changeCost * rows[len(a)][len(b)]
+}
+
+// abbreviates reports whether a is b without some of its letters.
+func abbreviates(a, b string) bool {
+	for j := 0; j < len(b) && a != ""; j++ {
+		if a[0] == b[j] {
+			a = a[1:]
+		}
+	}
+	return a == ""
+}
