@@ -257,6 +257,9 @@ func writeReport(r *bench.Report, format string, text func(*bench.Report, io.Wri
 // terminalWidth is the number of columns of the terminal that w is, 0 if it is
 // none.
 func terminalWidth(w io.Writer) int {
+	if s, is := w.(*sink); is {
+		w = s.Writer
+	}
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
 		return 0

@@ -380,11 +380,36 @@ func TestWrongWordsAreToldWhatWasMeant(t *testing.T) {
 		{"run my.csv --k 3", `"my.csv" stands alone: a file is given as --data my.csv`},
 		{"rnu", `"rnu" is not a command of cohort (did you mean run?): see cohort --help`},
 		{"ledger shwo", "did you mean show?"},
-		{"run --quality basic", "choose on, off, full"},
+		{"run --epsilom 1", "unknown flag: --epsilom (did you mean --epsilon?): see cohort run --help"},
+		{"run --epsilon ten", `--epsilon: "ten" is not a number: see cohort run --help`},
+		{"run --epsilon 1e400", `--epsilon: "1e400" is not within the range of a number`},
+		{"run --n 1.5", `--n: "1.5" is not a whole number`},
+		{"run --method hybird", `"hybird" is unknown (did you mean hybrid?): choose one of lloyd`},
+		{"audit --method balcan-elder", "did you mean balcan-edler?"},
+		{"run --quality basic", "choose one of on, off, full"},
 	} {
 		status, _, errOut := cohort(t, strings.Fields(c.args)...)
 		if status != exitWrong || !strings.Contains(errOut, c.want) {
 			t.Errorf("cohort %s: status %d, %q; want %q", c.args, status, errOut, c.want)
+		}
+	}
+}
+
+// Names that come from files do not steer the terminal that shows them.
+func TestNamesDoNotSteerTheTerminal(t *testing.T) {
+	rows := writeFile(t, "rows.csv", "a\x1b[31m,b\u202e\n1,2\n3,4\n5,6\n7,8\n")
+	for _, args := range [][]string{
+		{"run", "--data", rows, "--k", "2", "--bounds", "0:10", "--epsilon", "1"},
+		{"run", "--data", rows, "--k", "2", "--private-bounds", "0.1", "--epsilon", "100"},
+		{"plan", "--data", rows, "--k", "2", "--bounds", "0:10", "--epsilon", "1"},
+		{"profile", "--data", rows, "--k", "2"},
+		{"run", "--data", rows, "--k", "2", "--columns", "c\x1b[2J"},
+		{"run", "--data", "no\x1b[2J.csv", "--k", "2"},
+		{"run", "--k", "2", "--nosuch\x1b[2J"},
+		{"run\x1b[2J"},
+	} {
+		if _, out, errOut := cohort(t, args...); strings.ContainsAny(out+errOut, "\x1b\u202e") || out+errOut == "" {
+			t.Errorf("%q: %q%q", args, out, errOut)
 		}
 	}
 }

@@ -42,14 +42,14 @@ func prepareDelivery(o *options, in *input, out io.Writer) (*delivery, error) {
 	d := &delivery{o: o, in: in, out: out, ownNumber: o.setting("public-n") == "" && !o.given("private-n")}
 	if o.labelsOut != "" {
 		for _, path := range in.labelPaths(o.labelsOut) {
-			if err := probe(filepath.Dir(path)); err != nil {
-				return nil, unwritable("--labels-out", path, err)
+			if err := writable("--labels-out", path, o.readFiles()...); err != nil {
+				return nil, err
 			}
 		}
 	}
 	if o.report != "" {
-		if err := probe(filepath.Dir(o.report)); err != nil {
-			return nil, unwritable("--report", o.report, err)
+		if err := writable("--report", o.report, o.readFiles()...); err != nil {
+			return nil, err
 		}
 	}
 	if o.out == "" {
@@ -61,19 +61,6 @@ func prepareDelivery(o *options, in *input, out io.Writer) (*delivery, error) {
 	}
 	d.folder.parquet = o.outFormat == "parquet"
 	return d, nil
-}
-
-// probe makes and removes a file.
-func probe(dir string) error {
-	f, err := os.CreateTemp(dir, ".cohort-*")
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Close(), os.Remove(f.Name()))
-}
-
-func unwritable(flag, path string, err error) error {
-	return fault.Failed(flag, fmt.Sprintf("%s cannot be written (%v)", path, err), "check the path and its rights", err)
 }
 
 // close removes what a run that failed has left.

@@ -179,7 +179,7 @@ func (o *joinFlags) agree(t *study.Terms, in io.Reader, out io.Writer) error {
 	if t.Role.Serves() {
 		who = "This server: " + t.Study.Name(t.Role)
 	}
-	fmt.Fprintf(out, "%s\nFingerprint of all keys: %s\n", who, t.Roster.Fingerprint())
+	fmt.Fprintf(out, "%s\nFingerprint of all keys: %s\n", fault.Visible(who), t.Roster.Fingerprint())
 	if o.yes {
 		return nil
 	}

@@ -5,16 +5,19 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"strconv"
 	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/internal/fault"
@@ -29,8 +32,8 @@ const (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	status := execute(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
 	os.Exit(status)
 }
 
@@ -39,9 +42,13 @@ func main() {
 func execute(ctx context.Context, args []string, out, errOut io.Writer) int {
 	root := newRoot()
 	root.SetArgs(args)
-	root.SetOut(out)
+	answer := &sink{Writer: out}
+	root.SetOut(answer)
 	root.SetErr(errOut)
 	cmd, err := root.ExecuteContextC(ctx)
+	if answer.err != nil && (err == nil || err == answer.err) {
+		err = fault.Failed("output", fmt.Sprintf("it cannot be written (%v)", answer.err), mendWriting(answer.err), answer.err)
+	}
 	var verdict *statusError
 	switch {
 	case err == nil:
@@ -55,12 +62,25 @@ func execute(ctx context.Context, args []string, out, errOut io.Writer) int {
 	if f := (*fault.Error)(nil); errors.As(err, &f) && cmd.Flags().Lookup(f.What) != nil {
 		f.What = "--" + f.What // as the person wrote it
 	}
-	fmt.Fprintln(errOut, "cohort: "+strings.NewReplacer("\n", "; ", "\r", " ").Replace(err.Error()))
+	fmt.Fprintln(errOut, "cohort: "+fault.Visible(strings.NewReplacer("\n", "; ", "\r", " ").Replace(err.Error())))
 	if fault.IsRequest(err) || errors.Is(err, privacy.ErrRange) || errors.Is(err, privacy.ErrBudget) ||
 		errors.Is(err, privacy.ErrDataset) {
 		return exitWrong
 	}
 	return exitFailed
+}
+
+// sink is standard output. It remembers what went wrong with it.
+type sink struct {
+	io.Writer
+	err error
+}
+
+// Write implements io.Writer.
+func (s *sink) Write(p []byte) (int, error) {
+	n, err := s.Writer.Write(p)
+	s.err = cmp.Or(s.err, err)
+	return n, err
 }
 
 // statusError ends a command with a status after it has printed its verdict.
@@ -88,7 +108,7 @@ and every released number stands in a ledger.
 		if errors.As(err, &own) {
 			return own
 		}
-		return fault.Request("flags", err.Error(), "see "+cmd.CommandPath()+" --help")
+		return wrongFlag(cmd, err)
 	})
 	root.SetHelpFunc(plainHelp)
 	root.AddCommand(newRunCommand(), newPlanCommand(), newPredictCommand(), newReportCommand(), newMethodsCommand(),
@@ -96,6 +116,35 @@ and every released number stands in a ledger.
 		newServeCommand(), newJoinCommand(), newBenchCommand(), newProfileCommand(), newVersionCommand())
 	completeFixed(root)
 	return root
+}
+
+// wrongFlag is err of reading the flags of cmd: an unknown one with what was meant where that can be told, and a value
+// without what Go says of it.
+func wrongFlag(cmd *cobra.Command, err error) error {
+	see := "see " + cmd.CommandPath() + " --help"
+	if invalid := (*pflag.InvalidValueError)(nil); errors.As(err, &invalid) {
+		why := fmt.Sprintf("%q is not ", invalid.GetValue())
+		if errors.Is(err, strconv.ErrRange) {
+			why += "within the range of "
+		}
+		switch f := invalid.GetFlag(); f.Value.Type() {
+		case "int", "int64", "uint64":
+			return fault.Request("--"+f.Name, why+"a whole number", see)
+		case "float64":
+			return fault.Request("--"+f.Name, why+"a number", see)
+		}
+	}
+	why := err.Error()
+	if unknown := (*pflag.NotExistError)(nil); errors.As(err, &unknown) {
+		var names []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if !f.Hidden {
+				names = append(names, f.Name)
+			}
+		})
+		why += fault.Meant(unknown.GetSpecifiedName(), names, "--")
+	}
+	return fault.Request("flags", why, see)
 }
 
 // noArguments refuses words that are neither a command nor a flag, with what was meant where that can be told.
@@ -106,11 +155,13 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	if cmd.Flags().Lookup("data") != nil {
 		return fault.Request("arguments", fmt.Sprintf("%q stands alone", args[0]), "a file is given as --data "+args[0])
 	}
-	cmd.SuggestionsMinimumDistance = 2 // in letters; cobra takes beginnings alone if it is 0
-	why := fmt.Sprintf("%q is not a command of %s", args[0], cmd.CommandPath())
-	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-		why += fmt.Sprintf(" (did you mean %s?)", strings.Join(near, " or "))
+	var names []string
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() {
+			names = append(names, c.Name())
+		}
 	}
+	why := fmt.Sprintf("%q is not a command of %s%s", args[0], cmd.CommandPath(), fault.Meant(args[0], names))
 	return fault.Request("arguments", why, "see "+cmd.CommandPath()+" --help")
 }
 

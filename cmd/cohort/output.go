@@ -2,12 +2,9 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -15,6 +12,7 @@ import (
 
 	"github.com/cohort-engine/cohort/bench/table"
 	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/internal/fault"
 )
 
 // textCentroids is the number of centroids that the text form shows in full.
@@ -48,7 +46,7 @@ func printResult(w io.Writer, r *engine.Result, d *delivery) error {
 	for _, n := range append(r.Notes, d.said...) {
 		b.WriteString(table.Paragraph(n, 2, 0, width))
 	}
-	_, err := io.WriteString(w, b.String())
+	_, err := io.WriteString(w, fault.Visible(b.String()))
 	return err
 }
 
@@ -249,22 +247,4 @@ func printComm(b *strings.Builder, r *engine.Result) {
 	}
 	fmt.Fprintf(b, "Communication: rounds %d, bytes sent %d, bytes received %d, parties %d\n",
 		r.Comm.Rounds, sent, received, len(r.Comm.BytesSent))
-}
-
-// writeWhole writes a file under a temporary name and renames it, so that a
-// reader never sees half of it.
-func writeWhole(flag, path string, write func(io.Writer) error) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), ".cohort-*")
-	if err != nil {
-		return unwritable(flag, path, err)
-	}
-	defer os.Remove(f.Name())
-	err = errors.Join(write(f), f.Chmod(0o644), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return unwritable(flag, path, err)
-	}
-	return nil
 }

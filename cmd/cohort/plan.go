@@ -173,7 +173,7 @@ func printOutline(w io.Writer, p *engine.Outline, bounds dataset.Bounds) error {
 	if err := p.Ledger.Text(&b); err != nil {
 		return err
 	}
-	_, err := io.WriteString(w, b.String())
+	_, err := io.WriteString(w, fault.Visible(b.String()))
 	return err
 }
 

@@ -65,6 +65,11 @@ func predict(ctx context.Context, model, data string, read dataset.ReadOptions, 
 	if err != nil {
 		return err
 	}
+	if out != "" {
+		if err := writable("--labels-out", out, model, data); err != nil {
+			return err
+		}
+	}
 	t, err := openFor(ctx, m, data, read)
 	if err != nil {
 		return err

@@ -119,6 +119,9 @@ func profileJob(ctx context.Context, o *options, p *profileOptions, out io.Write
 			if info, err := os.Stat(filepath.Dir(path)); err != nil || !info.IsDir() {
 				return fault.Request("--"+flag, filepath.Dir(path)+" is not a folder", "name a file in a folder that exists")
 			}
+			if err := writable("--"+flag, path, o.readFiles()...); err != nil {
+				return err
+			}
 		}
 	}
 	in, err := load(ctx, o, m, nil)
@@ -274,27 +277,31 @@ func (s *profileSession) measure(ctx context.Context, p *profileOptions) (err er
 	return nil
 }
 
-// record starts a recorder that writes to a temporary file; the function that it
-// returns stops it and, when keep is true, gives the file its name.
+// record starts a recorder; the function that it returns stops it and, when keep is true, gives the file its name.
 func record(flag, path string, start func(io.Writer) error, stop func()) (func(keep bool) error, error) {
-	f, err := os.CreateTemp(filepath.Dir(path), ".cohort-*")
+	d, err := destinationOf(flag, path)
 	if err != nil {
-		return nil, unwritable(flag, path, err)
+		return nil, err
+	}
+	f, done, err := d.begin()
+	if err != nil {
+		return nil, err
 	}
 	if err := start(f); err != nil {
-		return nil, errors.Join(unwritable(flag, path, err), f.Close(), os.Remove(f.Name()))
+		return nil, done(err)
 	}
 	return func(keep bool) error {
 		stop()
-		if err := errors.Join(f.Chmod(0o644), f.Close()); err != nil || !keep {
-			return errors.Join(err, os.Remove(f.Name()))
+		if !keep {
+			_ = done(errUnfinished)
+			return nil
 		}
-		if err := os.Rename(f.Name(), path); err != nil {
-			return unwritable(flag, path, err)
-		}
-		return nil
+		return done(nil)
 	}, nil
 }
+
+// errUnfinished ends a recording that is not kept.
+var errUnfinished = errors.New("the run has failed")
 
 func (s *profileSession) print(out io.Writer, d *delivery, res *engine.Result, cost *networkCost) error {
 	var b strings.Builder
@@ -318,6 +325,6 @@ func (s *profileSession) print(out io.Writer, d *delivery, res *engine.Result, c
 			duration(cost.PerIterationNS),
 			duration(cost.PerIterationNS+s.summary.Iterations.P50NS))
 	}
-	_, err := io.WriteString(out, b.String())
+	_, err := io.WriteString(out, fault.Visible(b.String()))
 	return err
 }

@@ -200,7 +200,7 @@ func printStudy(w io.Writer, s *study.Study) error {
 		bounds.Lo, bounds.Hi = append(bounds.Lo, p[0]), append(bounds.Hi, p[1])
 	}
 	if s.Title != "" {
-		fmt.Fprintln(w, s.Title)
+		fmt.Fprintln(w, fault.Visible(s.Title))
 	}
 	if err := printOutline(w, outline, bounds); err != nil {
 		return err
@@ -209,7 +209,8 @@ func printStudy(w io.Writer, s *study.Study) error {
 	for _, p := range s.Parties {
 		names = append(names, p.Name)
 	}
-	fmt.Fprintf(w, "\nParties: %s; every sum has at least %d of them\n", strings.Join(names, ", "), s.Threshold)
+	fmt.Fprintf(w, "\nParties: %s; every sum has at least %d of them\n",
+		fault.Visible(strings.Join(names, ", ")), s.Threshold)
 	if most := s.Colluders(); most < len(s.Parties) {
 		fmt.Fprintf(w, "With %d of the parties on its side, a coordinator that breaks the rules could show two sets for one "+
 			"sum and open vectors of others.\n", most)
@@ -220,7 +221,7 @@ func printStudy(w io.Writer, s *study.Study) error {
 			servers = append(servers, h.Name)
 		}
 		fmt.Fprintf(w, "Sums are shared among servers: %s; all of them together could open every party's vectors\n",
-			strings.Join(servers, ", "))
+			fault.Visible(strings.Join(servers, ", ")))
 	}
 	if s.Seed != nil {
 		fmt.Fprintln(w, "This is a simulation: the seed is public, so nobody's data are protected.")
@@ -289,7 +290,7 @@ func printStatus(w io.Writer, s *study.Status) error {
 		fmt.Fprintf(&b, "  %-20s %-9s sent %d bytes, received %d, deadlines missed %d\n", name, how, p.Sent,
 			p.Received, p.LateSteps)
 	}
-	_, err := io.WriteString(w, b.String())
+	_, err := io.WriteString(w, fault.Visible(b.String()))
 	return err
 }
 

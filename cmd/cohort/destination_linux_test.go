@@ -1,0 +1,138 @@
+package main
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// private is the command line of a private run on a small file, which it returns, too.
+func private(t *testing.T, more ...string) (rows string, args []string) {
+	t.Helper()
+	rows = writeFile(t, "rows.csv", csvOf(50, 0))
+	return rows, append([]string{"run", "--data", rows, "--k", "2", "--epsilon", "1", "--bounds", "0:100"}, more...)
+}
+
+// What a result is written to is never taken away: a pipe and a device are written as they stand, a link leads to its
+// file, and folders and the files that are read are refused before anything is released.
+func TestDestinationsAreNotTakenAway(t *testing.T) {
+	dir := t.TempDir()
+	pipe, link, real := filepath.Join(dir, "pipe"), filepath.Join(dir, "link.html"), filepath.Join(dir, "real.html")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	piped := make(chan string, 1)
+	go func() {
+		text, _ := os.ReadFile(pipe)
+		piped <- string(text)
+	}()
+	rows, args := private(t, "--labels-out", pipe)
+	if status, _, errOut := cohort(t, args...); status != exitDone {
+		t.Fatal(errOut)
+	}
+	if info, err := os.Stat(pipe); err != nil || info.Mode().Type() != os.ModeNamedPipe {
+		t.Fatalf("the pipe is %v, %v", info, err)
+	}
+	if text := <-piped; strings.Count(text, "\n") != 51 {
+		t.Errorf("the pipe got %.100q", text)
+	}
+	if err := os.WriteFile(real, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(real, link); err != nil {
+		t.Fatal(err)
+	}
+	_, args = private(t, "--report", link)
+	if status, _, errOut := cohort(t, args...); status != exitDone || !strings.HasPrefix(readText(t, real), "<!DOCTYPE") {
+		t.Errorf("%q, or the link's file has no page", errOut)
+	}
+	device := filepath.Join(dir, "full")
+	if err := os.Symlink("/dev/full", device); err != nil {
+		t.Fatal(err)
+	}
+	_, args = private(t, "--report", device)
+	if status, out, errOut := cohort(t, args...); status != exitFailed || !strings.Contains(out, "Centroids") ||
+		!strings.Contains(errOut, "free some space") {
+		t.Errorf("full device: status %d, %.80q, %q", status, out, errOut)
+	}
+	before := readText(t, rows)
+	for _, flag := range []string{"--labels-out", "--report"} {
+		for path, why := range map[string]string{dir: "is a folder", rows: "is read", "-": "names no file"} {
+			status, out, errOut := cohort(t, "run", "--data", rows, "--k", "2", "--epsilon", "1", "--bounds", "0:100", flag, path)
+			if status != exitWrong || out != "" || !strings.Contains(errOut, why) {
+				t.Errorf("%s %s: status %d, %.80q, %q", flag, path, status, out, errOut)
+			}
+		}
+	}
+	if after := readText(t, rows); after != before {
+		t.Errorf("the data are now %.100q", after)
+	}
+}
+
+// An answer that cannot be written is no success, whichever command it is of.
+func TestAnswersThatCannotBeWrittenFail(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer full.Close()
+	for _, args := range []string{"--help", "run --help", "bench --help", "data list", "methods", "version", "bench --list"} {
+		var errOut strings.Builder
+		status := execute(t.Context(), strings.Fields(args), full, &errOut)
+		if status != exitFailed || !strings.HasPrefix(errOut.String(), "cohort: output: it cannot be written") ||
+			strings.Count(errOut.String(), "\n") != 1 {
+			t.Errorf("%s: status %d, %q", args, status, errOut.String())
+		}
+	}
+}
+
+// A signal ends a run that waits for a pipe, and a second one whatever does not listen.
+func TestSignalsEndWhoWaits(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	never, writer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer writer.Close()
+	for args, most := range map[string]int{"run --k 2 --data " + pipe: 1, "run --k 2 --data -": 1,
+		"predict --data x --model " + pipe: 2} {
+		run := exec.Command(os.Args[0], strings.Fields(args)...)
+		run.Env = append(os.Environ(), commandVar+"=1")
+		run.Stdin = never
+		errOut, err := run.StderrPipe()
+		if err == nil {
+			err = run.Start()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan string, 1)
+		go func() {
+			text, _ := io.ReadAll(errOut)
+			run.Wait()
+			ended <- string(text)
+		}()
+		time.Sleep(300 * time.Millisecond) // until it waits; it would end by any signal before it listens to them
+		for range most {
+			run.Process.Signal(syscall.SIGTERM)
+			time.Sleep(100 * time.Millisecond)
+		}
+		select {
+		case text := <-ended:
+			if most == 1 && (run.ProcessState.ExitCode() != exitFailed || !strings.Contains(text, "was interrupted")) {
+				t.Errorf("%s: %v, %q", args, run.ProcessState, text)
+			}
+		case <-time.After(10 * time.Second):
+			run.Process.Kill()
+			t.Errorf("%s goes on after %d signals", args, most)
+		}
+	}
+}
