@@ -63,7 +63,8 @@ func TestDestinationsAreNotTakenAway(t *testing.T) {
 	before := readText(t, rows)
 	for _, flag := range []string{"--labels-out", "--report"} {
 		for path, why := range map[string]string{dir: "is a folder", rows: "is read", "-": "names no file"} {
-			status, out, errOut := cohort(t, "run", "--data", rows, "--k", "2", "--epsilon", "1", "--bounds", "0:100", flag, path)
+			status, out, errOut := cohort(t, "run", "--data", rows, "--k", "2", "--epsilon", "1", "--bounds", "0:100",
+				flag, path)
 			if status != exitWrong || out != "" || !strings.Contains(errOut, why) {
 				t.Errorf("%s %s: status %d, %.80q, %q", flag, path, status, out, errOut)
 			}
@@ -81,7 +82,8 @@ func TestAnswersThatCannotBeWrittenFail(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer full.Close()
-	for _, args := range []string{"--help", "run --help", "bench --help", "data list", "methods", "version", "bench --list"} {
+	for _, args := range []string{"--help", "run --help", "bench --help", "data list", "methods", "version",
+		"bench --list"} {
 		var errOut strings.Builder
 		status := execute(t.Context(), strings.Fields(args), full, &errOut)
 		if status != exitFailed || !strings.HasPrefix(errOut.String(), "cohort: output: it cannot be written") ||

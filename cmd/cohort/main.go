@@ -47,7 +47,8 @@ func execute(ctx context.Context, args []string, out, errOut io.Writer) int {
 	root.SetErr(errOut)
 	cmd, err := root.ExecuteContextC(ctx)
 	if answer.err != nil && (err == nil || err == answer.err) {
-		err = fault.Failed("output", fmt.Sprintf("it cannot be written (%v)", answer.err), mendWriting(answer.err), answer.err)
+		err = fault.Failed("output", fmt.Sprintf("it cannot be written (%v)", answer.err), mendWriting(answer.err),
+			answer.err)
 	}
 	var verdict *statusError
 	switch {
