@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -128,6 +129,9 @@ func (p *pending) write() error {
 	}
 	if err = errors.Join(err, p.file.Sync()); err != nil {
 		p.erase()
+		if full := (*fs.PathError)(nil); errors.As(err, &full) { // it names the file, too
+			err = full.Err
+		}
 		return fault.Failed("state file "+p.file.Name(), err.Error(), "free some space", err)
 	}
 	return nil

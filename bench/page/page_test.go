@@ -150,3 +150,16 @@ func TestPrincipalAxesFindALine(t *testing.T) {
 		t.Errorf("axes %v, shares %v", axes, shares)
 	}
 }
+
+func TestFactsCountOne(t *testing.T) {
+	r := result(t, 1)
+	r.Parties, r.Iterations = 1, 1
+	var got []string
+	for _, f := range (&Run{Result: r}).facts() {
+		got = append(got, f.Value+" "+f.Name)
+	}
+	if text := strings.Join(got, ", "); text != "100 points, 1 column, 3 clusters, 1 epsilon, 1e-06 delta, proven "+
+		"calibration, 1 party, 1 round" {
+		t.Error(text)
+	}
+}

@@ -114,17 +114,28 @@ func (r *Run) name(h int) string {
 	return fmt.Sprintf("x%d", h+1)
 }
 
+// counted is a number of things, whose name has an s but for one.
+func counted(n int, name string) fact {
+	if n != 1 {
+		name += "s"
+	}
+	return fact{name, strconv.Itoa(n)}
+}
+
 func (r *Run) facts() []fact {
 	res := r.Result
-	f := []fact{{"points", strconv.Itoa(res.N)}, {"columns", strconv.Itoa(res.D)},
-		{"clusters", strconv.Itoa(len(res.Centroids))}}
+	f := []fact{counted(res.N, "point"), counted(res.D, "column"), counted(len(res.Centroids), "cluster")}
 	if res.Epsilon == nil {
 		f = append(f, fact{"privacy", "none"})
 	} else {
 		f = append(f, fact{"epsilon", fmt.Sprintf("%g", *res.Epsilon)}, fact{"delta", fmt.Sprintf("%.3g", *res.Delta)},
 			fact{"calibration", res.Calibration})
 	}
-	f = append(f, fact{"parties", strconv.Itoa(res.Parties)}, fact{"rounds", strconv.Itoa(res.Iterations)})
+	parties := counted(res.Parties, "party")
+	if res.Parties != 1 {
+		parties.Name = "parties"
+	}
+	f = append(f, parties, counted(res.Iterations, "round"))
 	switch {
 	case res.NICV != nil:
 		f = append(f, fact{"NICV", fmt.Sprintf("%.5g", *res.NICV)})

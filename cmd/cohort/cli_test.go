@@ -70,6 +70,18 @@ func TestTextOfAPrivateRunFits80Columns(t *testing.T) {
 	}
 }
 
+func TestTextOfAnEstimateFits80Columns(t *testing.T) {
+	status, out, errOut := cohort(t, "run", "--epsilon", "1", "--bounds", "0:1000000")
+	if status != exitDone || !strings.Contains(out, "Mean squared distance about") {
+		t.Fatalf("status %d, stderr %q, no estimate in\n%s", status, errOut, out)
+	}
+	for _, line := range strings.Split(out, "\n") {
+		if n := len([]rune(line)); n > 80 {
+			t.Errorf("a line has %d columns: %q", n, line)
+		}
+	}
+}
+
 func TestJSONContract(t *testing.T) {
 	m := object(t, "run", "--k", "15", "--method", "fastlloyd", "--clients", "2", "--epsilon", "1", "--seed", "1",
 		"--format", "json")
@@ -311,10 +323,17 @@ func TestOutIsWrittenWholeOrNotAtAll(t *testing.T) {
 func TestInterruptedRunSaysSo(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	var out, errOut bytes.Buffer
-	if status := execute(ctx, []string{"run"}, &out, &errOut); status != exitFailed || out.Len() > 0 ||
-		!strings.Contains(errOut.String(), "interrupted") {
-		t.Errorf("status %d, out %q, stderr %q", status, out.String(), errOut.String())
+	for _, args := range []string{"run", "profile", "audit --method sulloyd", "data write blobs"} {
+		var out, errOut bytes.Buffer
+		words := strings.Fields(args)
+		command := words[0]
+		if command == "data" {
+			command = words[1]
+		}
+		if status := execute(ctx, words, &out, &errOut); status != exitFailed || out.Len() > 0 ||
+			errOut.String() != "cohort: "+command+": was interrupted: nothing was written\n" {
+			t.Errorf("%s: status %d, out %q, stderr %q", args, status, out.String(), errOut.String())
+		}
 	}
 }
 

@@ -33,7 +33,7 @@ func printResult(w io.Writer, r *engine.Result, d *delivery) error {
 	}
 	b.WriteString("\n")
 	printCentroids(&b, r, in)
-	printQuality(&b, r)
+	printQuality(&b, r, width)
 	if r.Epsilon != nil {
 		b.WriteString("Privacy ledger\n")
 		if err := r.Ledger.Text(&b); err != nil {
@@ -157,11 +157,11 @@ func clip(s string, n int) string {
 	return s
 }
 
-func printQuality(b *strings.Builder, r *engine.Result) {
+func printQuality(b *strings.Builder, r *engine.Result, width int) {
 	if r.NICV == nil {
 		if r.LossEstimate != nil {
-			fmt.Fprintf(b, "Mean squared distance about %.2g in normalised units, estimated from what was released\n\n",
-				*r.LossEstimate)
+			b.WriteString(table.Paragraph(fmt.Sprintf("Mean squared distance about %.2g in normalised units, estimated from "+
+				"what was released", *r.LossEstimate), 0, 2, width) + "\n")
 		}
 		return
 	}
