@@ -142,7 +142,7 @@ func TestOwnNumberStaysHidden(t *testing.T) {
 		told := map[string]bool{}
 		for _, n := range []int{2000, 2001} {
 			args := []string{"run", "--data", writeFile(t, fmt.Sprint(n, ".csv"), csvOf(n, 0)), "--k", "2", "--epsilon", "4",
-				"--public-n", "300", "--method", "relative", "--ledger", filepath.Join(t.TempDir(), "l"), "--format", "json"}
+				"--public-n", "3000", "--method", "relative", "--ledger", filepath.Join(t.TempDir(), "l"), "--format", "json"}
 			if how == nil {
 				args = append(args, "--bounds", "0:10")
 			}
