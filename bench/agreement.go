@@ -26,11 +26,11 @@ type agreement struct {
 
 // agree compares a value with a published figure.
 func agree(v *Value, r *Reference) agreement {
-	ours, theirs := v.Shown(), float64(r.Value)
+	ours, theirs := v.shown(), float64(r.Value)
 	switch {
 	case r.Apart != "":
 		return agreement{apart: r.Apart}
-	case v.Unit == Nanoseconds || v.Unit == "s":
+	case v.Unit == unitNanoseconds || v.Unit == "s":
 		return agreement{apart: "another machine"}
 	case math.IsNaN(ours) || theirs == 0:
 		return agreement{apart: "no number"}
@@ -68,7 +68,7 @@ func (r *Row) published() iter.Seq2[*Value, *Reference] {
 		for i := range r.Values {
 			v := &r.Values[i]
 			for j := range v.References {
-				if ref := &v.References[j]; ref.Kind == Published && !ref.Other && !yield(v, ref) {
+				if ref := &v.References[j]; ref.Kind == kindPublished && !ref.Other && !yield(v, ref) {
 					return
 				}
 			}
@@ -111,7 +111,7 @@ func (r *Row) agreement() string {
 // agreementText says how a value stands to a reference, and why where it is outside; empty
 // for one that is not a published figure for the same method.
 func (r *Row) agreementText(v *Value, ref *Reference) string {
-	if ref.Kind != Published || ref.Other {
+	if ref.Kind != kindPublished || ref.Other {
 		return ""
 	}
 	a := agree(v, ref)

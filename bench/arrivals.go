@@ -33,7 +33,7 @@ func runSketchKernels(ctx context.Context, e *Env, limits kernels.Limits) {
 		if e.Quick && n > 1_000_000 {
 			continue
 		}
-		e.Case(ctx, "arrivals", []Label{L("registers", arrivalRegisters), L("records", n), L("clusters", clusters),
+		e.newCase(ctx, "arrivals", []Label{L("registers", arrivalRegisters), L("records", n), L("clusters", clusters),
 			L("isa", kernels.ISA())}, func(ctx context.Context, c *Case) error {
 			limits = limits.Best(kernels.MeasureLimits())
 			return timeArrivals(ctx, c, limits, n, clusters, shape.goal)
@@ -41,7 +41,7 @@ func runSketchKernels(ctx context.Context, e *Env, limits kernels.Limits) {
 	}
 	for _, shape := range [][3]int{{25, 7, 20}, {25, 3, 180}, {15, 8, 5}, {49, 13, 8}} {
 		cells, tails, events := shape[0], shape[1], shape[2]
-		e.Case(ctx, "expectation maximisation", []Label{L("heads", cells), L("tails", tails), L("events", events),
+		e.newCase(ctx, "expectation maximisation", []Label{L("heads", cells), L("tails", tails), L("events", events),
 			L("isa", kernels.ISA())}, func(ctx context.Context, c *Case) error {
 			return timeEvents(ctx, c, cells, tails, events)
 		})
@@ -149,21 +149,21 @@ func timeArrivals(ctx context.Context, c *Case, limits kernels.Limits, n, cluste
 			allUsed = min(allUsed, (processTime() - used).Seconds())
 		}})
 	}
-	if err := c.Compare(ctx, timed); err != nil || failed != nil {
+	if err := c.compare(ctx, timed); err != nil || failed != nil {
 		return errors.Join(err, failed)
 	}
-	c.Durations("best of one core", []float64{one * 1e9})
+	c.durations("best of one core", []float64{one * 1e9})
 	if pool.Workers() > 1 {
 		var refs []Reference
 		if n >= 1_000_000 && pool.Workers() == 2 {
 			refs = atLeast(1.7)
 		}
-		c.Number("all workers, times as fast", "x", one/all, refs...)
-		c.Number("all workers, of the CPU time of one", "x", allUsed/ownUsed)
+		c.number("all workers, times as fast", "x", one/all, refs...)
+		c.number("all workers, of the CPU time of one", "x", allUsed/ownUsed)
 	}
 	if old := limits.AESSeconds(float64(n) * arrivalRegisters / 2); old > 0 {
-		c.Durations("a hash for each register, AES alone", []float64{old * 1e9})
-		c.Number("times as fast", "x", old/one, atLeast(goal)...)
+		c.durations("a hash for each register, AES alone", []float64{old * 1e9})
+		c.number("times as fast", "x", old/one, atLeast(goal)...)
 	}
 	if n <= 1_000_000 {
 		return c.slowerPaths(one, slowerGoals, onOne)

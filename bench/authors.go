@@ -124,7 +124,7 @@ func (a *authors) rounds(ctx context.Context, which int, s *Set, m lloyd.Method,
 			return nil, "", err
 		}
 	}
-	parts, err := s.Parts(clientsOf, uint64(run))
+	parts, err := s.parts(clientsOf, uint64(run))
 	if err != nil {
 		return nil, "", err
 	}
@@ -191,6 +191,6 @@ func (r *rival) references() []Reference {
 	if r.stored() {
 		return r.fallback
 	}
-	v := summarise("", Nanoseconds, r.samples)
-	return []Reference{{Name: r.name, Kind: Peer, Value: v.Median, Source: r.source}}
+	v := summarise("", unitNanoseconds, r.samples)
+	return []Reference{{Name: r.name, Kind: kindPeer, Value: v.Median, Source: r.source}}
 }

@@ -36,7 +36,7 @@ func authorsOf(t *testing.T, dir string) *authors {
 // failure of the code is told and ends nothing.
 func TestAuthorsCodeTakesItsTurn(t *testing.T) {
 	ctx := context.Background()
-	s, err := GeneratedSet(ctx, "timesynth", dataset.Generator{N: 301, D: 2, K: 3, Seed: 1})
+	s, err := generatedSet(ctx, "timesynth", dataset.Generator{N: 301, D: 2, K: 3, Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestAuthorsCodeTakesItsTurn(t *testing.T) {
 			t.Errorf("%s: rounds %v, absent %q", m, r.samples, r.absent)
 		}
 		refs := r.references()
-		if len(refs) != 1 || refs[0].Kind != Peer || !strings.Contains(refs[0].Source, "run here in turns with ours") {
+		if len(refs) != 1 || refs[0].Kind != kindPeer || !strings.Contains(refs[0].Source, "run here in turns with ours") {
 			t.Errorf("%s: references %+v", m, refs)
 		}
 	}

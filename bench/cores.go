@@ -30,7 +30,7 @@ func (m coreModel) iteration(cores int) float64 {
 
 // regionTimer are times with the time that worker 0 spent in parallel regions in each.
 type regionTimer struct {
-	IterationTimer
+	iterationTimer
 	from   time.Time
 	inside float64
 	all    []float64
@@ -55,13 +55,13 @@ func (l *regionTimer) PhaseBegin(s engine.Span) {
 	if !l.begun {
 		l.inside = 0
 	}
-	l.IterationTimer.PhaseBegin(s)
+	l.iterationTimer.PhaseBegin(s)
 }
 
 // IterationEnd implements engine.Observer.
 func (l *regionTimer) IterationEnd(it engine.Iteration) {
 	l.all = append(l.all, l.inside)
-	l.IterationTimer.IterationEnd(it)
+	l.iterationTimer.IterationEnd(it)
 }
 
 // coreShapes are those for which more cores are predicted: records that leave the caches,
@@ -79,7 +79,7 @@ func runCores(ctx context.Context, e *Env) {
 		if e.Quick {
 			n /= 10
 		}
-		e.Case(ctx, "more cores", []Label{L("n", n), L("d", s.d), L("k", s.k)},
+		e.newCase(ctx, "more cores", []Label{L("n", n), L("d", s.d), L("k", s.k)},
 			func(ctx context.Context, c *Case) error { return c.cores(ctx, n, s.d, s.k) })
 	}
 }
@@ -91,14 +91,14 @@ func (c *Case) cores(ctx context.Context, n, d, k int) error {
 	if err != nil {
 		return err
 	}
-	parts, err := set.Parts(1, 1)
+	parts, err := set.parts(1, 1)
 	if err != nil {
 		return err
 	}
 	counts := []int{1, min(2, c.Env.Pool.Workers())}
 	least := []float64{math.Inf(1), math.Inf(1)}
 	model := coreModel{shards: len(engine.Shards(n, d)), bytes: float64(n) * float64(4*d+2)}
-	for run := range c.Env.Reps(5, 2) {
+	for run := range c.Env.reps(5, 2) {
 		for i, workers := range counts {
 			var times regionTimer
 			eng, err := engine.New(engine.WithWorkers(workers), engine.WithObserver(&times))
@@ -112,7 +112,7 @@ func (c *Case) cores(ctx context.Context, n, d, k int) error {
 			if err != nil {
 				return err
 			}
-			for t, one := range times.Take() {
+			for t, one := range times.take() {
 				if one.Settled > 0 || one.NS >= least[i] {
 					continue
 				}
@@ -129,18 +129,18 @@ func (c *Case) cores(ctx context.Context, n, d, k int) error {
 		return err
 	}
 	model.bandwidth = limits.Bandwidth
-	c.Durations("one core", least[:1])
-	c.Number("serial", "%", 100*model.serial/least[0])
-	c.Number("memory traffic", Bytes, model.bytes)
-	c.Number("bandwidth", "GB/s", model.bandwidth/1e9)
+	c.durations("one core", least[:1])
+	c.number("serial", "%", 100*model.serial/least[0])
+	c.number("memory traffic", unitBytes, model.bytes)
+	c.number("bandwidth", "GB/s", model.bandwidth/1e9)
 	if counts[1] == 2 {
 		two := model.iteration(2)
-		c.Durations("two cores", least[1:])
-		c.Number("two cores, predicted", "ms", two/1e6)
-		c.Number("predicted, of measured", "%", 100*two/least[1])
+		c.durations("two cores", least[1:])
+		c.number("two cores, predicted", "ms", two/1e6)
+		c.number("predicted, of measured", "%", 100*two/least[1])
 	}
 	for _, cores := range predictedCores {
-		c.Number(fmt.Sprintf("%d cores, predicted", cores), "x", least[0]/model.iteration(cores))
+		c.number(fmt.Sprintf("%d cores, predicted", cores), "x", least[0]/model.iteration(cores))
 	}
 	c.Row.Note = "the least of the iterations that look at all records counts; " +
 		"bandwidth is this machine's, with all its cores"

@@ -44,10 +44,10 @@ func timeEvents(ctx context.Context, c *Case, heads, tails, events int) error {
 		{Name: "256 sets of tails", Fn: func() { share() }},
 		{Name: "exposure", Fn: func() { sum += kernels.SumMaxima(x, y) }},
 	}
-	if err := c.Compare(ctx, timed); err != nil {
+	if err := c.compare(ctx, timed); err != nil {
 		return err
 	}
 	best := timed[0].Least
-	c.Number("an event", "ns", best/float64(repeated*events)*1e9)
+	c.number("an event", "ns", best/float64(repeated*events)*1e9)
 	return c.slowerPaths(best, slowerGoals, share)
 }

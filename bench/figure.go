@@ -13,8 +13,8 @@ import (
 func (f *Figure) plots(rows []Row) []chart.Plot {
 	var panels []string
 	for i := range rows {
-		if rows[i].Table == f.Table && rows[i].Value(f.Y) != nil {
-			if p := rows[i].Label(f.Panel); !slices.Contains(panels, p) {
+		if rows[i].Table == f.Table && rows[i].value(f.Y) != nil {
+			if p := rows[i].label(f.Panel); !slices.Contains(panels, p) {
 				panels = append(panels, p)
 			}
 		}
@@ -37,10 +37,10 @@ func (f *Figure) fill(p *chart.Plot, rows []Row, panel string) {
 	var xs []string
 	numeric := true
 	for i := range rows {
-		if rows[i].Table != f.Table || rows[i].Label(f.Panel) != panel || rows[i].Value(f.Y) == nil {
+		if rows[i].Table != f.Table || rows[i].label(f.Panel) != panel || rows[i].value(f.Y) == nil {
 			continue
 		}
-		x := rows[i].Label(f.X)
+		x := rows[i].label(f.X)
 		if !slices.Contains(xs, x) {
 			xs = append(xs, x)
 		}
@@ -65,21 +65,21 @@ func (f *Figure) fill(p *chart.Plot, rows []Row, panel string) {
 	}
 	for i := range rows {
 		r := &rows[i]
-		v := r.Value(f.Y)
-		if r.Table != f.Table || r.Label(f.Panel) != panel || v == nil || math.IsNaN(v.Shown()) {
+		v := r.value(f.Y)
+		if r.Table != f.Table || r.label(f.Panel) != panel || v == nil || math.IsNaN(v.shown()) {
 			continue
 		}
 		p.Unit, p.Timed = v.Unit, p.Timed || v.Timed
-		x := float64(slices.Index(xs, r.Label(f.X)))
+		x := float64(slices.Index(xs, r.label(f.X)))
 		if p.Categories == nil {
-			x = chart.ParseNumber(r.Label(f.X))
+			x = chart.ParseNumber(r.label(f.X))
 		}
 		name := f.curveName(r)
 		half := float64(v.Half)
 		if v.Timed {
 			half = 0
 		}
-		add(name, colours[name], "", chart.Point{X: x, Y: v.Shown(), Half: half, Runs: v.N})
+		add(name, colours[name], "", chart.Point{X: x, Y: v.shown(), Half: half, Runs: v.N})
 		for _, ref := range v.References {
 			if !math.IsNaN(float64(ref.Value)) {
 				add(name+" – "+ref.column(), colours[name], ref.column(),
@@ -108,13 +108,13 @@ func (f *Figure) addLevels(p *chart.Plot, rows []Row, panel string, colour int) 
 	}
 	for i := range rows {
 		r := &rows[i]
-		v := r.Value(f.Y)
-		if r.Table != f.Level || r.Label(f.Panel) != panel || v == nil || math.IsNaN(v.Shown()) || from > to {
+		v := r.value(f.Y)
+		if r.Table != f.Level || r.label(f.Panel) != panel || v == nil || math.IsNaN(v.shown()) || from > to {
 			continue
 		}
 		half := float64(v.Half)
 		p.Curves = append(p.Curves, chart.Curve{Name: f.curveName(r), Colour: colour, Points: []chart.Point{{X: from,
-			Y: v.Shown(), Half: half, Runs: v.N}, {X: to, Y: v.Shown(), Half: half, Runs: v.N}}})
+			Y: v.shown(), Half: half, Runs: v.N}, {X: to, Y: v.shown(), Half: half, Runs: v.N}}})
 		colour++
 	}
 }
@@ -123,7 +123,7 @@ func (f *Figure) addLevels(p *chart.Plot, rows []Row, panel string, colour int) 
 func (f *Figure) curveName(r *Row) string {
 	var parts []string
 	for _, s := range f.Series {
-		if l := r.Label(s); l != "" {
+		if l := r.label(s); l != "" {
 			if math.IsNaN(chart.ParseNumber(l)) {
 				parts = append(parts, l)
 			} else {
@@ -144,7 +144,7 @@ func (f *Figure) curveNames(rows []Row, panel string) []string {
 	numbers := true
 	for i := range rows {
 		r := &rows[i]
-		if r.Table != f.Table || r.Label(f.Panel) != panel || r.Value(f.Y) == nil {
+		if r.Table != f.Table || r.label(f.Panel) != panel || r.value(f.Y) == nil {
 			continue
 		}
 		if name := f.curveName(r); !slices.Contains(names, name) {

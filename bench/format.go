@@ -14,7 +14,7 @@ func formatValue(v *Value) string {
 	if v == nil {
 		return ""
 	}
-	s := chart.Quantity(v.Shown(), v.Unit)
+	s := chart.Quantity(v.shown(), v.Unit)
 	switch {
 	case v.Timed && v.N > 1:
 		return s + " (p99 " + chart.Quantity(float64(v.P99), v.Unit) + ")"
@@ -53,8 +53,8 @@ func formatReference(v *Value, r *Reference) string {
 	if r.Half > 0 {
 		s += " ± " + chart.Quantity(float64(r.Half), v.Unit)
 	}
-	if v.Unit == Nanoseconds && v.Shown() > 0 && r.Value > 0 {
-		s += fmt.Sprintf(" (%s)", chart.Times(float64(r.Value)/v.Shown()))
+	if v.Unit == unitNanoseconds && v.shown() > 0 && r.Value > 0 {
+		s += fmt.Sprintf(" (%s)", chart.Times(float64(r.Value)/v.shown()))
 	}
 	return s
 }

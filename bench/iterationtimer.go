@@ -12,26 +12,26 @@ import (
 	"github.com/cohort-engine/cohort/engine"
 )
 
-// IterationTimer is an observer that records how long each iteration takes, from its first
+// iterationTimer is an observer that records how long each iteration takes, from its first
 // phase to its end: set-up before the first iteration and the evaluation after
 // the last do not count.
-type IterationTimer struct {
+type iterationTimer struct {
 	mu      sync.Mutex
 	begun   bool
 	from    time.Duration
 	settled int
-	times   []IterationTime
+	times   []iterationTime
 }
 
-// IterationTime is one iteration.
-type IterationTime struct {
+// iterationTime is one iteration.
+type iterationTime struct {
 	NS float64
 	// Settled is the number of records that the assignment left out.
 	Settled int
 }
 
 // nanoseconds are those of times.
-func nanoseconds(times []IterationTime) []float64 {
+func nanoseconds(times []iterationTime) []float64 {
 	ns := make([]float64, len(times))
 	for i, l := range times {
 		ns[i] = l.NS
@@ -40,14 +40,14 @@ func nanoseconds(times []IterationTime) []float64 {
 }
 
 // JobBegin implements engine.Observer.
-func (l *IterationTimer) JobBegin(engine.JobInfo) {
+func (l *iterationTimer) JobBegin(engine.JobInfo) {
 	l.mu.Lock()
 	l.begun = false
 	l.mu.Unlock()
 }
 
 // PhaseBegin implements engine.Observer.
-func (l *IterationTimer) PhaseBegin(s engine.Span) {
+func (l *iterationTimer) PhaseBegin(s engine.Span) {
 	l.mu.Lock()
 	if !l.begun {
 		l.begun, l.from, l.settled = true, s.Begin, 0
@@ -56,7 +56,7 @@ func (l *IterationTimer) PhaseBegin(s engine.Span) {
 }
 
 // PhaseEnd implements engine.Observer.
-func (l *IterationTimer) PhaseEnd(s engine.Span) {
+func (l *iterationTimer) PhaseEnd(s engine.Span) {
 	if s.Settled > 0 && s.Phase == engine.PhaseAssign {
 		l.mu.Lock()
 		l.settled += s.Settled
@@ -65,18 +65,18 @@ func (l *IterationTimer) PhaseEnd(s engine.Span) {
 }
 
 // IterationEnd implements engine.Observer.
-func (l *IterationTimer) IterationEnd(it engine.Iteration) {
+func (l *iterationTimer) IterationEnd(it engine.Iteration) {
 	l.mu.Lock()
-	l.times = append(l.times, IterationTime{NS: float64(it.End - l.from), Settled: l.settled})
+	l.times = append(l.times, iterationTime{NS: float64(it.End - l.from), Settled: l.settled})
 	l.begun = false
 	l.mu.Unlock()
 }
 
 // JobEnd implements engine.Observer.
-func (l *IterationTimer) JobEnd(*engine.Result, error) {}
+func (l *iterationTimer) JobEnd(*engine.Result, error) {}
 
-// Take returns the iterations since the last call.
-func (l *IterationTimer) Take() []IterationTime {
+// take returns the iterations since the last call.
+func (l *iterationTimer) take() []iterationTime {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	out := l.times
@@ -97,29 +97,29 @@ func allocated() uint64 {
 // collect every time would empty the caches.
 const muchSetUp = 128 << 10
 
-// Values of rows that Iterations adds.
+// Values of rows that iterations adds.
 const (
 	iteration  = "iteration"
 	allRecords = "all records" // iterations that left none out
 )
 
-// Iterations times the iterations of a job with one worker and with all of them,
+// iterations times the iterations of a job with one worker and with all of them,
 // in turns; make builds the job of a run (its seed is the run's number). One run
 // of each is warm-up. It adds the values "iteration" (all workers) and "one worker",
 // and returns the last result. A rival, if not nil, takes its turn after each run; its
 // times stand beside both, stored ones beside the first. If there were iterations that
 // left records out, because they could not have changed, it also adds the share left
 // out and "all records", the iterations that left none out.
-func (c *Case) Iterations(ctx context.Context, runs int, build func(run int) (engine.Job, error),
+func (c *Case) iterations(ctx context.Context, runs int, build func(run int) (engine.Job, error),
 	other *rival) (*engine.Result, error) {
 	counts := []int{c.Env.Pool.Workers(), 1}
 	if counts[0] == 1 {
 		counts = counts[:1]
 	}
-	samples := make([][]IterationTime, len(counts))
+	samples := make([][]iterationTime, len(counts))
 	var last *engine.Result
 	engines := make([]*engine.Engine, len(counts))
-	times := make([]IterationTimer, len(counts))
+	times := make([]iterationTimer, len(counts))
 	for i, workers := range counts {
 		var err error
 		if engines[i], err = engine.New(engine.WithWorkers(workers), engine.WithObserver(&times[i])); err != nil {
@@ -147,7 +147,7 @@ func (c *Case) Iterations(ctx context.Context, runs int, build func(run int) (en
 			if err != nil {
 				return nil, err
 			}
-			if l := times[i].Take(); run > 0 {
+			if l := times[i].take(); run > 0 {
 				samples[i] = append(samples[i], l...)
 			}
 			last = res
@@ -158,17 +158,17 @@ func (c *Case) Iterations(ctx context.Context, runs int, build func(run int) (en
 		done = run
 	}
 	refs := other.references()
-	c.Durations(iteration, nanoseconds(samples[0]), refs...)
+	c.durations(iteration, nanoseconds(samples[0]), refs...)
 	if len(counts) > 1 {
 		if other.stored() {
 			refs = nil // of another machine
 		}
-		c.Durations("one worker", nanoseconds(samples[1]), refs...)
+		c.durations("one worker", nanoseconds(samples[1]), refs...)
 	}
 	if other != nil && other.absent != "" {
 		c.Row.Note = other.name + " does not run: " + other.absent
 	}
-	var whole []IterationTime
+	var whole []iterationTime
 	settled := 0
 	for _, l := range samples[0] {
 		settled += l.Settled
@@ -177,8 +177,8 @@ func (c *Case) Iterations(ctx context.Context, runs int, build func(run int) (en
 		}
 	}
 	if settled > 0 {
-		c.Durations(allRecords, nanoseconds(whole))
-		c.Number("left out", "%", 100*float64(settled)/(float64(last.N)*float64(len(samples[0]))))
+		c.durations(allRecords, nanoseconds(whole))
+		c.number("left out", "%", 100*float64(settled)/(float64(last.N)*float64(len(samples[0]))))
 	}
 	c.Row.Seeds = fmt.Sprintf("1..%d", done)
 	return last, c.Row.keepLedger(last)

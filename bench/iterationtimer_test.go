@@ -11,7 +11,7 @@ import (
 
 // An iteration begins with its first phase and knows how many records were left out.
 func TestIterationTimer(t *testing.T) {
-	var l IterationTimer
+	var l iterationTimer
 	l.JobBegin(engine.JobInfo{})
 	for it, settled := range []int{0, 7} {
 		begin := time.Duration(100 + 1000*it)
@@ -21,8 +21,8 @@ func TestIterationTimer(t *testing.T) {
 		l.PhaseEnd(engine.Span{Begin: begin + 60, End: begin + 70, Settled: 2 * settled})
 		l.IterationEnd(engine.Iteration{Index: it, End: begin + 80})
 	}
-	times := l.Take()
-	if len(times) != 2 || times[0] != (IterationTime{80, 0}) || times[1] != (IterationTime{80, 21}) || len(l.Take()) != 0 {
+	times := l.take()
+	if len(times) != 2 || times[0] != (iterationTime{80, 0}) || times[1] != (iterationTime{80, 21}) || len(l.take()) != 0 {
 		t.Errorf("times %v", times)
 	}
 }

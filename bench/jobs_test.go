@@ -16,7 +16,7 @@ import (
 // TestJobsOfSuitesHavePlans: no job that a suite builds is refused. A refusal would stand in a
 // row of its results alone.
 func TestJobsOfSuitesHavePlans(t *testing.T) {
-	s, err := GeneratedSet(context.Background(), "timesynth", dataset.Generator{N: 3000, D: 4, K: 3, Seed: 1})
+	s, err := generatedSet(context.Background(), "timesynth", dataset.Generator{N: 3000, D: 4, K: 3, Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,31 +30,31 @@ func runAgainstLimits(ctx context.Context, e *Env) {
 		read[size] = kernels.MeasureRead(size, 1)
 	}
 	unpin()
-	e.Case(ctx, "limits", []Label{L("isa", kernels.ISA())}, func(_ context.Context, c *Case) error {
-		c.Number("fused multiply-add", "GFLOP/s", 2*limits.FMA/1e9)
-		c.Number("subtract and multiply-add", "GFLOP/s", 3*limits.SubFMA/1e9)
+	e.newCase(ctx, "limits", []Label{L("isa", kernels.ISA())}, func(_ context.Context, c *Case) error {
+		c.number("fused multiply-add", "GFLOP/s", 2*limits.FMA/1e9)
+		c.number("subtract and multiply-add", "GFLOP/s", 3*limits.SubFMA/1e9)
 		for _, x := range []struct {
 			name string
 			rate float64
 		}{{"products of 16-bit integers", limits.Dot}, {"products of bytes in tiles", limits.Tile}} {
 			if x.rate > 0 {
-				c.Number(x.name, "G/s", x.rate/1e9)
+				c.number(x.name, "G/s", x.rate/1e9)
 			}
 		}
-		c.Number("minimum with index", "G candidates/s", limits.Argmin/1e9)
-		c.Number("AES-128", "G blocks/s", limits.AES/1e10)
-		c.Number("read 32 KiB", "GB/s", read[32<<10]/1e9)
-		c.Number("read 1 MiB", "GB/s", read[1<<20]/1e9)
-		c.Number("read 16 MiB", "GB/s", read[16<<20]/1e9)
-		c.Number("read 128 MiB", "GB/s", read[128<<20]/1e9)
+		c.number("minimum with index", "G candidates/s", limits.Argmin/1e9)
+		c.number("AES-128", "G blocks/s", limits.AES/1e10)
+		c.number("read 32 KiB", "GB/s", read[32<<10]/1e9)
+		c.number("read 1 MiB", "GB/s", read[1<<20]/1e9)
+		c.number("read 16 MiB", "GB/s", read[16<<20]/1e9)
+		c.number("read 128 MiB", "GB/s", read[128<<20]/1e9)
 		if workers := e.Pool.Workers(); workers > 1 {
-			c.Number(fmt.Sprintf("read 128 MiB, %d threads", workers), "GB/s", kernels.MeasureRead(128<<20, workers)/1e9)
+			c.number(fmt.Sprintf("read 128 MiB, %d threads", workers), "GB/s", kernels.MeasureRead(128<<20, workers)/1e9)
 		}
 		return nil
 	})
 	for _, shape := range lloydShapes {
 		n, d, k := shape[0], shape[1], shape[2]
-		e.Case(ctx, "lloyd", []Label{L("n", n), L("d", d), L("k", k), L("isa", kernels.ISA())},
+		e.newCase(ctx, "lloyd", []Label{L("n", n), L("d", d), L("k", k), L("isa", kernels.ISA())},
 			func(ctx context.Context, c *Case) error {
 				limits = limits.Best(kernels.MeasureLimits())
 				return lloydAgainstLimits(ctx, c, limits, n, d, k)
@@ -63,14 +63,14 @@ func runAgainstLimits(ctx context.Context, e *Env) {
 	runSketchKernels(ctx, e, limits)
 	for _, shape := range [][3]int{{4096, 2, 15}, {4096, 8, 8}, {20000, 20, 30}} {
 		n, d, k := shape[0], shape[1], shape[2]
-		e.Case(ctx, "weighted points", []Label{L("n", n), L("d", d), L("k", k), L("isa", kernels.ISA())},
+		e.newCase(ctx, "weighted points", []Label{L("n", n), L("d", d), L("k", k), L("isa", kernels.ISA())},
 			func(ctx context.Context, c *Case) error {
 				limits = limits.Best(kernels.MeasureLimits())
 				return weightedAgainstLimits(ctx, c, limits, n, d, k)
 			})
 	}
 	for _, shape := range [][3]int{{1600, 784, 12}, {70000, 784, 5}} {
-		e.Case(ctx, "project", []Label{L("n", shape[0]), L("d", shape[1]), L("rows", shape[2]),
+		e.newCase(ctx, "project", []Label{L("n", shape[0]), L("d", shape[1]), L("rows", shape[2]),
 			L("isa", kernels.ISA())}, func(ctx context.Context, c *Case) error {
 			limits = limits.Best(kernels.MeasureLimits())
 			return projectAgainstLimits(ctx, c, limits, shape[0], shape[1], shape[2])
@@ -95,21 +95,21 @@ func lloydAgainstLimits(ctx context.Context, c *Case, limits kernels.Limits, n, 
 		{Name: "assign", Fn: func() { kernels.Assign(*points, centroids, labels, nil) }},
 		{Name: "assign and accumulate", Fn: func() { kernels.AssignAccumulate(*points, centroids, nil, acc) }},
 	}
-	err := c.Compare(ctx, timed)
+	err := c.compare(ctx, timed)
 	if err != nil {
 		return err
 	}
 	// By itself, because it leaves the points outside the caches.
-	if err := c.Time(ctx, "pack", func() { kernels.Pack(points, rows) }); err != nil {
+	if err := c.time(ctx, "pack", func() { kernels.Pack(points, rows) }); err != nil {
 		return err
 	}
-	c.Number("pack, of a copy", "%", 100*copySeconds(points.Data, rows)/(c.Row.Value("pack").Shown()/1e9))
+	c.number("pack, of a copy", "%", 100*copySeconds(points.Data, rows)/(c.Row.value("pack").shown()/1e9))
 	limit, binds := binding(limits.AssignSeconds(n, d, k), 4*n*d, 1)
 	if limit == 0 {
 		return nil
 	}
-	c.Number("assign, of "+binds, "%", 100*limit/timed[0].Least)
-	c.Number("both, of "+binds, "%", 100*limit/timed[1].Least)
+	c.number("assign, of "+binds, "%", 100*limit/timed[0].Least)
+	c.number("both, of "+binds, "%", 100*limit/timed[1].Least)
 	return onAllWorkers(ctx, c, *points, centroids, fractionBits, limits.AssignSeconds(n, d, k))
 }
 
@@ -141,12 +141,12 @@ func weightedAgainstLimits(ctx context.Context, c *Case, limits kernels.Limits, 
 		}},
 		{Name: "exchanges with one candidate", Fn: func() { kernels.Exchange(own, near, next, labels, weights, exchanges) }},
 	}
-	err := c.Compare(ctx, timed)
+	err := c.compare(ctx, timed)
 	if err != nil {
 		return err
 	}
 	if limit := limits.AssignSeconds(n, d, k); limit > 0 {
-		c.Number("both, of arithmetic", "%", 100*limit/timed[0].Least)
+		c.number("both, of arithmetic", "%", 100*limit/timed[0].Least)
 	}
 	return nil
 }
@@ -186,9 +186,9 @@ func onAllWorkers(ctx context.Context, c *Case, points kernels.Panels, centroids
 		}
 		all = min(all, time.Since(from).Seconds())
 	}
-	c.Number("all workers", "x", one/all)
+	c.number("all workers", "x", one/all)
 	limit, binds := binding(arithmetic/float64(pool.Workers()), 4*points.N*points.D, pool.Workers())
-	c.Number("all workers, of "+binds, "%", 100*limit/all)
+	c.number("all workers, of "+binds, "%", 100*limit/all)
 	return nil
 }
 
@@ -215,14 +215,14 @@ func projectAgainstLimits(ctx context.Context, c *Case, limits kernels.Limits, n
 	p, m, dst := kernels.NewPanels(n, d), kernels.NewMatrix(q, d, rows[:q*d]), kernels.NewPanels(n, q)
 	kernels.Pack(p, rows)
 	timed := []Timed{{Name: "project", Fn: func() { kernels.Project(*p, m, *dst) }}}
-	if err := c.Compare(ctx, timed); err != nil {
+	if err := c.compare(ctx, timed); err != nil {
 		return err
 	}
 	best := timed[0].Least
-	c.Number("rate", "GFLOP/s", 2*float64(n)*float64(d)*float64(q)/best/1e9)
+	c.number("rate", "GFLOP/s", 2*float64(n)*float64(d)*float64(q)/best/1e9)
 	limits = limits.Best(kernels.MeasureLimits())
 	if limit, binds := binding(limits.ProjectSeconds(n, d, q), 4*n*d, 1); limit > 0 {
-		c.Number("project, of "+binds, "%", 100*limit/best)
+		c.number("project, of "+binds, "%", 100*limit/best)
 	}
 	return nil
 }
@@ -252,7 +252,7 @@ func (c *Case) slowerPaths(seconds float64, goals map[string]float64, work func(
 		if err != nil {
 			return err
 		}
-		c.Number("on "+path+", times as long", "x", least/seconds, atMost(goals[path])...)
+		c.number("on "+path+", times as long", "x", least/seconds, atMost(goals[path])...)
 	}
 	return nil
 }

@@ -42,9 +42,9 @@ type Machine struct {
 	Spread     float64 `json:"spread"`
 }
 
-// Describe looks at the machine. It takes some milliseconds, for the noise
+// describeMachine looks at the machine. It takes some milliseconds, for the noise
 // floor.
-func Describe(workers int) *Machine {
+func describeMachine(workers int) *Machine {
 	m := &Machine{
 		Version: engine.Version, Revision: revision(), Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH,
 		CPU: cmp.Or(cpuid.CPU.BrandName, "unnamed"), Cores: runtime.NumCPU(), Workers: workers, MHz: clock(),

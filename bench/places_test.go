@@ -26,17 +26,17 @@ func numbered(kind, chapter string, from, to int) []string {
 // once, and what is said to print it exists; every suite of a paper is named by one.
 func TestEveryTableAndFigure(t *testing.T) {
 	want := map[string][]string{
-		GroupFastLloyd: slices.Concat(numbered("Table", "", 1, 3), numbered("Figure", "", 1, 10)),
-		GroupThesisH: slices.Concat(numbered("Table", "2.", 1, 1), numbered("Table", "5.", 1, 3), numbered("Table", "7.",
+		groupFastLloyd: slices.Concat(numbered("Table", "", 1, 3), numbered("Figure", "", 1, 10)),
+		groupThesisH: slices.Concat(numbered("Table", "2.", 1, 1), numbered("Table", "5.", 1, 3), numbered("Table", "7.",
 			1, 3),
 			numbered("Table", "8.", 1, 7), numbered("Figure", "6.", 1, 1), numbered("Figure", "8.", 1, 8), numbered("Figure",
 				"A.", 1, 2),
 			numbered("Figure", "B.", 1, 2), numbered("Figure", "C.", 1, 2), numbered("Figure", "D.", 1, 2)),
-		GroupThesisB: slices.Concat(numbered("Table", "", 1, 17), numbered("Table", "5.", 1, 9), numbered("Figure", "4.",
+		groupThesisB: slices.Concat(numbered("Table", "", 1, 17), numbered("Table", "5.", 1, 9), numbered("Figure", "4.",
 			1, 6),
 			numbered("Figure", "5.", 1, 8)),
-		GroupSketch: slices.Concat(numbered("Table", "", 1, 3), numbered("Figure", "", 1, 14)),
-		GroupCKKS:   slices.Concat(numbered("Table", "", 1, 4), numbered("Figure", "", 1, 5)),
+		groupSketch: slices.Concat(numbered("Table", "", 1, 3), numbered("Figure", "", 1, 14)),
+		groupCKKS:   slices.Concat(numbered("Table", "", 1, 4), numbered("Figure", "", 1, 5)),
 	}
 	all, err := Places()
 	if err != nil {
@@ -57,7 +57,7 @@ func TestEveryTableAndFigure(t *testing.T) {
 		if p.Suites() == nil {
 			continue
 		}
-		suites, err := Select(p.Suites())
+		suites, err := selectSuites(p.Suites())
 		if err != nil {
 			t.Errorf("%s %s: %v", p.Source, p.Name, err)
 		}
@@ -74,7 +74,7 @@ func TestEveryTableAndFigure(t *testing.T) {
 		}
 	}
 	for _, s := range Suites() {
-		if s.Group != GroupPerformance && !named[s.Name] {
+		if s.Group != groupPerformance && !named[s.Name] {
 			t.Errorf("suite %s is named by no table or figure of places.csv", s.Name)
 		}
 	}
@@ -121,7 +121,7 @@ func (p *Place) stands() (string, error) {
 	if names == nil {
 		return "", nil
 	}
-	suites, err := Select(names)
+	suites, err := selectSuites(names)
 	if err != nil {
 		return "", err
 	}

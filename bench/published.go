@@ -238,7 +238,7 @@ func (t *printedTable) references(line []string, value string) ([]Reference, err
 			}
 			continue
 		}
-		ref := Reference{Name: name, Kind: Published, Value: Number(x * column.scale),
+		ref := Reference{Name: name, Kind: kindPublished, Value: Number(x * column.scale),
 			Rounding: Number(rounding * column.scale),
 			Source:   t.source, Apart: t.apart, Other: column.name != ""}
 		if at := slices.Index(t.header, "apart"); at >= 0 {

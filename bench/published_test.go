@@ -102,7 +102,7 @@ func TestAgreement(t *testing.T) {
 		{a, Value{Name: "loss", Mean: 2.3, Half: 0.1}, "loss 5.4 % above"}, // .3 - .1914, over 2
 		{b, Value{Name: "loss", Mean: 2.04}, "inside"},                     // the rounding alone
 		{b, Value{Name: "loss", Mean: 1.75}, "loss 10 % below"},            // .25 - .05, over 2
-		{a, Value{Name: "time", Unit: Nanoseconds, Median: 1, Timed: true}, "not comparable: another machine"},
+		{a, Value{Name: "time", Unit: unitNanoseconds, Median: 1, Timed: true}, "not comparable: another machine"},
 		{[]Label{L("set", "c")}, Value{Name: "loss", Mean: 2}, ""},
 		{a, Value{Name: "other", Mean: 2}, ""},
 	} {
@@ -111,7 +111,7 @@ func TestAgreement(t *testing.T) {
 			t.Errorf("%v, %+v: %q, want %q", c.labels, c.value, got, c.want)
 		}
 	}
-	row := printedRow(t, text, a, Value{Name: "time", Unit: Nanoseconds})
+	row := printedRow(t, text, a, Value{Name: "time", Unit: unitNanoseconds})
 	if got := row.Values[0].References[0].Value; got != 3e6 {
 		t.Errorf("3 ms are %v ns", got)
 	}
@@ -124,9 +124,9 @@ func TestStoredSuite(t *testing.T) {
 		{Suite: suite.Name, Table: "t", Labels: []Label{L("size", "n=10 k=2, 3 parties"), L("M", 4096)}, Seeds: "1..3",
 			Note: "a note", Values: []Value{
 				{Name: "loss", Mean: 1.5, Half: 0.25, Median: 1.25, P99: 2, N: 3, References: []Reference{
-					{Name: "Paper", Kind: Published, Value: 1.4, Half: 0.1, Rounding: 0.05, Source: "Table 1"},
-					{Name: "Others", Kind: Published, Value: 7, Source: "Table 1", Other: true, Apart: "another mixture"}}},
-				{Name: "run", Unit: Nanoseconds, Mean: 1e6, Median: 1e6, P99: 2e6, N: 10, Timed: true}}},
+					{Name: "Paper", Kind: kindPublished, Value: 1.4, Half: 0.1, Rounding: 0.05, Source: "Table 1"},
+					{Name: "Others", Kind: kindPublished, Value: 7, Source: "Table 1", Other: true, Apart: "another mixture"}}},
+				{Name: "run", Unit: unitNanoseconds, Mean: 1e6, Median: 1e6, P99: 2e6, N: 10, Timed: true}}},
 		{Suite: suite.Name, Table: "t", Labels: []Label{L("size", "n=20"), L("M", 4096)},
 			Values: []Value{{Name: "loss", Mean: 2, Median: 2, P99: 2, N: 1}}},
 	}
@@ -147,7 +147,7 @@ func TestStoredSuite(t *testing.T) {
 	if again.String() != text.String() || !strings.Contains(section.Stored, "cpu") || len(section.Rows) != 2 {
 		t.Errorf("stored as\n%s\nread back as\n%s", text.String(), again.String())
 	}
-	if v := section.Rows[0].Value("run"); v == nil || !v.Timed || section.Rows[0].agreement() != "inside" {
+	if v := section.Rows[0].value("run"); v == nil || !v.Timed || section.Rows[0].agreement() != "inside" {
 		t.Errorf("%+v, agreement %q", v, section.Rows[0].agreement())
 	}
 	if _, err := parseSuite(suite, "suite,table\n"); err == nil {
@@ -201,8 +201,8 @@ var claims = map[string]func(*Section) []string{
 		least, most := math.Inf(1), 0.0
 		for i := range s.Rows {
 			row := &s.Rows[i]
-			left := float64(row.Value("empty clusters").Mean)
-			if strings.HasPrefix(row.Label("protocol"), "fastlloyd") && chart.ParseNumber(row.Label("epsilon")) >= 0.75 {
+			left := float64(row.value("empty clusters").Mean)
+			if strings.HasPrefix(row.label("protocol"), "fastlloyd") && chart.ParseNumber(row.label("epsilon")) >= 0.75 {
 				least, most = min(least, left), max(most, left)
 			}
 		}
@@ -216,12 +216,12 @@ var claims = map[string]func(*Section) []string{
 		loss, ours, theirs := newSpan(), newSpan(), newSpan()
 		for i := range s.Rows {
 			row := &s.Rows[i]
-			accuracy := 100 * float64(row.Value("accuracy").Mean)
+			accuracy := 100 * float64(row.value("accuracy").Mean)
 			switch {
-			case chart.ParseNumber(row.Label("epsilon")) < 2:
-			case strings.HasPrefix(row.Label("protocol"), "ckks"):
+			case chart.ParseNumber(row.label("epsilon")) < 2:
+			case strings.HasPrefix(row.label("protocol"), "ckks"):
 				ours.add(accuracy)
-				loss.add(float64(row.Value("loss").Mean))
+				loss.add(float64(row.value("loss").Mean))
 			default:
 				theirs.add(accuracy)
 			}
@@ -245,15 +245,15 @@ func heatClaim(s *Section) []string {
 	for i := range s.Rows {
 		row := &s.Rows[i]
 		for q, name := range []string{"lower by", "lower by, claimed"} {
-			x := float64(row.Value(name).Mean)
+			x := float64(row.value(name).Mean)
 			most[q] = max(most[q], x)
 			if x > 40 {
 				over[q]++
 			}
-			if row.Label("k") == "20" && row.Label("d") == "20" {
+			if row.label("k") == "20" && row.label("d") == "20" {
 				corner[q] = x
 			}
-			if row.Label("k") == "2" {
+			if row.label("k") == "2" {
 				two = max(two, x)
 			}
 		}
@@ -271,7 +271,7 @@ func distanceClaim(s *Section) []string {
 		if row.Table != "gain" {
 			continue
 		}
-		v, protocol := row.Value("NICV lower by"), row.Label("protocol")
+		v, protocol := row.value("NICV lower by"), row.label("protocol")
 		gain := float64(v.Mean)
 		switch {
 		case strings.HasSuffix(protocol, "claimed") && v.Mean > v.Half:
@@ -279,8 +279,8 @@ func distanceClaim(s *Section) []string {
 		case protocol == "csulloyd, published":
 			csulloyd = max(csulloyd, gain)
 		case protocol == "fastlloyd, published" && gain >= 30:
-			set := row.Label("set")
-			reached[set] = append(reached[set], row.Label("epsilon"))
+			set := row.label("set")
+			reached[set] = append(reached[set], row.label("epsilon"))
 		}
 	}
 	at := func(set string) string {
@@ -315,16 +315,16 @@ func TestClaimsHoldInStoredResults(t *testing.T) {
 	adultClaims(t, &r.Sections[2])
 	houseClaims(t)
 	edlerClaims(t, &r.Sections[3], &r.Sections[4])
-	left := func(row *Row) float64 { return float64(row.Value("empty clusters").Mean) }
+	left := func(row *Row) float64 { return float64(row.value("empty clusters").Mean) }
 	for i := range figure4.Rows {
 		row := &figure4.Rows[i]
-		switch protocol := row.Label("protocol"); {
+		switch protocol := row.label("protocol"); {
 		case protocol == "lloyd, published" && math.Abs(left(row)-0.15) > 0.02:
 			t.Errorf("lloyd leaves %g empty, about 15%% in the paper", left(row))
-		case protocol == "sulloyd, claimed" && row.Label("epsilon") == "0.01" && left(row) <= 0.4:
+		case protocol == "sulloyd, claimed" && row.label("epsilon") == "0.01" && left(row) <= 0.4:
 			t.Errorf("sulloyd leaves %g empty at epsilon 0.01, more than 40%% in the paper", left(row))
 		case strings.HasPrefix(protocol, "fastlloyd") && left(row) <= 0:
-			t.Errorf("%s leaves no cluster empty at epsilon %s, which About denies", protocol, row.Label("epsilon"))
+			t.Errorf("%s leaves no cluster empty at epsilon %s, which About denies", protocol, row.label("epsilon"))
 		}
 	}
 	strategies := 0
@@ -358,7 +358,7 @@ func TestEveryDeviationHasAReason(t *testing.T) {
 				v := &row.Values[j]
 				for k := range v.References {
 					ref := &v.References[k]
-					if ref.Kind != Published || ref.Other || !agree(v, ref).outside() {
+					if ref.Kind != kindPublished || ref.Other || !agree(v, ref).outside() {
 						continue
 					}
 					why := row.why(v, ref)
@@ -459,10 +459,10 @@ func adultClaims(t *testing.T, s *Section) {
 	t.Helper()
 	for i := range s.Rows {
 		row := &s.Rows[i]
-		chance, second := float64(row.Value("chance of a mean of ten as high").Mean),
-			float64(row.Value("share at the second optimum").Mean)
+		chance, second := float64(row.value("chance of a mean of ten as high").Mean),
+			float64(row.value("share at the second optimum").Mean)
 		least, most := 0.05, 0.15 // once in ten times
-		if row.Label("rows of") == "thesis-8.3" {
+		if row.label("rows of") == "thesis-8.3" {
 			least, most = 0.01, 0.03 // once in fifty
 		}
 		if chance < least || chance > most || second < 0.05 || second > 0.2 {
@@ -485,8 +485,8 @@ func houseClaims(t *testing.T) {
 		"thesis-8.3 7": {0.13, 0.145}}
 	for i := range r.Sections[0].Rows {
 		row := &r.Sections[0].Rows[i]
-		at := row.Label("rows of") + " " + row.Label("rounds")
-		chance := float64(row.Value("chance of a mean of ten as high").Mean)
+		at := row.label("rows of") + " " + row.label("rounds")
+		chance := float64(row.value("chance of a mean of ten as high").Mean)
 		if b, ok := bounds[at]; ok && (chance < b[0] || chance > b[1]) {
 			t.Errorf("%s: a mean as high has the chance %g, About has it in %v", at, chance, b)
 		}
@@ -513,8 +513,8 @@ func TestGammaOfChapter4(t *testing.T) {
 		all := newSpan()
 		for i := range r.Sections[0].Rows {
 			row := &r.Sections[0].Rows[i]
-			v := row.Value(withGammaOfChapter4)
-			printed := float64(row.Value("balcan-edler").References[0].Value)
+			v := row.value(withGammaOfChapter4)
+			printed := float64(row.value("balcan-edler").References[0].Value)
 			ratio, half := float64(v.Mean)/printed, float64(v.Half)/printed*math.Sqrt(1+float64(v.N)/edlerRuns)
 			if math.Abs(ratio-1) > half+0.04 {
 				t.Errorf("%s %v: %.3f +- %.3f of the thesis's loss", name, row.Labels, ratio, half)
@@ -539,10 +539,10 @@ func edlerClaims(t *testing.T, table57, table8 *Section) {
 	t.Helper()
 	for i := range table57.Rows {
 		row := &table57.Rows[i]
-		if share := row.Value("good share"); row.Label("epsilon") == "2" && math.Abs(float64(share.Mean)-0.8) > 0.01 {
+		if share := row.value("good share"); row.label("epsilon") == "2" && math.Abs(float64(share.Mean)-0.8) > 0.01 {
 			t.Errorf("the better choice has %g at epsilon 2, About says 80%%", share.Mean)
 		}
-		if all := row.Value("good share, all columns"); math.Abs(float64(all.Mean)-0.5) > 0.005 {
+		if all := row.value("good share, all columns"); math.Abs(float64(all.Mean)-0.5) > 0.005 {
 			t.Errorf("with the range of all columns the choice is not even: %g", all.Mean)
 		}
 	}
@@ -551,8 +551,8 @@ func edlerClaims(t *testing.T, table57, table8 *Section) {
 		a := &table8.Rows[i]
 		for j := range table8.Rows {
 			b := &table8.Rows[j]
-			if a.Table == edlerFirst && b.Table == "" && a.Label("split") == b.Label("split") &&
-				a.Value("inertia").References[0].Value == b.Value("inertia").References[0].Value {
+			if a.Table == edlerFirst && b.Table == "" && a.label("split") == b.label("split") &&
+				a.value("inertia").References[0].Value == b.value("inertia").References[0].Value {
 				same++
 			}
 		}

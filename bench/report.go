@@ -144,7 +144,7 @@ func (s *Section) ledgers() []htmlLedger {
 	seen := make(map[string]bool)
 	for i := range s.Rows {
 		r := &s.Rows[i]
-		name := r.Label("protocol") + r.Label("method")
+		name := r.label("protocol") + r.label("method")
 		if r.Ledger == "" || seen[name] {
 			continue
 		}
@@ -173,12 +173,13 @@ func (r *Report) headlines() []string {
 		var order []string
 		for i := range s.Rows {
 			for _, v := range s.Rows[i].Values {
-				shown := v.Shown()
-				if whole := s.Rows[i].Value(allRecords); v.Name == iteration && whole != nil {
-					shown = whole.Shown()
+				shown := v.shown()
+				if whole := s.Rows[i].value(allRecords); v.Name == iteration && whole != nil {
+					shown = whole.shown()
 				}
 				for _, ref := range v.References {
-					if v.Unit != Nanoseconds || !(shown > 0) || !(ref.Value > 0) || ref.Kind != Published && ref.Kind != Peer {
+					if v.Unit != unitNanoseconds || !(shown > 0) || !(ref.Value > 0) ||
+						ref.Kind != kindPublished && ref.Kind != kindPeer {
 						continue
 					}
 					key := v.Name + " against " + ref.column()

@@ -9,8 +9,8 @@ import (
 	"github.com/cohort-engine/cohort/internal/fault"
 )
 
-// ResultsPage is the name of the page of results among documents.
-const ResultsPage = "RESULTS.md"
+// resultsPage is the name of the page of results among documents.
+const resultsPage = "RESULTS.md"
 
 // resultsWidth is the number of columns of the tables of the page.
 const resultsWidth = 100
@@ -22,7 +22,7 @@ func (r *Report) WriteResults(dir string) ([]string, error) {
 	page.WriteString("# Results\n\nThis page and its pictures are written by `cohort bench ... --results docs`, " +
 		"from results as they were measured.\n")
 	pictures := make(map[string][]byte)
-	names := []string{ResultsPage}
+	names := []string{resultsPage}
 	for i := range r.Sections {
 		s := &r.Sections[i]
 		fmt.Fprintf(&page, "\n## %s\n\n%s\n", s.Suite.Title, s.Suite.About)
@@ -55,7 +55,7 @@ func (r *Report) WriteResults(dir string) ([]string, error) {
 			}
 		}
 	}
-	pictures[ResultsPage] = []byte(page.String())
+	pictures[resultsPage] = []byte(page.String())
 	for _, name := range names {
 		if err := os.WriteFile(filepath.Join(dir, name), pictures[name], 0o644); err != nil {
 			return nil, fault.Failed("--results", err.Error(), "name a folder that can be written to", err)

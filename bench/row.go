@@ -47,17 +47,17 @@ func L(name string, value any) Label { return Label{name, fmt.Sprint(value)} }
 
 // Kinds of references.
 const (
-	Published = "published"     // printed in the paper
-	Peer      = "peer"          // the authors' code, run again; its source says where
-	Theory    = "theory"        // a bound or an expected value
-	Limit     = "machine limit" // what the hardware allows
-	Goal      = "goal"          // what is aimed at here, which nobody else's figure stands behind
+	kindPublished = "published"     // printed in the paper
+	kindPeer      = "peer"          // the authors' code, run again; its source says where
+	kindTheory    = "theory"        // a bound or an expected value
+	kindLimit     = "machine limit" // what the hardware allows
+	kindGoal      = "goal"          // what is aimed at here, which nobody else's figure stands behind
 )
 
 // Reference is a figure for the same thing to compare with, mostly somebody else's.
 type Reference struct {
 	Name   string `json:"name"`   // whose, for example "FastLloyd"
-	Kind   string `json:"kind"`   // Published, Peer, Theory, Limit or Goal
+	Kind   string `json:"kind"`   // kindPublished and its siblings
 	Value  Number `json:"value"`  // in the unit of the value it belongs to
 	Half   Number `json:"half"`   // half width of its 95% interval, 0 if unknown
 	Source string `json:"source"` // table, figure or file it stands in
@@ -77,14 +77,14 @@ func aimedAt[T int | float64 | time.Duration](name string, x T) []Reference {
 	if x == 0 {
 		return nil
 	}
-	return []Reference{{Name: name, Kind: Goal, Value: Number(x)}}
+	return []Reference{{Name: name, Kind: kindGoal, Value: Number(x)}}
 }
 
 // Units of values. Any other text is shown as it is.
 const (
-	Nanoseconds = chart.Nanoseconds
-	Bytes       = chart.Bytes
-	Plain       = chart.Plain
+	unitNanoseconds = chart.Nanoseconds
+	unitBytes       = chart.Bytes
+	unitPlain       = chart.Plain
 )
 
 // Value is one measured quantity of a row.
@@ -102,8 +102,8 @@ type Value struct {
 	References []Reference `json:"references,omitempty"`
 }
 
-// Shown is the number that stands for the value in tables and figures.
-func (v *Value) Shown() float64 {
+// shown is the number that stands for the value in tables and figures.
+func (v *Value) shown() float64 {
 	if v.Timed {
 		return float64(v.Median)
 	}
@@ -124,8 +124,8 @@ type Row struct {
 	Ledger string `json:"ledger,omitempty"`
 }
 
-// Key identifies the row in a results file.
-func (r *Row) Key() string {
+// key identifies the row in a results file.
+func (r *Row) key() string {
 	parts := []string{r.Suite, r.Table}
 	for _, l := range r.Labels {
 		parts = append(parts, l.Name+"="+l.Value)
@@ -194,8 +194,8 @@ func (r *Row) runs() int {
 	return n
 }
 
-// Label returns the value of a label, or "".
-func (r *Row) Label(name string) string {
+// label returns the value of a label, or "".
+func (r *Row) label(name string) string {
 	for _, l := range r.Labels {
 		if l.Name == name {
 			return l.Value
@@ -204,8 +204,8 @@ func (r *Row) Label(name string) string {
 	return ""
 }
 
-// Value returns the value of that name, or nil.
-func (r *Row) Value(name string) *Value {
+// value returns the value of that name, or nil.
+func (r *Row) value(name string) *Value {
 	for i := range r.Values {
 		if r.Values[i].Name == name {
 			return &r.Values[i]

@@ -58,13 +58,13 @@ type Report struct {
 	Unstored []string
 }
 
-// Select returns the suites with the given names in their own order; no name
+// selectSuites returns the suites with the given names in their own order; no name
 // means the performance suites, "all" everything, and the name of a group all of
 // that group.
-func Select(names []string) ([]*Suite, error) {
+func selectSuites(names []string) ([]*Suite, error) {
 	all := Suites()
 	if len(names) == 0 {
-		names = []string{GroupPerformance}
+		names = []string{groupPerformance}
 	}
 	wanted := make(map[string]bool)
 	for _, name := range names {
@@ -117,7 +117,7 @@ func selectPlace(name string, wanted map[string]bool) (bool, error) {
 		}
 		return false, fault.Request("suite "+name, "no suite prints it", hint)
 	}
-	suites, err := Select(p.Suites())
+	suites, err := selectSuites(p.Suites())
 	for _, s := range suites {
 		wanted[s.Name] = true
 	}
@@ -128,7 +128,7 @@ func selectPlace(name string, wanted map[string]bool) (bool, error) {
 // the output folder are taken over. When ctx is cancelled, Run returns its error;
 // finished rows are in the results file.
 func Run(ctx context.Context, o Options) (*Report, error) {
-	suites, err := Select(o.Suites)
+	suites, err := selectSuites(o.Suites)
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +156,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		}
 		defer others.close()
 	}
-	machine := Describe(o.Workers)
+	machine := describeMachine(o.Workers)
 	machine.Peers = others.names()
 	st, err := openStore(o.Out, machine)
 	if err != nil {
@@ -175,7 +175,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		start := time.Now()
 		e := &Env{Quick: o.Quick, Simulated: o.Simulated, Engine: eng, Pool: eng.Pool(), Single: single,
 			coordinator: o.Coordinator, authors: others, suite: s, sets: sets, printed: printed, machine: machine, store: st,
-			deadline: start.Add(QuickSeconds * time.Second), progress: o.Progress}
+			deadline: start.Add(quickSeconds * time.Second), progress: o.Progress}
 		for _, name := range s.Needs {
 			if !sets.Has(name) {
 				e.missing = append(e.missing, name)

@@ -64,10 +64,10 @@ func TestInterruptedRunGoesOnWhereItStopped(t *testing.T) {
 	measure := func(e *Env, labels ...string) {
 		t.Helper()
 		for _, l := range labels {
-			e.Case(ctx, "t", []Label{L("x", l)}, func(_ context.Context, c *Case) error {
+			e.newCase(ctx, "t", []Label{L("x", l)}, func(_ context.Context, c *Case) error {
 				ran++
-				c.Samples("v", Plain, []float64{1, 2, 3})
-				c.Number("nan", Plain, math.NaN())
+				c.samples("v", unitPlain, []float64{1, 2, 3})
+				c.number("nan", unitPlain, math.NaN())
 				return nil
 			})
 			if e.failed != nil {
@@ -90,8 +90,8 @@ func TestInterruptedRunGoesOnWhereItStopped(t *testing.T) {
 	}
 	e := env(t, dir, false)
 	measure(e, "1", "2", "3")
-	if ran != 3 || len(e.rows) != 3 || e.rows[0].Value("v").Mean != 2 ||
-		!math.IsNaN(float64(e.rows[0].Value("nan").Mean)) {
+	if ran != 3 || len(e.rows) != 3 || e.rows[0].value("v").Mean != 2 ||
+		!math.IsNaN(float64(e.rows[0].value("nan").Mean)) {
 		t.Errorf("%d cases ran, rows %+v", ran, e.rows)
 	}
 	// A quick row is not a full row.
@@ -139,11 +139,11 @@ func TestCaseTellsFailuresApart(t *testing.T) {
 	ctx := context.Background()
 	one := func(name string, fn func(context.Context, *Case) error) error {
 		e.failed = nil
-		e.Case(ctx, name, nil, fn)
+		e.newCase(ctx, name, nil, fn)
 		return e.failed
 	}
 	if err := one("missing", func(ctx context.Context, c *Case) error {
-		_, err := c.Env.Set(ctx, "mars")
+		_, err := c.Env.set(ctx, "mars")
 		return err
 	}); err != nil || !slices.Equal(e.missing, []string{"mars"}) {
 		t.Errorf("missing set: %v, %v", e.missing, err)
@@ -167,11 +167,11 @@ func TestCaseTellsFailuresApart(t *testing.T) {
 	stopped, cancel := context.WithCancel(ctx)
 	cancel()
 	e.failed = nil
-	e.Case(stopped, "x", nil, nil)
+	e.newCase(stopped, "x", nil, nil)
 	if e.failed != context.Canceled {
 		t.Errorf("cancelled: error is %v", e.failed)
 	}
-	e.Case(ctx, "after a failure", nil, func(context.Context, *Case) error { t.Error("it ran"); return nil })
+	e.newCase(ctx, "after a failure", nil, func(context.Context, *Case) error { t.Error("it ran"); return nil })
 	report := &Report{Sections: []Section{{Suite: e.suite, Rows: e.rows}}}
 	if err := report.Failed(); err == nil || fault.IsRequest(err) {
 		t.Errorf("a report with a failed row: %v", err)
@@ -187,7 +187,7 @@ func TestSuitesAreWellFormed(t *testing.T) {
 		if s.Name == "" || s.Title == "" || s.About == "" || s.Group == "" || s.Run == nil || seen[s.Name] {
 			t.Errorf("suite %q is incomplete or there twice", s.Name)
 		}
-		if s.Group != GroupPerformance && s.Source == "" {
+		if s.Group != groupPerformance && s.Source == "" {
 			t.Errorf("suite %s does not name its source", s.Name)
 		}
 		seen[s.Name] = true
@@ -217,24 +217,25 @@ func TestNoDataSetsNoRows(t *testing.T) {
 }
 
 func TestSelect(t *testing.T) {
-	got, err := Select(nil)
+	got, err := selectSuites(nil)
 	if err != nil || len(got) == 0 || got[0].Name != "kernels" {
 		t.Errorf("no name gives %v, %v", got, err)
 	}
-	all, err := Select([]string{"all"})
+	all, err := selectSuites([]string{"all"})
 	if err != nil || len(all) != len(Suites()) {
 		t.Errorf("all gives %d of %d, %v", len(all), len(Suites()), err)
 	}
 	for name, want := range map[string]string{"kernel": "kernels", "kernles": "kernels", "ernel": "kernels",
 		"fig7": "fastlloyd-fig7", "thesis-8.8": "thesis-fig8.8", "fastlloyd-tabel3": "fastlloyd-table3"} {
-		if _, err := Select([]string{name}); !fault.IsRequest(err) || !strings.Contains(err.Error(), want) {
+		if _, err := selectSuites([]string{name}); !fault.IsRequest(err) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error is %v", name, err)
 		}
 	}
-	if _, err := Select([]string{"zzz"}); !fault.IsRequest(err) || strings.Contains(err.Error(), "did you mean") {
+	if _, err := selectSuites([]string{"zzz"}); !fault.IsRequest(err) || strings.Contains(err.Error(), "did you mean") {
 		t.Errorf("nothing is like zzz: error is %v", err)
 	}
-	if got, err := Select([]string{"FastLloyd-Fig7"}); err != nil || len(got) != 1 || got[0].Name != "fastlloyd-fig7" {
+	if got, err := selectSuites([]string{"FastLloyd-Fig7"}); err != nil || len(got) != 1 ||
+		got[0].Name != "fastlloyd-fig7" {
 		t.Errorf("capital letters: %v, %v", got, err)
 	}
 }
@@ -253,18 +254,18 @@ func TestCompareMeasuresRatios(t *testing.T) {
 			}
 		}
 	}
-	if err := c.Compare(context.Background(),
+	if err := c.compare(context.Background(),
 		[]Timed{{Name: "one", Fn: work(20000)}, {Name: "two", Fn: work(80000)}}); err != nil {
 		t.Fatal(err)
 	}
-	one, two := c.Row.Value("one"), c.Row.Value("two")
+	one, two := c.Row.value("one"), c.Row.value("two")
 	if one.N < 3 || one.N != two.N || one.Median <= 0 || one.P99 < one.Median || two.Median <= one.Median {
 		t.Errorf("one %+v, two %+v", one, two)
 	}
 }
 
 func TestSummarise(t *testing.T) {
-	v := summarise("v", Plain, []float64{4, 1, 3, 2})
+	v := summarise("v", unitPlain, []float64{4, 1, 3, 2})
 	// Student's t quantile with 3 degrees of freedom is 3.18245, sd is sqrt(5/3).
 	if v.Mean != 2.5 || v.Median != 2.5 || v.P99 != 4 || v.N != 4 ||
 		math.Abs(float64(v.Half)-3.182446305*math.Sqrt(5.0/3)/2) > 1e-6 {
@@ -277,9 +278,9 @@ func TestPooled(t *testing.T) {
 	groups := [][]float64{{1, 2, 4}, {7}, {}, {3, 3.5}}
 	var rows []Row
 	for _, g := range groups {
-		rows = append(rows, Row{Values: []Value{summarise("v", Plain, g)}})
+		rows = append(rows, Row{Values: []Value{summarise("v", unitPlain, g)}})
 	}
-	want := summarise("v", Plain, slices.Concat(groups...))
+	want := summarise("v", unitPlain, slices.Concat(groups...))
 	got := pooled("v", rows)
 	if got.N != want.N || math.Abs(float64(got.Mean-want.Mean)) > 1e-12 || math.Abs(float64(got.Half-want.Half)) > 1e-9 {
 		t.Errorf("pooled %+v, want %+v", got, want)
@@ -291,7 +292,7 @@ func TestHeatMapHasACellForEachRow(t *testing.T) {
 	for i, k := range []int{20, 2} {
 		for j, d := range []int{10, 4, 6} {
 			rows = append(rows, Row{Labels: []Label{L("k", k), L("d", d)},
-				Values: []Value{summarise("v", Plain, []float64{float64(i), float64(j)})}})
+				Values: []Value{summarise("v", unitPlain, []float64{float64(i), float64(j)})}})
 		}
 	}
 	f := Figure{Title: "T", X: "d", Y: "v", Series: []string{"k"}, Heat: true}
@@ -309,7 +310,7 @@ func TestHeatMapHasACellForEachRow(t *testing.T) {
 func TestLevelsRunAcrossTheDrawing(t *testing.T) {
 	row := func(table, epsilon, name string, y float64) Row {
 		return Row{Table: table, Labels: []Label{L("set", "s1"), L("protocol", name), L("epsilon", epsilon)},
-			Values: []Value{summarise("v", Plain, []float64{y})}}
+			Values: []Value{summarise("v", unitPlain, []float64{y})}}
 	}
 	f := Figure{X: "epsilon", Y: "v", Series: []string{"protocol"}, Panel: "set", Level: withoutNoise}
 	plots := f.plots([]Row{row("", "0.1", "a", 3), row("", "2", "a", 1), row(withoutNoise, "0", "lloyd", 0.5)})
@@ -332,8 +333,8 @@ func sample() *Report {
 	for _, m := range []string{"fast", "slow"} {
 		for i, n := range []string{"10", "100", "1000"} {
 			rows = append(rows, Row{Suite: "demo", Table: "t", Labels: []Label{{"method", m}, {"n", n}}, Values: []Value{
-				{Name: "time", Unit: Nanoseconds, Median: Number(1000 * (i + 1)), P99: 5000, Mean: 1500, N: 9, Timed: true,
-					References: []Reference{{Name: "Paper", Kind: Published, Value: Number(50000 * (i + 1)), Half: 10,
+				{Name: "time", Unit: unitNanoseconds, Median: Number(1000 * (i + 1)), P99: 5000, Mean: 1500, N: 9, Timed: true,
+					References: []Reference{{Name: "Paper", Kind: kindPublished, Value: Number(50000 * (i + 1)), Half: 10,
 						Source: "Table 3"}}},
 				{Name: "loss", Mean: Number(i), Half: 0.5, N: 4},
 			}})
@@ -377,7 +378,7 @@ func TestReportForms(t *testing.T) {
 	}
 	var row Row
 	if err := json.Unmarshal([]byte(strings.SplitN(lines.String(), "\n", 2)[0]), &row); err != nil ||
-		row.Key() != r.Sections[0].Rows[0].Key() {
+		row.key() != r.Sections[0].Rows[0].key() {
 		t.Errorf("JSON reads back as %+v, %v", row, err)
 	}
 	if got := strings.Count(table.String(), "\n"); got != 1+12 {
@@ -407,8 +408,9 @@ func TestNumberFormats(t *testing.T) {
 		x    float64
 		unit string
 		want string
-	}{{1234, Nanoseconds, "1.23 µs"}, {0.5, Nanoseconds, "0.5 ns"}, {128, Bytes, "128 B"}, {2.557e8, Bytes, "256 MB"},
-		{0.0123, Plain, "0.0123"}, {math.NaN(), Plain, "–"}, {72.26, "GFLOP/s", "72.3 GFLOP/s"}, {4.2e6, "/s", "4.2 M/s"}} {
+	}{{1234, unitNanoseconds, "1.23 µs"}, {0.5, unitNanoseconds, "0.5 ns"}, {128, unitBytes, "128 B"},
+		{2.557e8, unitBytes, "256 MB"}, {0.0123, unitPlain, "0.0123"}, {math.NaN(), unitPlain, "–"},
+		{72.26, "GFLOP/s", "72.3 GFLOP/s"}, {4.2e6, "/s", "4.2 M/s"}} {
 		if got := chart.Quantity(c.x, c.unit); got != c.want {
 			t.Errorf("%v %q prints as %q, want %q", c.x, c.unit, got, c.want)
 		}

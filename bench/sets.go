@@ -28,11 +28,11 @@ type Set struct {
 	classes []int32 // see classesOf
 }
 
-// MissingSetError says that a data set is not in the data folder.
-type MissingSetError struct{ Set, Dir string }
+// missingSetError says that a data set is not in the data folder.
+type missingSetError struct{ Set, Dir string }
 
 // Error names the set and the folder.
-func (e *MissingSetError) Error() string {
+func (e *missingSetError) Error() string {
 	return fmt.Sprintf("data set %s: is not in %s: give its folder with --data-dir", e.Set, e.Dir)
 }
 
@@ -109,7 +109,7 @@ func paths(raw json.RawMessage) []string {
 // Table reads the records of a set as they are in its file.
 func (s *Sets) Table(ctx context.Context, name string) (*dataset.Table, error) {
 	if !s.Has(name) {
-		return nil, &MissingSetError{name, s.dir}
+		return nil, &missingSetError{name, s.dir}
 	}
 	e := s.entries[name]
 	files := paths(e.File)
@@ -124,8 +124,8 @@ func (s *Sets) Table(ctx context.Context, name string) (*dataset.Table, error) {
 	return dataset.Open(ctx, spec, opts)
 }
 
-// Get reads a set, or returns it again.
-func (s *Sets) Get(ctx context.Context, name string) (*Set, error) {
+// get reads a set, or returns it again.
+func (s *Sets) get(ctx context.Context, name string) (*Set, error) {
 	if set, ok := s.loaded[name]; ok {
 		return set, nil
 	}
@@ -172,14 +172,14 @@ func looseBounds(t *dataset.Table) (dataset.Bounds, error) {
 	return b, b.Validate("bounds of " + t.Name)
 }
 
-// Parts splits the set among clients with a seed.
-func (s *Set) Parts(clients int, seed uint64) ([]dataset.Part, error) {
+// parts splits the set among clients with a seed.
+func (s *Set) parts(clients int, seed uint64) ([]dataset.Part, error) {
 	return s.Norm.Split(clients, nil, seed)
 }
 
-// GeneratedSet is a built-in set on the grid, with the number of clusters that
+// generatedSet is a built-in set on the grid, with the number of clusters that
 // it was made with.
-func GeneratedSet(ctx context.Context, name string, g dataset.Generator) (*Set, error) {
+func generatedSet(ctx context.Context, name string, g dataset.Generator) (*Set, error) {
 	t, err := dataset.Generate(ctx, name, g)
 	if err != nil {
 		return nil, err
@@ -189,7 +189,7 @@ func GeneratedSet(ctx context.Context, name string, g dataset.Generator) (*Set, 
 
 // blobsOf are k round clusters.
 func blobsOf(ctx context.Context, n, d, k int) (*Set, error) {
-	return GeneratedSet(ctx, "blobs", dataset.Generator{N: n, D: d, K: k, Seed: 1})
+	return generatedSet(ctx, "blobs", dataset.Generator{N: n, D: d, K: k, Seed: 1})
 }
 
 // newSet puts a table of k clusters on the grid.

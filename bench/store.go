@@ -112,7 +112,7 @@ func openStore(dir string, m *Machine) (*store, error) {
 		return nil, errors.Join(fault.File(path, "check the disk", err), s.file.Close())
 	}
 	for _, r := range rows {
-		s.rows[r.Key()] = r
+		s.rows[r.key()] = r
 	}
 	s.resumed = len(s.rows)
 	if end == 0 {
@@ -174,7 +174,7 @@ func (s *store) find(key string) (Row, bool) {
 
 // add remembers a finished row and appends it to the file.
 func (s *store) add(r Row) error {
-	s.rows[r.Key()] = r
+	s.rows[r.key()] = r
 	if s.file == nil {
 		return nil
 	}

@@ -28,7 +28,7 @@ func Stored(names []string) (*Report, error) {
 	if len(names) == 0 {
 		names = []string{"all"}
 	}
-	suites, err := Select(names)
+	suites, err := selectSuites(names)
 	if err != nil {
 		return nil, err
 	}
@@ -116,19 +116,19 @@ func (s *Section) addLine(line []string) {
 		name, value, _ := strings.Cut(l, "=")
 		row.Labels = append(row.Labels, Label{name, value})
 	}
-	if n := len(s.Rows); n == 0 || s.Rows[n-1].Key() != row.Key() {
+	if n := len(s.Rows); n == 0 || s.Rows[n-1].key() != row.key() {
 		s.Rows = append(s.Rows, row)
 	}
 	at := &s.Rows[len(s.Rows)-1]
 	name := field("value")
-	if v := at.Value(name); v == nil {
+	if v := at.value(name); v == nil {
 		n, _ := strconv.Atoi(field("n"))
 		unit := field("unit")
 		at.Values = append(at.Values, Value{Name: name, Unit: unit, Mean: number("mean"), Half: number("ci95_half"),
-			Median: number("median"), P99: number("p99"), N: n, Timed: unit == Nanoseconds})
+			Median: number("median"), P99: number("p99"), N: n, Timed: unit == unitNanoseconds})
 	}
 	if ref := field("reference"); ref != "" {
-		v := at.Value(name)
+		v := at.value(name)
 		v.References = append(v.References,
 			Reference{Name: ref, Kind: field("reference_kind"), Value: number("reference_value"),
 				Half: number("reference_half"), Rounding: number("reference_rounding"), Source: field("reference_source"),

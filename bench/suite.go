@@ -21,7 +21,7 @@ type Suite struct {
 	Needs  []string // data sets of the data folder that it reads
 	// Figures are drawn from the suite's rows.
 	Figures []Figure
-	// Run makes the rows by calling Env.Case, the most telling ones first: a
+	// Run makes the rows by calling Env.newCase, the most telling ones first: a
 	// quick run stops when its time is up.
 	Run func(ctx context.Context, e *Env)
 }
@@ -44,9 +44,9 @@ type Figure struct {
 	Heat bool
 }
 
-// QuickSeconds is the time that a quick run gives a suite; a case that has not
+// quickSeconds is the time that a quick run gives a suite; a case that has not
 // ended by then is left out.
-const QuickSeconds = 32
+const quickSeconds = 32
 
 // Env is what a suite runs in.
 type Env struct {
@@ -82,17 +82,17 @@ type Case struct {
 	apart map[string]string // by value: why published figures are not comparable
 }
 
-// Case measures one instance: fn fills the row of that table with those labels.
+// newCase measures one instance: fn fills the row of that table with those labels.
 // It is not called when the results file has the row already, or when a quick
 // run has no time left. A data set that is missing leaves the case out; any
 // other error is noted in the row, and the suite goes on. After a failure for which
 // the whole run has to stop, Case does nothing.
-func (e *Env) Case(ctx context.Context, table string, labels []Label, fn func(ctx context.Context, c *Case) error) {
+func (e *Env) newCase(ctx context.Context, table string, labels []Label, fn func(ctx context.Context, c *Case) error) {
 	if e.fail(ctx.Err()); e.failed != nil {
 		return
 	}
 	row := Row{Suite: e.suite.Name, Table: table, Quick: e.Quick, Labels: slices.Clone(labels)}
-	if old, ok := e.store.find(row.Key()); ok {
+	if old, ok := e.store.find(row.key()); ok {
 		e.rows = append(e.rows, old)
 		return
 	}
@@ -109,7 +109,7 @@ func (e *Env) Case(ctx context.Context, table string, labels []Label, fn func(ct
 	e.progress(describe(e.suite.Name, table, labels))
 	c := &Case{Env: e, Row: &row}
 	err := fn(caseCtx, c)
-	var absent *MissingSetError
+	var absent *missingSetError
 	switch {
 	case ctx.Err() != nil:
 		e.fail(ctx.Err())
@@ -123,7 +123,7 @@ func (e *Env) Case(ctx context.Context, table string, labels []Label, fn func(ct
 		row.Failed = err.Error()
 		e.rows = append(e.rows, row)
 	case len(row.Values) == 0:
-		e.fail(fmt.Errorf("bench: %s: the case %s measured nothing", e.suite.Name, row.Key()))
+		e.fail(fmt.Errorf("bench: %s: the case %s measured nothing", e.suite.Name, row.key()))
 	default:
 		if err = c.attach(); err == nil {
 			e.rows = append(e.rows, row)
@@ -133,11 +133,11 @@ func (e *Env) Case(ctx context.Context, table string, labels []Label, fn func(ct
 	}
 }
 
-// On is Case on a set of the data folder.
-func (e *Env) On(ctx context.Context, set, table string, labels []Label,
+// on is newCase on a set of the data folder.
+func (e *Env) on(ctx context.Context, set, table string, labels []Label,
 	fn func(ctx context.Context, c *Case, s *Set) error) {
-	e.Case(ctx, table, labels, func(ctx context.Context, c *Case) error {
-		s, err := e.Set(ctx, set)
+	e.newCase(ctx, table, labels, func(ctx context.Context, c *Case) error {
+		s, err := e.set(ctx, set)
 		if err != nil {
 			return err
 		}
@@ -173,48 +173,48 @@ func (e *Env) find(table string, labels []Label) *Row {
 	return nil
 }
 
-// Reps returns full, or quick in a quick run.
-func (e *Env) Reps(full, quick int) int {
+// reps returns full, or quick in a quick run.
+func (e *Env) reps(full, quick int) int {
 	if e.Quick {
 		return quick
 	}
 	return full
 }
 
-// Set reads a data set of the data folder by the name that its manifest gives
+// set reads a data set of the data folder by the name that its manifest gives
 // it.
-func (e *Env) Set(ctx context.Context, name string) (*Set, error) { return e.sets.Get(ctx, name) }
+func (e *Env) set(ctx context.Context, name string) (*Set, error) { return e.sets.get(ctx, name) }
 
-// Add records a value and returns it, so that references can be attached.
-func (c *Case) Add(v Value) *Value {
+// add records a value and returns it, so that references can be attached.
+func (c *Case) add(v Value) *Value {
 	c.Row.Values = append(c.Row.Values, v)
 	return &c.Row.Values[len(c.Row.Values)-1]
 }
 
-// Apart says why what the papers print for a value cannot be compared with it.
-func (c *Case) Apart(value, why string) {
+// setApart says why what the papers print for a value cannot be compared with it.
+func (c *Case) setApart(value, why string) {
 	if c.apart == nil {
 		c.apart = make(map[string]string)
 	}
 	c.apart[value] = why
 }
 
-// Samples records the mean and 95% interval of independent runs.
-func (c *Case) Samples(name, unit string, samples []float64, refs ...Reference) {
+// samples records the mean and 95% interval of independent runs.
+func (c *Case) samples(name, unit string, samples []float64, refs ...Reference) {
 	v := summarise(name, unit, samples)
 	v.References = refs
-	c.Add(v)
+	c.add(v)
 }
 
-// Number records a single figure, such as a count of bytes.
-func (c *Case) Number(name, unit string, x float64, refs ...Reference) {
-	c.Add(Value{Name: name, Unit: unit, Mean: Number(x), Median: Number(x), P99: Number(x), N: 1, References: refs})
+// number records a single figure, such as a count of bytes.
+func (c *Case) number(name, unit string, x float64, refs ...Reference) {
+	c.add(Value{Name: name, Unit: unit, Mean: Number(x), Median: Number(x), P99: Number(x), N: 1, References: refs})
 }
 
-// Durations records timings that were taken elsewhere, in nanoseconds.
-func (c *Case) Durations(name string, ns []float64, refs ...Reference) {
-	v := summarise(name, Nanoseconds, ns)
+// durations records timings that were taken elsewhere, in nanoseconds.
+func (c *Case) durations(name string, ns []float64, refs ...Reference) {
+	v := summarise(name, unitNanoseconds, ns)
 	v.Timed = true
 	v.References = refs
-	c.Add(v)
+	c.add(v)
 }

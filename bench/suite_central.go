@@ -24,7 +24,7 @@ func centralSuites() []Suite {
 	hybridSets := []string{"s1", "lsun", "house", "adult", "birch2_25k", "iris"}
 	return []Suite{
 		{
-			Name: "central", Group: GroupPerformance, Title: "Central methods: quality and time",
+			Name: "central", Group: groupPerformance, Title: "Central methods: quality and time",
 			About: "hybrid, proven, on small sets (mean NICV of 20 runs, delta = 1/(n ln n)) and on MNIST (inertia in units " +
 				"of 0..255, 5 runs, delta = 1e-6), with the time of a whole run after the data is read.",
 			Needs: append([]string{"mnist"}, hybridSets...),
@@ -34,7 +34,7 @@ func centralSuites() []Suite {
 			},
 		},
 		{
-			Name: "synth-sep", Group: GroupPerformance, Title: "Middle dimensions: hybrid, relative and lsf",
+			Name: "synth-sep", Group: groupPerformance, Title: "Middle dimensions: hybrid, relative and lsf",
 			About: "Mean NICV on clusterGeneration's sets by separation, number of clusters and dimensions, proven, delta = " +
 				"1/(n ln n). relative starts at a sphere packing, lsf is the LSH-forest coreset; without noise is k-means with " +
 				"restarts and swaps on the records.",
@@ -85,11 +85,11 @@ var hybridGoal = map[string]struct{ best, fast01, fast1, goal01, goal1 float64 }
 func (e *Env) hybridQuality(ctx context.Context, sets []string) {
 	for _, name := range append(sets, "mnist") {
 		for _, epsilon := range []float64{0.1, 1} {
-			e.On(ctx, name, "hybrid", []Label{L("set", name), L("epsilon", epsilon)},
+			e.on(ctx, name, "hybrid", []Label{L("set", name), L("epsilon", epsilon)},
 				func(ctx context.Context, c *Case, s *Set) error {
-					budget, count := privacy.Budget{Epsilon: epsilon, Delta: -1}, c.Env.Reps(20, 5)
+					budget, count := privacy.Budget{Epsilon: epsilon, Delta: -1}, c.Env.reps(20, 5)
 					if name == "mnist" {
-						budget.Delta, count = mnistDelta, c.Env.Reps(5, 1)
+						budget.Delta, count = mnistDelta, c.Env.reps(5, 1)
 					}
 					start := time.Now()
 					r, err := c.runs(ctx, count,
@@ -103,16 +103,17 @@ func (e *Env) hybridQuality(ctx context.Context, sets []string) {
 					if epsilon < 1 {
 						fast, aim = goal.fast01, goal.goal01
 					}
-					refs := append(atMost(aim), Reference{Name: "best without noise", Kind: Theory, Value: Number(goal.best)})
+					refs := append(atMost(aim), Reference{Name: "best without noise", Kind: kindTheory, Value: Number(goal.best)})
 					if fast > 0 {
-						refs = append(refs, Reference{Name: "FastLloyd's code at an announced epsilon", Kind: Peer, Value: Number(fast)})
+						refs = append(refs, Reference{Name: "FastLloyd's code at an announced epsilon", Kind: kindPeer,
+							Value: Number(fast)})
 					}
 					if name == "mnist" {
-						c.Samples("inertia", Plain, rawInertia(r.wcss, 255), refs...)
+						c.samples("inertia", unitPlain, rawInertia(r.wcss, 255), refs...)
 					} else {
-						c.Samples("NICV", Plain, r.nicv, refs...)
+						c.samples("NICV", unitPlain, r.nicv, refs...)
 					}
-					c.Durations("run", []float64{float64(spent) / float64(len(r.nicv))})
+					c.durations("run", []float64{float64(spent) / float64(len(r.nicv))})
 					return nil
 				})
 		}
@@ -135,21 +136,21 @@ func (e *Env) centralTime(ctx context.Context) {
 		{"mnist", "balcan", 10, 0},
 	}
 	for _, t := range timed {
-		e.Case(ctx, "time of a run", []Label{L("set", t.set), L("method", t.method), L("k", t.k)},
+		e.newCase(ctx, "time of a run", []Label{L("set", t.set), L("method", t.method), L("k", t.k)},
 			func(ctx context.Context, c *Case) error {
 				var s *Set
 				var err error
 				if t.set == "million" {
-					s, err = GeneratedSet(ctx, "s1-like", dataset.Generator{N: 1000000, Seed: 1})
+					s, err = generatedSet(ctx, "s1-like", dataset.Generator{N: 1000000, Seed: 1})
 				} else {
-					s, err = c.Env.Set(ctx, t.set)
+					s, err = c.Env.set(ctx, t.set)
 				}
 				if err != nil {
 					return err
 				}
 				reset := resetPeakMemory()
 				var ns []float64
-				for run := range c.Env.Reps(5, 2) {
+				for run := range c.Env.reps(5, 2) {
 					job, err := centralJob(t.method, s, t.k, privacy.Budget{Epsilon: 1, Delta: mnistDelta}, run+1, false)
 					if err != nil {
 						return err
@@ -168,9 +169,9 @@ func (e *Env) centralTime(ctx context.Context) {
 					}
 					refs = append(refs, printed...)
 				}
-				c.Durations("run", ns, refs...)
+				c.durations("run", ns, refs...)
 				if peak := peakMemory(); reset && peak > 0 {
-					c.Number("peak memory of the process", Bytes, float64(peak), atMost(1.5e9)...)
+					c.number("peak memory of the process", unitBytes, float64(peak), atMost(1.5e9)...)
 				}
 				return nil
 			})
@@ -178,7 +179,7 @@ func (e *Env) centralTime(ctx context.Context) {
 	// All records of MNIST to the dimensions of balcan-edler, and as many rows as a
 	// tile has on records that fit the second-level cache.
 	for _, shape := range [][3]int{{70000, 784, 5}, {1600, 784, 12}} {
-		e.Case(ctx, "projection", []Label{L("n", shape[0]), L("d", shape[1]), L("rows", shape[2])},
+		e.newCase(ctx, "projection", []Label{L("n", shape[0]), L("d", shape[1]), L("rows", shape[2])},
 			func(ctx context.Context, c *Case) error {
 				return projectAgainstLimits(ctx, c, kernels.MeasureLimits(), shape[0], shape[1], shape[2])
 			})
@@ -203,22 +204,22 @@ func runSynthSep(ctx context.Context, e *Env) {
 			for _, sep := range []string{"21", "70"} {
 				for _, epsilon := range []float64{1, 0.1} {
 					name := fmt.Sprintf("synth_sep%s_k%d_d%d", sep, k, d)
-					e.On(ctx, name, "", []Label{L("separation", "0."+sep), L("k", k), L("d", d), L("epsilon", epsilon)},
+					e.on(ctx, name, "", []Label{L("separation", "0."+sep), L("k", k), L("d", d), L("epsilon", epsilon)},
 						func(ctx context.Context, c *Case, s *Set) error {
 							budget := privacy.Budget{Epsilon: epsilon, Delta: -1}
 							for _, method := range []string{"hybrid", "relative", "lsf"} {
-								r, err := c.runs(ctx, c.Env.Reps(10, 2),
+								r, err := c.runs(ctx, c.Env.reps(10, 2),
 									func(run int) (engine.Job, error) { return centralJob(method, s, k, budget, run, true) })
 								if err != nil {
 									return err
 								}
-								c.Samples(method, Plain, r.nicv)
+								c.samples(method, unitPlain, r.nicv)
 							}
 							best, err := c.withoutNoise(ctx, s, k)
 							if err != nil {
 								return err
 							}
-							c.Number("without noise", Plain, best)
+							c.number("without noise", unitPlain, best)
 							return nil
 						})
 				}
@@ -235,9 +236,9 @@ func (c *Case) withoutNoise(ctx context.Context, s *Set, k int) (float64, error)
 		row := &c.Env.rows[i]
 		same := row.Suite == c.Row.Suite && row.Table == c.Row.Table
 		for _, name := range []string{"separation", "k", "d"} {
-			same = same && row.Label(name) == c.Row.Label(name)
+			same = same && row.label(name) == c.Row.label(name)
 		}
-		if v := row.Value("without noise"); same && v != nil {
+		if v := row.value("without noise"); same && v != nil {
 			return float64(v.Mean), nil
 		}
 	}

@@ -30,7 +30,7 @@ const ckksSource = "CKKS-V, Table 3 (8 Intel Xeon Platinum 8276, 224 cores)"
 func ckksSuites() []Suite {
 	return []Suite{
 		{
-			Name: "ckks-table3", Group: GroupCKKS, Title: "CKKS-V Table 3: time by network",
+			Name: "ckks-table3", Group: groupCKKS, Title: "CKKS-V Table 3: time by network",
 			About: "Ten rounds on two-dimensional sets, on the ten networks of CKKS-V Table 1: measured compute plus " +
 				"modelled transfer, with the paper's total beside it, and the bytes of all messages. One run of each size, " +
 				"which lasts from seconds to, at a million points, many minutes; the paper says that it estimated some of its " +
@@ -38,7 +38,7 @@ func ckksSuites() []Suite {
 			Source: ckksSource, Run: runCKKSTable3,
 		},
 		{
-			Name: "ckks-table4", Group: GroupCKKS, Title: "CKKS-V Table 4: loss and accuracy",
+			Name: "ckks-table4", Group: groupCKKS, Title: "CKKS-V Table 4: loss and accuracy",
 			About: "Loss in the paper's [0,1] units (ours, in [-1,1], divided by 4) and accuracy, against plaintext Lloyd " +
 				"from the same starts. claimed is the paper's one-sided noise, proven that of both sides and the joint release. " +
 				"The paper does not print its epsilon and delta, nor its number of runs; here epsilon 1, delta 1e-5, five runs. " +
@@ -48,14 +48,14 @@ func ckksSuites() []Suite {
 			Run: runCKKSTable4,
 		},
 		{
-			Name: "ckks-fig4", Group: GroupCKKS, Title: "CKKS-V Figure 4: time by dimension",
+			Name: "ckks-fig4", Group: groupCKKS, Title: "CKKS-V Figure 4: time by dimension",
 			About: "100,000 points around five centroids, Alice with one column and Bob with all others; one round. The " +
 				"paper draws its times and prints none.",
 			Source: "CKKS-V, Figure 4", Run: runCKKSFigure4,
 			Figures: []Figure{{Title: "Time of a round by dimension", X: "d", Y: "round"}},
 		},
 		{
-			Name: "ckks-fig5", Group: GroupCKKS, Title: "CKKS-V Figure 5: privacy and accuracy on s1",
+			Name: "ckks-fig5", Group: groupCKKS, Title: "CKKS-V Figure 5: privacy and accuracy on s1",
 			About: "Accuracy and loss (in the paper's [0,1] units) on s1 with 15 clusters against epsilon, delta 1e-5, five " +
 				"runs from different starts; sketch is Sketch-V's protocol, ten runs with k' = 15. The figure prints no " +
 				"numbers; the text gives accuracy above 90% and a loss of about 0.004 as epsilon grows, and less than 65% for " +
@@ -95,11 +95,11 @@ func heJob(data *dataset.Normalised, k, rounds int, seed uint64, budget privacy.
 }
 
 func runCKKSTable3(ctx context.Context, e *Env) {
-	for _, cell := range ckksCells[:e.Reps(len(ckksCells), 5)] {
+	for _, cell := range ckksCells[:e.reps(len(ckksCells), 5)] {
 		var res *engine.Result
 		var wall float64
 		labels := []Label{L("n", cell.n), L("k", cell.k)}
-		e.Case(ctx, "", labels, func(ctx context.Context, c *Case) error {
+		e.newCase(ctx, "", labels, func(ctx context.Context, c *Case) error {
 			data, err := timeSet(ctx, cell.n, 2, cell.k)
 			if err != nil {
 				return err
@@ -108,9 +108,9 @@ func runCKKSTable3(ctx context.Context, e *Env) {
 				return err
 			}
 			for _, name := range ckksNetworks {
-				c.Number(name, "s", wall+heTransfer(res, name))
+				c.number(name, "s", wall+heTransfer(res, name))
 			}
-			c.Number("sent", "MB", heMegabytes(res))
+			c.number("sent", "MB", heMegabytes(res))
 			c.Row.Seeds = "1"
 			return nil
 		})
@@ -125,12 +125,12 @@ func (e *Env) overMohassel(ctx context.Context, labels []Label) {
 	if ours == nil {
 		return
 	}
-	e.Case(ctx, "speed-up", labels, func(_ context.Context, c *Case) error {
+	e.newCase(ctx, "speed-up", labels, func(_ context.Context, c *Case) error {
 		for i := range ours.Values {
 			v := &ours.Values[i]
 			for _, ref := range v.References {
 				if ref.Other {
-					c.Number(v.Name, Plain, float64(ref.Value/v.Mean))
+					c.number(v.Name, unitPlain, float64(ref.Value/v.Mean))
 				}
 			}
 		}
@@ -153,19 +153,19 @@ var ckksUtility = []struct {
 func runCKKSTable4(ctx context.Context, e *Env) {
 	for i, row := range ckksUtility {
 		for _, cal := range []privacy.Calibration{privacy.Claimed, privacy.Proven} {
-			e.Case(ctx, "", []Label{L("set", row.name), L("parties", row.parties), L("calibration", cal)},
+			e.newCase(ctx, "", []Label{L("set", row.name), L("parties", row.parties), L("calibration", cal)},
 				func(ctx context.Context, c *Case) error {
 					var s *Set
 					var err error
 					if row.set == "" {
-						s, err = GeneratedSet(ctx, "timesynth", dataset.Generator{N: 10000, D: 2, K: row.k, Seed: 20240227})
+						s, err = generatedSet(ctx, "timesynth", dataset.Generator{N: 10000, D: 2, K: row.k, Seed: 20240227})
 					} else {
-						s, err = c.Env.Set(ctx, row.set)
+						s, err = c.Env.set(ctx, row.set)
 					}
 					if err != nil {
 						return err
 					}
-					return heUtility(ctx, c, s, row.k, row.parties, cal, 1, c.Env.Reps(5, 1))
+					return heUtility(ctx, c, s, row.k, row.parties, cal, 1, c.Env.reps(5, 1))
 				})
 		}
 		if i > 0 {
@@ -184,11 +184,11 @@ func (e *Env) noiselessCKKS(ctx context.Context) {
 		set string
 		k   int
 	}{{"timesynth_k5_d2_n10000", 5}, {"s1", 15}}
-	for _, x := range noiseless[:e.Reps(2, 1)] {
-		e.On(ctx, x.set, withoutNoise, []Label{L("set", x.set), L("k", x.k)},
+	for _, x := range noiseless[:e.reps(2, 1)] {
+		e.on(ctx, x.set, withoutNoise, []Label{L("set", x.set), L("k", x.k)},
 			func(ctx context.Context, c *Case, s *Set) error {
 				var plain plainScores
-				r, err := c.runs(ctx, c.Env.Reps(5, 1), func(run int) (engine.Job, error) {
+				r, err := c.runs(ctx, c.Env.reps(5, 1), func(run int) (engine.Job, error) {
 					job := heJob(s.Norm, x.k, heRounds, uint64(run), privacy.Budget{})
 					job.Calibration, job.NoQuality = privacy.None, false
 					return job, plain.add(ctx, c, s, job)
@@ -200,7 +200,7 @@ func (e *Env) noiselessCKKS(ctx context.Context) {
 				for i, loss := range r.nicv {
 					ratio = append(ratio, loss/plain.nicv[i])
 				}
-				c.Samples("loss over plaintext", Plain, ratio, Reference{Name: "at most", Kind: Goal, Value: 1.03})
+				c.samples("loss over plaintext", unitPlain, ratio, Reference{Name: "at most", Kind: kindGoal, Value: 1.03})
 				return nil
 			})
 	}
@@ -225,10 +225,10 @@ func (e *Env) ckksModes(ctx context.Context) {
 		{"multiparty", func(j *ckks.Job) { j.Mode = ckks.Multiparty }},
 		{"multiparty, 2 of 3 decrypt", func(j *ckks.Job) { j.Mode, j.Threshold = ckks.Multiparty, 2 }},
 	} {
-		e.On(ctx, "bank", "modes", []Label{L("set", "bank"), L("parties", 4), L("mode", x.name)},
+		e.on(ctx, "bank", "modes", []Label{L("set", "bank"), L("parties", 4), L("mode", x.name)},
 			func(ctx context.Context, c *Case, s *Set) error {
 				var sent []float64
-				r, err := c.runs(ctx, c.Env.Reps(3, 1), func(run int) (engine.Job, error) {
+				r, err := c.runs(ctx, c.Env.reps(3, 1), func(run int) (engine.Job, error) {
 					job, err := ckksColumns(s, 7, 4, run, 1)
 					x.edit(job)
 					return job, err
@@ -240,8 +240,8 @@ func (e *Env) ckksModes(ctx context.Context) {
 					return err
 				}
 				c.ckksScores(r)
-				c.Samples("CPU", "s", over(r.cpu, 1e9))
-				c.Samples("sent", "MB", sent)
+				c.samples("CPU", "s", over(r.cpu, 1e9))
+				c.samples("sent", "MB", sent)
 				return nil
 			})
 	}
@@ -252,11 +252,11 @@ const paperUnits = 4
 
 // ckksScores records loss in the paper's units, accuracy where there are labels, and time.
 func (c *Case) ckksScores(r scores) {
-	c.Samples("loss", Plain, over(r.nicv, paperUnits))
+	c.samples("loss", unitPlain, over(r.nicv, paperUnits))
 	if len(r.accuracy) > 0 {
-		c.Samples("accuracy", Plain, r.accuracy)
+		c.samples("accuracy", unitPlain, r.accuracy)
 	}
-	c.Samples("time", "s", over(r.wall, 1e9))
+	c.samples("time", "s", over(r.wall, 1e9))
 }
 
 // plainScores are those of Lloyd's algorithm in the clear from the starts of jobs.
@@ -320,18 +320,18 @@ func heUtility(ctx context.Context, c *Case, s *Set, k, parties int, cal privacy
 		return err
 	}
 	c.ckksScores(r)
-	c.Samples("plaintext loss", Plain, over(plain.nicv, paperUnits))
+	c.samples("plaintext loss", unitPlain, over(plain.nicv, paperUnits))
 	if len(plain.accuracy) > 0 {
-		c.Samples("plaintext accuracy", Plain, plain.accuracy)
+		c.samples("plaintext accuracy", unitPlain, plain.accuracy)
 	}
 	return nil
 }
 
 func runCKKSFigure4(ctx context.Context, e *Env) {
 	dims := []int{2, 4, 8, 16}
-	n := e.Reps(100000, 16384)
+	n := e.reps(100000, 16384)
 	for _, d := range dims {
-		e.Case(ctx, "", []Label{L("n", n), L("d", d)}, func(ctx context.Context, c *Case) error {
+		e.newCase(ctx, "", []Label{L("n", n), L("d", d)}, func(ctx context.Context, c *Case) error {
 			data, err := timeSet(ctx, n, d, 5)
 			if err != nil {
 				return err
@@ -342,9 +342,9 @@ func runCKKSFigure4(ctx context.Context, e *Env) {
 			}
 			round := res.Timings["compare"].TotalNS + res.Timings["sum"].TotalNS + res.Timings["decrypt"].TotalNS +
 				res.Timings["noise"].TotalNS
-			c.Number("round", "s", float64(round)/1e9)
-			c.Number("encryption", "s", float64(res.Timings["encrypt"].TotalNS)/1e9)
-			c.Number("sent", "MB", heMegabytes(res))
+			c.number("round", "s", float64(round)/1e9)
+			c.number("encryption", "s", float64(res.Timings["encrypt"].TotalNS)/1e9)
+			c.number("sent", "MB", heMegabytes(res))
 			c.Row.Seeds = "1"
 			return nil
 		})
@@ -358,9 +358,9 @@ func runCKKSFigure5(ctx context.Context, e *Env) {
 	}
 	for _, epsilon := range epsilons {
 		for _, cal := range []privacy.Calibration{privacy.Proven, privacy.Claimed} {
-			e.On(ctx, "s1", "", []Label{L("epsilon", epsilon), L("protocol", "ckks, "+string(cal))},
+			e.on(ctx, "s1", "", []Label{L("epsilon", epsilon), L("protocol", "ckks, "+string(cal))},
 				func(ctx context.Context, c *Case, s *Set) error {
-					return heUtility(ctx, c, s, 15, 2, cal, epsilon, c.Env.Reps(5, 1))
+					return heUtility(ctx, c, s, 15, 2, cal, epsilon, c.Env.reps(5, 1))
 				})
 		}
 	}
@@ -369,9 +369,9 @@ func runCKKSFigure5(ctx context.Context, e *Env) {
 // sketchOnS1 is the protocol of Sketch-V that CKKS-V's Figure 5 compares with, under
 // its own claim, with as many local clusters as clusters.
 func sketchOnS1(ctx context.Context, e *Env, epsilon float64) {
-	e.On(ctx, "s1", "", []Label{L("epsilon", epsilon), L("protocol", "sketch, claimed")},
+	e.on(ctx, "s1", "", []Label{L("epsilon", epsilon), L("protocol", "sketch, claimed")},
 		func(ctx context.Context, c *Case, s *Set) error {
-			r, err := c.runs(ctx, c.Env.Reps(10, 3), func(run int) (engine.Job, error) {
+			r, err := c.runs(ctx, c.Env.reps(10, 3), func(run int) (engine.Job, error) {
 				job := sketchJob(s.Norm, s.Labels, 2, 15, epsilon, run)
 				job.Calibration, job.Budget.Delta = privacy.Claimed, 1e-5
 				return job, nil

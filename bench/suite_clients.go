@@ -15,7 +15,7 @@ import (
 
 func clientSuites() []Suite {
 	return []Suite{{
-		Name: "clients", Group: GroupPerformance, Title: "Many and unequal clients",
+		Name: "clients", Group: groupPerformance, Title: "Many and unequal clients",
 		About: "NICV of hybrid and relative (proven, epsilon 1, delta = 1/(n ln n), mean of 20 runs, 5 of 1,000 clients) " +
 			"with the noise in shares, one client assumed to read along, over that of one client whose noise is " +
 			"sqrt(M/(M-1)) times as large. The last case has four clients of 8:4:2:1. Goal: at most 1.05.",
@@ -27,7 +27,7 @@ func clientSuites() []Suite {
 func runClients(ctx context.Context, e *Env) {
 	for _, name := range []string{"s1", "adult", "birch2_25k"} {
 		for _, method := range []string{"hybrid", "relative"} {
-			e.On(ctx, name, "", []Label{L("set", name), L("method", method)},
+			e.on(ctx, name, "", []Label{L("set", name), L("method", method)},
 				func(ctx context.Context, c *Case, s *Set) error {
 					for _, m := range []int{10, 100, 1000} {
 						if e.Quick && m > 100 {
@@ -61,7 +61,7 @@ func (c *Case) clients(ctx context.Context, s *Set, method string, m int, propor
 		if err != nil {
 			return 0, err
 		}
-		r, err := c.runs(ctx, c.Env.Reps(reps, 2), func(run int) (engine.Job, error) {
+		r, err := c.runs(ctx, c.Env.reps(reps, 2), func(run int) (engine.Job, error) {
 			p := s.problem(s.K, b, run)
 			p.Clients = parts
 			if clients > 1 {
@@ -83,7 +83,7 @@ func (c *Case) clients(ctx context.Context, s *Set, method string, m int, propor
 	if proportions != nil {
 		what = "4 clients of 8:4:2:1"
 	}
-	c.Number(what, Plain, many)
-	c.Number(what+" / one", Plain, many/one, atMost(1.05)...)
+	c.number(what, unitPlain, many)
+	c.number(what+" / one", unitPlain, many/one, atMost(1.05)...)
 	return nil
 }

@@ -121,14 +121,14 @@ func edlerComparisons() []edlerTable {
 // edlerSuites are the tables and figures of Thesis-B. Where a figure shows what a table of
 // the appendix prints, it is another name of that table's suite.
 func edlerSuites() []Suite {
-	out := []Suite{{Name: "edler-fig4.1", Group: GroupThesisB, Title: "Thesis-B Figure 4.1: time by T",
+	out := []Suite{{Name: "edler-fig4.1", Group: groupThesisB, Title: "Thesis-B Figure 4.1: time by T",
 		Source: "Thesis-B, Figure 4.1",
 		About: "The time of a run on MNIST, k = 10, epsilon 1, by the number of partitions and of swaps (chapter 4's " +
 			"options). The figure prints no numbers; the text says that a run takes over 48 minutes at T = 30.",
 		Needs: []string{"mnist"}, Run: runEdlerTime,
 		Figures: []Figure{{Title: "Time of a run by T", X: "T", Y: "run", Series: []string{"T of"}, LogY: true}}}}
 	for _, t := range append(edlerTables(), edlerComparisons()...) {
-		s := Suite{Name: "edler-table" + t.number, Group: GroupThesisB, Title: "Thesis-B Table " + t.number + ": " + t.title,
+		s := Suite{Name: "edler-table" + t.number, Group: groupThesisB, Title: "Thesis-B Table " + t.number + ": " + t.title,
 			About: t.about, Source: "Thesis-B, Table " + t.number, Run: t.run}
 		for _, place := range t.also {
 			s.Also = append(s.Also, "edler-"+strings.NewReplacer("Table ", "table", "Figure ", "fig").Replace(place))
@@ -188,7 +188,7 @@ const edlerRuns, edlerSomeRuns, edlerMoreRuns = 5, 10, 50
 // to the thesis's with the half width of its 95% interval, the thesis's runs taken
 // to deviate as ours do.
 func (c *Case) againstThesis(name string, inertia []float64) error {
-	c.Samples(name, Plain, inertia)
+	c.samples(name, unitPlain, inertia)
 	refs, err := c.Env.printedFor(c.Row.file(), c.Row.Labels, name)
 	if err != nil {
 		return err
@@ -207,7 +207,7 @@ func (c *Case) toThesis(name string, samples []float64, refs []Reference, behind
 	}
 	published, count := float64(refs[0].Value), len(samples)
 	mean, deviation := stat.MeanStdDev(samples, nil)
-	c.Add(Value{Name: name + " / thesis", Mean: Number(mean / published), Median: Number(mean / published),
+	c.add(Value{Name: name + " / thesis", Mean: Number(mean / published), Median: Number(mean / published),
 		P99:  Number(mean / published),
 		Half: Number(student(count) * deviation * math.Sqrt(1/float64(count)+1/float64(behind)) / published), N: count})
 }
@@ -215,17 +215,17 @@ func (c *Case) toThesis(name string, samples []float64, refs []Reference, behind
 // deviation records the standard deviation of samples, each that of one run or draw, as a share of their mean.
 func (c *Case) deviation(of string, samples []float64) {
 	mean, deviation := stat.MeanStdDev(samples, nil)
-	c.Number("deviation of a "+of, "%", 100*deviation/mean)
+	c.number("deviation of a "+of, "%", 100*deviation/mean)
 }
 
 // edlerCase measures balcan-edler with options on a set, whose columns have that width.
 func (e *Env) edlerCase(ctx context.Context, table string, at Label, x edlerInstance) {
-	e.Case(ctx, table, []Label{at}, func(ctx context.Context, c *Case) error {
+	e.newCase(ctx, table, []Label{at}, func(ctx context.Context, c *Case) error {
 		s, width, err := x.records(ctx, c.Env)
 		if err != nil {
 			return err
 		}
-		r, err := c.runs(ctx, c.Env.Reps(x.runs, 1), func(run int) (engine.Job, error) {
+		r, err := c.runs(ctx, c.Env.reps(x.runs, 1), func(run int) (engine.Job, error) {
 			job := edlerJob(s, x.k, x.epsilon, run)
 			x.edit(job)
 			return job, nil
@@ -233,7 +233,7 @@ func (e *Env) edlerCase(ctx context.Context, table string, at Label, x edlerInst
 		if err != nil {
 			return err
 		}
-		c.Durations("run", r.wall)
+		c.durations("run", r.wall)
 		return c.againstThesis("inertia", rawInertia(r.wcss, width))
 	})
 }
@@ -249,7 +249,7 @@ type edlerInstance struct {
 
 func (x *edlerInstance) records(ctx context.Context, e *Env) (s *Set, width float64, err error) {
 	if x.d == 0 {
-		s, err = e.Set(ctx, "mnist")
+		s, err = e.set(ctx, "mnist")
 		return s, 255, err
 	}
 	s, err = e.blobs(ctx, x.d, x.clusters, 1)
@@ -316,8 +316,8 @@ func runEdlerTime(ctx context.Context, e *Env) {
 	}
 	for _, t := range []int{30, 1, 10, 20, 5, 15, 25} {
 		for _, of := range []string{"partitions", "swaps"} {
-			e.On(ctx, "mnist", "", []Label{L("T of", of), L("T", t)}, func(ctx context.Context, c *Case, s *Set) error {
-				r, err := c.runs(ctx, c.Env.Reps(edlerRuns, 1), func(run int) (engine.Job, error) {
+			e.on(ctx, "mnist", "", []Label{L("T of", of), L("T", t)}, func(ctx context.Context, c *Case, s *Set) error {
+				r, err := c.runs(ctx, c.Env.reps(edlerRuns, 1), func(run int) (engine.Job, error) {
 					job := edlerJob(s, 10, 1, run)
 					chapter4(job)
 					edits[of](job, t)
@@ -327,8 +327,8 @@ func runEdlerTime(ctx context.Context, e *Env) {
 				if err != nil {
 					return err
 				}
-				c.Durations("run", r.wall)
-				c.Durations("CPU", r.cpu)
+				c.durations("run", r.wall)
+				c.durations("CPU", r.cpu)
 				return nil
 			})
 		}
@@ -354,11 +354,11 @@ func runEdlerTable6(ctx context.Context, e *Env) {
 func (e *Env) edlerChances(ctx context.Context, before float64) {
 	const good, bad, choices, times, width, columns = 4e6, 5e6, 1000000, 10, 255.0, 784
 	for _, epsilon := range []float64{0.01, 0.1, 1, 2} {
-		e.Case(ctx, "", []Label{L("epsilon", epsilon)}, func(ctx context.Context, c *Case) error {
+		e.newCase(ctx, "", []Label{L("epsilon", epsilon)}, func(ctx context.Context, c *Case) error {
 			share := epsilon / (times + 1)
 			weight := func(loss float64) float64 { return math.Exp(-share * (loss - before) / (2 * width * width)) }
-			c.Number("good weight", Plain, weight(good))
-			c.Number("bad weight", Plain, weight(bad))
+			c.number("good weight", unitPlain, weight(good))
+			c.number("bad weight", unitPlain, weight(bad))
 			seed := uint64(1)
 			stream := privacy.NewStreams(&seed).Stream(0, 0, "chances")
 			for _, range2 := range []struct {
@@ -375,7 +375,7 @@ func (e *Env) edlerChances(ctx context.Context, before float64) {
 					chosen += 1 - at
 				}
 				p := float64(chosen) / choices
-				c.Add(Value{Name: range2.name, Mean: Number(p), Median: Number(p), P99: Number(p), N: choices,
+				c.add(Value{Name: range2.name, Mean: Number(p), Median: Number(p), P99: Number(p), N: choices,
 					Half: Number(1.96 * math.Sqrt(p*(1-p)/choices))})
 			}
 			return nil
@@ -386,7 +386,7 @@ func (e *Env) edlerChances(ctx context.Context, before float64) {
 // runEdlerTable7 is private k-means by intrinsic clusters.
 func runEdlerTable7(ctx context.Context, e *Env) {
 	for _, k := range []int{8, 16, 32, 64} {
-		e.Case(ctx, "", []Label{L("k", k)}, func(ctx context.Context, c *Case) error {
+		e.newCase(ctx, "", []Label{L("k", k)}, func(ctx context.Context, c *Case) error {
 			s, err := c.Env.blobs(ctx, 100, k, 1)
 			if err != nil {
 				return err
@@ -395,7 +395,7 @@ func runEdlerTable7(ctx context.Context, e *Env) {
 				name string
 				edit func(*balcan.Edler)
 			}{{"with k-means", chapter4}, {"without k-means", withoutKMeans}} {
-				runs, err := c.runs(ctx, c.Env.Reps(edlerSomeRuns, 1), func(run int) (engine.Job, error) {
+				runs, err := c.runs(ctx, c.Env.reps(edlerSomeRuns, 1), func(run int) (engine.Job, error) {
 					job := edlerJob(s, k, 1, run)
 					form.edit(job)
 					return job, nil
@@ -443,12 +443,12 @@ func runEdlerSplits(ctx context.Context, e *Env) {
 		file := (&Row{Suite: e.suite.Name, Table: t.table}).file()
 		for _, line := range e.printed[file].lines {
 			share := line[0]
-			e.Case(ctx, t.table, []Label{L(t.stage, share)}, func(_ context.Context, c *Case) error {
+			e.newCase(ctx, t.table, []Label{L(t.stage, share)}, func(_ context.Context, c *Case) error {
 				means := c.Env.splitsWith(t.column, share, t.fixed)
 				if len(means) == 0 {
 					return fmt.Errorf("no split of Table 8 with %s %s was measured", t.stage, share)
 				}
-				c.Samples("average inertia", Plain, means)
+				c.samples("average inertia", unitPlain, means)
 				return nil
 			})
 		}
@@ -461,10 +461,10 @@ func (e *Env) splitsWith(column int, share, candidates string) []float64 {
 	var means []float64
 	for i := range e.rows {
 		row := &e.rows[i]
-		split := strings.Fields(row.Label("split"))
+		split := strings.Fields(row.label("split"))
 		if row.Table == "" && len(split) == 5 && strings.HasPrefix(split[column], share) &&
 			chart.ParseNumber(split[column])-chart.ParseNumber(share) < 1e-4 && (candidates == "" || split[0] == candidates) {
-			if v := row.Value("inertia"); v != nil {
+			if v := row.value("inertia"); v != nil {
 				means = append(means, float64(v.Mean))
 			}
 		}

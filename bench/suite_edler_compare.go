@@ -12,7 +12,7 @@ import (
 
 // edlerComparison is one of Tables 13 to 17: the thesis's algorithm and ours.
 func (e *Env) edlerComparison(ctx context.Context, number string) {
-	mnist := func(ctx context.Context, e *Env) (*Set, error) { return e.Set(ctx, "mnist") }
+	mnist := func(ctx context.Context, e *Env) (*Set, error) { return e.set(ctx, "mnist") }
 	if number == "13" {
 		for _, epsilon := range edlerEpsilons {
 			e.compare(ctx, L("epsilon", epsilon), mnist, 255, 10, epsilon, edlerMoreRuns)
@@ -47,14 +47,14 @@ func (e *Env) edlerComparison(ctx context.Context, number string) {
 // algorithm. Table 16's other private column was run at epsilon 1.
 func (e *Env) compare(ctx context.Context, at Label, set func(context.Context, *Env) (*Set, error), width float64,
 	k int, epsilon float64, most int) {
-	e.Case(ctx, "", []Label{at}, func(ctx context.Context, c *Case) error {
+	e.newCase(ctx, "", []Label{at}, func(ctx context.Context, c *Case) error {
 		s, err := set(ctx, c.Env)
 		if err != nil {
 			return err
 		}
 		for _, method := range []string{"balcan-edler", "balcan", "hybrid", "k-means++"} {
 			if v := c.Env.measured(method); v != nil && method == "k-means++" && at.Name == "epsilon" {
-				c.Add(*v) // it does not depend on epsilon
+				c.add(*v) // it does not depend on epsilon
 				continue
 			}
 			count := edlerRuns
@@ -62,7 +62,7 @@ func (e *Env) compare(ctx context.Context, at Label, set func(context.Context, *
 				count = most
 			}
 			budget := privacy.Budget{Epsilon: epsilon, Delta: mnistDelta}
-			runs, err := c.runs(ctx, c.Env.Reps(count, 1), func(run int) (engine.Job, error) {
+			runs, err := c.runs(ctx, c.Env.reps(count, 1), func(run int) (engine.Job, error) {
 				return centralJob(method, s, k, budget, run, true)
 			})
 			if err != nil {
@@ -75,13 +75,13 @@ func (e *Env) compare(ctx context.Context, at Label, set func(context.Context, *
 				}
 				continue
 			}
-			c.Samples(method, Plain, inertia)
+			c.samples(method, unitPlain, inertia)
 			if method != "k-means++" {
 				printed, err := c.Env.printedFor(c.Row.file(), c.Row.Labels, "balcan-edler")
 				if err != nil {
 					return err
 				}
-				c.Number(method+" / thesis", Plain, stat.Mean(inertia, nil)/float64(printed[0].Value))
+				c.number(method+" / thesis", unitPlain, stat.Mean(inertia, nil)/float64(printed[0].Value))
 			}
 		}
 		if width == blobsWidth {
@@ -89,7 +89,7 @@ func (e *Env) compare(ctx context.Context, at Label, set func(context.Context, *
 				return err
 			}
 		}
-		if mine := c.Row.Value("balcan-edler"); mine.N > edlerRuns {
+		if mine := c.Row.value("balcan-edler"); mine.N > edlerRuns {
 			c.Row.Seeds = fmt.Sprintf("1..%d; balcan-edler 1..%d", edlerRuns, mine.N)
 		}
 		if at.Name == "d" {
@@ -106,7 +106,7 @@ const withGammaOfChapter4 = "balcan-edler, gamma of chapter 4"
 // twice as large. On blobs, whose clusters have n/k records each, a cube's count is near the threshold, so that gamma
 // decides how many clusters have candidates; on MNIST it hardly matters.
 func (c *Case) withChapter4Gamma(ctx context.Context, s *Set, width float64, k int, epsilon float64, most int) error {
-	runs, err := c.runs(ctx, c.Env.Reps(most, 1), func(run int) (engine.Job, error) {
+	runs, err := c.runs(ctx, c.Env.reps(most, 1), func(run int) (engine.Job, error) {
 		job := edlerJob(s, k, epsilon, run)
 		job.GammaFactor = 2
 		return job, nil
@@ -119,7 +119,7 @@ func (c *Case) withChapter4Gamma(ctx context.Context, s *Set, width float64, k i
 	if err != nil {
 		return err
 	}
-	c.Samples(withGammaOfChapter4, Plain, inertia)
+	c.samples(withGammaOfChapter4, unitPlain, inertia)
 	c.toThesis(withGammaOfChapter4, inertia, printed, edlerRuns)
 	return nil
 }
@@ -127,7 +127,7 @@ func (c *Case) withChapter4Gamma(ctx context.Context, s *Set, width float64, k i
 // measured is a value of an earlier row of the suite, nil if there is none.
 func (e *Env) measured(name string) *Value {
 	for i := range e.rows {
-		if v := e.rows[i].Value(name); v != nil {
+		if v := e.rows[i].value(name); v != nil {
 			return v
 		}
 	}

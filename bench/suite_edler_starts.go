@@ -15,7 +15,7 @@ import (
 // edlerStarts looks for the reason why the thesis's losses are above ours.
 func edlerStarts() Suite {
 	return Suite{
-		Name: "edler-starts", Group: GroupThesisB, Title: "Thesis-B Tables 2 to 17: other readings of its algorithms",
+		Name: "edler-starts", Group: groupThesisB, Title: "Thesis-B Tables 2 to 17: other readings of its algorithms",
 		About: "Two sentences of the thesis have two readings. Algorithms 4 and 11 choose k of the candidates uniformly: " +
 			"under the tables' own suites these are distinct; \"repeated\" draws them with replacement, as choice and choices " +
 			"of Python and NumPy do unless they are told otherwise, so that some candidates stand twice and k may be above " +
@@ -102,12 +102,12 @@ func runEdlerStarts(ctx context.Context, e *Env) {
 	for _, x := range edlerStartRows() {
 		labels := []Label{L("rows of", x.file), x.at}
 		if x.instance.d > 0 {
-			e.Case(ctx, edlerBlobStarts, labels, func(ctx context.Context, c *Case) error { return c.edlerDraws(ctx, x) })
+			e.newCase(ctx, edlerBlobStarts, labels, func(ctx context.Context, c *Case) error { return c.edlerDraws(ctx, x) })
 			continue
 		}
-		e.On(ctx, "mnist", "", labels, func(ctx context.Context, c *Case, s *Set) error {
+		e.on(ctx, "mnist", "", labels, func(ctx context.Context, c *Case, s *Set) error {
 			for _, reading := range edlerReadings {
-				losses, err := c.edlerStart(ctx, x, reading.edit, s, 255, c.Env.Reps(edlerSomeRuns, 1), 1)
+				losses, err := c.edlerStart(ctx, x, reading.edit, s, 255, c.Env.reps(edlerSomeRuns, 1), 1)
 				if err == nil {
 					err = c.edlerExplained(x, reading.name, losses, edlerRuns)
 				}
@@ -126,7 +126,7 @@ const edlerBlobStarts = "blobs"
 // edlerDraws measures a row on ten draws of its set, with five runs on each, as the thesis has on one: so its
 // figure is one more mean of that kind.
 func (c *Case) edlerDraws(ctx context.Context, x edlerStart) error {
-	runs, draws := c.Env.Reps(edlerRuns, 1), c.Env.Reps(10, 2)
+	runs, draws := c.Env.reps(edlerRuns, 1), c.Env.reps(10, 2)
 	means := make([][]float64, len(edlerReadings))
 	for draw := range draws {
 		s, err := c.Env.blobs(ctx, x.instance.d, x.instance.clusters, uint64(draw+1))
@@ -172,7 +172,7 @@ func (c *Case) edlerExplained(x edlerStart, reading string, losses []float64, be
 	if err != nil {
 		return err
 	}
-	c.Samples(reading, Plain, losses, refs...)
+	c.samples(reading, unitPlain, losses, refs...)
 	c.toThesis(reading, losses, refs, behind)
 	return nil
 }

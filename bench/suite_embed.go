@@ -11,7 +11,7 @@ import (
 func embedSuites() []Suite {
 	return []Suite{
 		{
-			Name: "embed", Group: GroupPerformance, Title: "As a library: fits of arrays in memory",
+			Name: "embed", Group: groupPerformance, Title: "As a library: fits of arrays in memory",
 			About: "Package cohort on row-major float32 points: checked, put on the grid with one scale for all columns, 20 " +
 				"rounds of plain k-means from a given start, labels and inertia. Prepared leaves out the first two. Private is " +
 				"a fit at epsilon 1 with public bounds. Times are the wall's, and of all threads together; memory is the peak " +
@@ -20,7 +20,7 @@ func embedSuites() []Suite {
 			Run: runEmbed,
 		},
 		{
-			Name: "reading", Group: GroupPerformance, Title: "Reading: text and Parquet onto the grid",
+			Name: "reading", Group: groupPerformance, Title: "Reading: text and Parquet onto the grid",
 			About: "Files of 8 columns with public bounds, read, parsed, checked and packed by one worker and by all; rates " +
 				"are of the file's bytes. The bare loop is what a program does that only decodes: strconv.ParseFloat on each " +
 				"cell of text, Parquet's column pages into float64. Memory is the peak beside the panels, whose size is 32 " +
@@ -60,7 +60,7 @@ func looseBlobs(n, d, k int) (points []float32, start [][]float64) {
 func runEmbed(ctx context.Context, e *Env) {
 	for _, s := range embedShapes {
 		labels := []Label{L("n", s.n), L("d", s.d), L("k", s.k)}
-		e.Case(ctx, "", labels, func(ctx context.Context, c *Case) error { return c.embed(ctx, s.n, s.d, s.k) })
+		e.newCase(ctx, "", labels, func(ctx context.Context, c *Case) error { return c.embed(ctx, s.n, s.d, s.k) })
 	}
 }
 
@@ -90,7 +90,7 @@ func (c *Case) embed(ctx context.Context, n, d, k int) error {
 		fits[2].refs = aimedAt("goal", 60e6)
 	}
 	times, cpu := make([][]float64, len(fits)), make([][]float64, len(fits))
-	for run := range c.Env.Reps(7, 2) + 1 {
+	for run := range c.Env.reps(7, 2) + 1 {
 		for i, f := range fits {
 			begin, used := time.Now(), processTime()
 			if _, err := f.fit(); err != nil {
@@ -102,8 +102,8 @@ func (c *Case) embed(ctx context.Context, n, d, k int) error {
 		}
 	}
 	for i, f := range fits {
-		c.Durations(f.name, times[i], f.refs...)
-		c.Durations(f.name+", CPU", cpu[i])
+		c.durations(f.name, times[i], f.refs...)
+		c.durations(f.name+", CPU", cpu[i])
 	}
 	records.Close()
 	return c.peak("memory of points", float64(4*n*d), 0, aimedAt("goal", 1.3), func() error {
@@ -125,6 +125,6 @@ func (c *Case) peak(name string, size, less float64, goal []Reference, fn func()
 	if err := fn(); err != nil {
 		return err
 	}
-	c.Number(name, "x", (float64(peakMemory()-before)-less)/size, goal...)
+	c.number(name, "x", (float64(peakMemory()-before)-less)/size, goal...)
 	return nil
 }

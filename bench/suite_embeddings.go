@@ -20,7 +20,7 @@ import (
 
 func embeddingSuites() []Suite {
 	return []Suite{{
-		Name: "embeddings", Group: GroupPerformance, Title: "Lloyd iterations at many clusters and dimensions",
+		Name: "embeddings", Group: groupPerformance, Title: "Lloyd iterations at many clusters and dimensions",
 		About: "CPU time of one Lloyd iteration on one thread, every record looked at: centroids set, points assigned and " +
 			"summed. The points are standard normal at a quarter of the range, which gives the filter the least to hold on " +
 			"to, and k of them are the centroids. 'multiply-adds' leaves the candidate filter out, 'iteration' is what a run " +
@@ -67,7 +67,7 @@ func runEmbeddings(ctx context.Context, e *Env) {
 		if e.Quick {
 			n = max(n/10, 4*s.k)
 		}
-		e.Case(ctx, "", []Label{L("n", n), L("d", s.d), L("k", s.k), L("isa", kernels.ISA())},
+		e.newCase(ctx, "", []Label{L("n", n), L("d", s.d), L("k", s.k), L("isa", kernels.ISA())},
 			func(ctx context.Context, c *Case) error {
 				unpin := pin()
 				defer unpin()
@@ -100,7 +100,7 @@ func runManyClusters(ctx context.Context, e *Env) {
 		} else {
 			goal = atMost(s.goal)
 		}
-		e.Case(ctx, "hybrid on blobs", []Label{L("n", n), L("d", s.d), L("k", k), L("workers", e.Pool.Workers())},
+		e.newCase(ctx, "hybrid on blobs", []Label{L("n", n), L("d", s.d), L("k", k), L("workers", e.Pool.Workers())},
 			func(ctx context.Context, c *Case) error {
 				set, err := blobsOf(ctx, n, s.d, k)
 				if err != nil {
@@ -114,7 +114,7 @@ func runManyClusters(ctx context.Context, e *Env) {
 // hybridOnBlobs times runs without the quality of their result, which it then evaluates.
 func (c *Case) hybridOnBlobs(ctx context.Context, set *Set, k int, goal []Reference) error {
 	var wall, used, nicv []float64
-	for run := range c.Env.Reps(5, 2) {
+	for run := range c.Env.reps(5, 2) {
 		for _, quality := range []bool{false, true} {
 			job, err := centralJob("hybrid", set, k, privacy.Budget{Epsilon: 1, Delta: -1}, run+1, quality)
 			if err != nil {
@@ -132,9 +132,9 @@ func (c *Case) hybridOnBlobs(ctx context.Context, set *Set, k int, goal []Refere
 			wall, used = append(wall, float64(time.Since(from))), append(used, float64(processTime()-cpu))
 		}
 	}
-	c.Durations("run", wall, goal...)
-	c.Durations("CPU", used)
-	c.Samples("NICV", Plain, nicv)
+	c.durations("run", wall, goal...)
+	c.durations("CPU", used)
+	c.samples("NICV", unitPlain, nicv)
 	return nil
 }
 
@@ -146,7 +146,7 @@ var boundShapes = []struct{ n, d, k int }{{50000, 64, 256}, {20000, 128, 1000}, 
 func runBounds(ctx context.Context, e *Env) {
 	for _, s := range boundShapes {
 		labels := []Label{L("n", s.n), L("d", s.d), L("k", s.k), L("workers", 1)}
-		e.Case(ctx, "rounds on blobs", labels,
+		e.newCase(ctx, "rounds on blobs", labels,
 			func(ctx context.Context, c *Case) error { return c.bounds(ctx, s.n, s.d, s.k) })
 	}
 }
@@ -166,7 +166,7 @@ func (c *Case) bounds(ctx context.Context, n, d, k int) error {
 	defer eng.Close()
 	var all, late []float64
 	share := 0.0
-	for range c.Env.Reps(5, 2) {
+	for range c.Env.reps(5, 2) {
 		_, err := eng.Run(ctx, &lloyd.Job{Method: lloyd.Lloyd, Problem: protocol.Problem{K: k, Start: start,
 			Iterations: 40, NoQuality: true,
 			Clients: []dataset.Part{{Points: points, FractionBits: dataset.DefaultFractionBits}}},
@@ -174,7 +174,7 @@ func (c *Case) bounds(ctx context.Context, n, d, k int) error {
 		if err != nil {
 			return err
 		}
-		for t, one := range times.Take() {
+		for t, one := range times.take() {
 			ns := times.used[t]
 			if one.Settled == 0 && t > 0 {
 				all = append(all, ns)
@@ -188,18 +188,18 @@ func (c *Case) bounds(ctx context.Context, n, d, k int) error {
 	if len(all) == 0 || len(late) == 0 {
 		return fmt.Errorf("%d rounds look at all records and %d come after the tenth", len(all), len(late))
 	}
-	c.Durations(allRecords, all)
-	c.Durations("after the tenth", late)
-	c.Number("left out after the tenth", "%", 100*share/float64(len(late)))
+	c.durations(allRecords, all)
+	c.durations("after the tenth", late)
+	c.number("left out after the tenth", "%", 100*share/float64(len(late)))
 	c.Row.Note = "times are the CPU's"
-	c.Number("times as fast", "x", c.Row.Value(allRecords).Shown()/c.Row.Value("after the tenth").Shown(),
+	c.number("times as fast", "x", c.Row.value(allRecords).shown()/c.Row.value("after the tenth").shown(),
 		aimedAt("goal", 3.0)...)
 	return nil
 }
 
 // cpuTimer are times with the CPU time of the process in each, in nanoseconds.
 type cpuTimer struct {
-	IterationTimer
+	iterationTimer
 	under bool
 	from  float64
 	used  []float64
@@ -210,13 +210,13 @@ func (l *cpuTimer) PhaseBegin(s engine.Span) {
 	if !l.under {
 		l.under, l.from = true, float64(processTime())
 	}
-	l.IterationTimer.PhaseBegin(s)
+	l.iterationTimer.PhaseBegin(s)
 }
 
 // IterationEnd implements engine.Observer.
 func (l *cpuTimer) IterationEnd(it engine.Iteration) {
 	l.used, l.under = append(l.used, float64(processTime())-l.from), false
-	l.IterationTimer.IterationEnd(it)
+	l.iterationTimer.IterationEnd(it)
 }
 
 // runPlusPlus times greedy k-means++ on all workers.
@@ -225,7 +225,7 @@ func runPlusPlus(ctx context.Context, e *Env) {
 	if e.Quick {
 		n = 20000
 	}
-	e.Case(ctx, "k-means++", []Label{L("n", n), L("d", d), L("k", k), L("workers", e.Pool.Workers())},
+	e.newCase(ctx, "k-means++", []Label{L("n", n), L("d", d), L("k", k), L("workers", e.Pool.Workers())},
 		func(ctx context.Context, c *Case) error {
 			it := newEmbeddingIteration(n, d, k)
 			each := func(n int, task func(i int)) {
@@ -234,7 +234,7 @@ func runPlusPlus(ctx context.Context, e *Env) {
 			}
 			trials := seeding.Trials(k)
 			var samples []float64
-			for run := range uint64(e.Reps(5, 2)) {
+			for run := range uint64(e.reps(5, 2)) {
 				if err := ctx.Err(); err != nil {
 					return err
 				}
@@ -247,7 +247,7 @@ func runPlusPlus(ctx context.Context, e *Env) {
 			if !e.Quick {
 				goal = aimedAt("goal", 0.8e9)
 			}
-			c.Durations("greedy k-means++", samples, goal...)
+			c.durations("greedy k-means++", samples, goal...)
 			return nil
 		})
 }
@@ -303,7 +303,7 @@ func (it *embeddingIteration) measure(ctx context.Context, c *Case) (map[string]
 		}
 		defer other.close()
 	}
-	for range c.Env.Reps(5, 3) {
+	for range c.Env.reps(5, 3) {
 		for range 3 {
 			samples["multiply-adds"] = append(samples["multiply-adds"], it.once(it.direct, it.plain))
 			samples["iteration"] = append(samples["iteration"], it.once(it.guided, it.filtered))
@@ -334,8 +334,8 @@ func (it *embeddingIteration) report(c *Case, samples map[string][]float64, limi
 	peer, source := math.Inf(1), ""
 	for _, name := range []string{"sklearn", "faiss"} {
 		if s := samples[name]; len(s) > 0 {
-			c.Durations(name, s)
-			if median := c.Row.Value(name).Shown(); median < peer {
+			c.durations(name, s)
+			if median := c.Row.value(name).shown(); median < peer {
 				peer, source = median, name
 			}
 		}
@@ -344,10 +344,10 @@ func (it *embeddingIteration) report(c *Case, samples map[string][]float64, limi
 		peer, source = stored, "stored"
 	}
 	for i, name := range []string{"multiply-adds", "iteration"} {
-		c.Durations(name, samples[name])
+		c.durations(name, samples[name])
 		least := slices.Min(samples[name])
 		if source != "" {
-			c.Number(name+", over "+source, "x", peer/c.Row.Value(name).Shown(),
+			c.number(name+", over "+source, "x", peer/c.Row.value(name).shown(),
 				aimedAt("goal", goals[i])...)
 		}
 		limit, binds := limits.AssignSeconds(it.n, it.d, it.k), "multiply-adds"
@@ -355,7 +355,7 @@ func (it *embeddingIteration) report(c *Case, samples map[string][]float64, limi
 			limit, binds = x, it.guided.FilterProducts()
 		}
 		if limit > 0 {
-			c.Number(name+", of "+binds, "%", 100*limit*1e9/least)
+			c.number(name+", of "+binds, "%", 100*limit*1e9/least)
 		}
 	}
 	c.Row.Note = "times are the CPU's; medians are compared, and the least with limits"

@@ -15,7 +15,7 @@ var realSets = []string{"s1", "lsun", "iris", "house", "adult", "birch2_25k"}
 func fastLloydSuites() []Suite {
 	return []Suite{
 		{
-			Name: "fastlloyd-table3", Group: GroupFastLloyd, Title: "FastLloyd Table 3: time and bytes per iteration",
+			Name: "fastlloyd-table3", Group: groupFastLloyd, Title: "FastLloyd Table 3: time and bytes per iteration",
 			About: "One iteration of fastlloyd with two clients. FastLloyd's figures (Macbook Pro M2 Max, mean of 20 runs) " +
 				"include a 0.5 ms sleep for every send, so they are compared with our computation plus the same sleeps; " +
 				"MohLloyd is the secure protocol of Mohassel et al. that it is compared with there. Bytes are those that all " +
@@ -27,7 +27,7 @@ func fastLloydSuites() []Suite {
 			Run:     runTable3,
 		},
 		{
-			Name: "fastlloyd-fig3", Group: GroupFastLloyd, Title: "FastLloyd Figure 3: quality on real sets",
+			Name: "fastlloyd-fig3", Group: groupFastLloyd, Title: "FastLloyd Figure 3: quality on real sets",
 			About: "NICV against epsilon for lloyd, sulloyd, csulloyd and fastlloyd, means of 20 runs with 95% intervals. " +
 				"fastlloyd stands there twice: with the noise of the paper's theorem (claimed) and with that of its released " +
 				"code (published), which is d times smaller and with which the figure was made; lloyd runs as in that code too, " +
@@ -42,7 +42,7 @@ func fastLloydSuites() []Suite {
 			},
 		},
 		{
-			Name: "fastlloyd-fig4", Group: GroupFastLloyd, Title: "FastLloyd Figure 4: empty clusters on Birch2",
+			Name: "fastlloyd-fig4", Group: groupFastLloyd, Title: "FastLloyd Figure 4: empty clusters on Birch2",
 			About: "Share of the 100 clusters that attract no point, against epsilon. The paper's text gives about 15% for " +
 				"lloyd and more than 40% for sulloyd at epsilon 0.01, and says that fastlloyd eliminates the problem above " +
 				"epsilon 0.75, which is not reproduced: some clusters stay empty at every budget: 0.5 to 2.1% from epsilon 0.75 " +
@@ -72,7 +72,7 @@ func fastLloydSuites() []Suite {
 // distanceSuite is Figure 7.
 func distanceSuite() Suite {
 	return Suite{
-		Name: "fastlloyd-fig7", Group: GroupFastLloyd, Title: "FastLloyd Figure 7: the distance constraint",
+		Name: "fastlloyd-fig7", Group: groupFastLloyd, Title: "FastLloyd Figure 7: the distance constraint",
 		About: "csulloyd and fastlloyd with and without a largest distance of a record from its centroid, eta = " +
 			"sqrt(B²/2t) in round t (equation 19), means of 20 runs. Under claimed each round assigns within its own eta " +
 			"and fastlloyd's noise is that of Theorem 7.1, at most 2 eta; the paper has no such theorem for csulloyd's " +
@@ -114,11 +114,11 @@ func (e *Env) gain(ctx context.Context, set string, p variant, epsilon string) {
 	if rows[0] == nil || rows[1] == nil || rows[0].Failed != "" || rows[1].Failed != "" {
 		return
 	}
-	free, bounded := rows[0].Value("NICV"), rows[1].Value("NICV")
-	e.Case(ctx, "gain", labels, func(_ context.Context, c *Case) error {
+	free, bounded := rows[0].value("NICV"), rows[1].value("NICV")
+	e.newCase(ctx, "gain", labels, func(_ context.Context, c *Case) error {
 		ratio := float64(bounded.Mean / free.Mean)
 		half := ratio * math.Hypot(float64(bounded.Half/bounded.Mean), float64(free.Half/free.Mean))
-		c.Add(Value{Name: "NICV lower by", Unit: "%", Mean: Number(100 * (1 - ratio)), Median: Number(100 * (1 - ratio)),
+		c.add(Value{Name: "NICV lower by", Unit: "%", Mean: Number(100 * (1 - ratio)), Median: Number(100 * (1 - ratio)),
 			Half: Number(100 * half), N: bounded.N})
 		return nil
 	})
@@ -128,7 +128,7 @@ func (e *Env) gain(ctx context.Context, set string, p variant, epsilon string) {
 // and the smaller ones down to the 0.01 that its text names.
 func epsilonsOf(e *Env) []string {
 	epsilons := []string{"1", "0.1", "0.01", "2", "0.05", "0.25", "0.5", "0.75"}
-	return epsilons[:e.Reps(len(epsilons), 3)]
+	return epsilons[:e.reps(len(epsilons), 3)]
 }
 
 // sweep measures protocols on sets over epsilon, and plain ones once.
@@ -160,8 +160,8 @@ func runTable3(ctx context.Context, e *Env) {
 		return
 	}
 	for _, set := range table3Sets {
-		e.On(ctx, set, "", []Label{L("set", set)}, func(ctx context.Context, c *Case, s *Set) error {
-			res, err := c.Iterations(ctx, c.Env.Reps(20, 4), func(run int) (engine.Job, error) {
+		e.on(ctx, set, "", []Label{L("set", set)}, func(ctx context.Context, c *Case, s *Set) error {
+			res, err := c.iterations(ctx, c.Env.reps(20, 4), func(run int) (engine.Job, error) {
 				return horizontalJob(s, lloyd.FastLloyd, claimedOf(lloyd.FastLloyd), 1, run, withoutQuality)
 			}, c.Env.rival(s, lloyd.FastLloyd, 1))
 			if err != nil {
@@ -169,8 +169,8 @@ func runTable3(ctx context.Context, e *Env) {
 			}
 			traffic := Traffic(res.Comm)
 			pause := sleeps.Cost(res.Comm.Rounds, traffic) / time.Duration(res.Iterations)
-			c.Number("with its sleeps", Nanoseconds, c.Row.Value("iteration").Shown()+float64(pause))
-			c.Number("bytes", Bytes, float64(traffic)/float64(res.Iterations))
+			c.number("with its sleeps", unitNanoseconds, c.Row.value("iteration").shown()+float64(pause))
+			c.number("bytes", unitBytes, float64(traffic)/float64(res.Iterations))
 			return nil
 		})
 	}

@@ -17,14 +17,14 @@ import (
 
 func floorSuites() []Suite {
 	return []Suite{{
-		Name: "rivals", Group: GroupPerformance, Title: "hybrid against other private methods",
+		Name: "rivals", Group: groupPerformance, Title: "hybrid against other private methods",
 		About: "Mean NICV over 20 runs, proven, delta = 1/(n ln n), of hybrid and of eugkm (one uniform grid, " +
 			"Su et al.), its combination with a noisy round of Lloyd's algorithm, lsf, relative and sulloyd. Goal: hybrid " +
 			"at most 1 % above the best in every cell.",
 		Needs: rivalSets,
 		Run:   runRivals,
 	}, {
-		Name: "floor", Group: GroupPerformance, Title: "hybrid against simpler answers",
+		Name: "floor", Group: groupPerformance, Title: "hybrid against simpler answers",
 		About: "Mean NICV of hybrid, proven, delta = 1/(n ln n), against answers that do less: the centre of the box, one " +
 			"private mean, relative, lsf, sulloyd, and hybrid itself with half the clusters. Goals: at most 2 % above the " +
 			"best of them, and no run above 1.5 times the mean. Generated sets have clusters that are well (6) or hardly (3) " +
@@ -42,11 +42,11 @@ var rivalSets = append(slices.Clone(floorSets), "letter", "synth_sep70_k10_d6", 
 func runRivals(ctx context.Context, e *Env) {
 	for _, epsilon := range []float64{1, 0.1, 0.05, 0.25, 0.5, 2, 5} {
 		for _, name := range rivalSets {
-			e.On(ctx, name, "", []Label{L("set", name), L("epsilon", epsilon)},
+			e.on(ctx, name, "", []Label{L("set", name), L("epsilon", epsilon)},
 				func(ctx context.Context, c *Case, s *Set) error {
 					first, lowest, _, err := c.answers(ctx, s, epsilon, rivals)
 					if err == nil {
-						c.Number("hybrid / best of the others", Plain, first/lowest,
+						c.number("hybrid / best of the others", unitPlain, first/lowest,
 							atMost(1.01)...)
 					}
 					return err
@@ -103,7 +103,7 @@ func floorCases() []floorCase {
 
 // set makes the records of a case.
 func (f floorCase) set(ctx context.Context) (*Set, error) {
-	s, err := GeneratedSet(ctx, "blobs", dataset.Generator{N: f.n, D: f.d, K: f.k, Separation: f.separation, Seed: 1})
+	s, err := generatedSet(ctx, "blobs", dataset.Generator{N: f.n, D: f.d, K: f.k, Separation: f.separation, Seed: 1})
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +131,7 @@ func runFloor(ctx context.Context, e *Env) {
 	for _, epsilon := range floorEpsilons {
 		for _, name := range floorSets {
 			e.floor(ctx, []Label{L("set", name), L("epsilon", epsilon)}, epsilon,
-				func(ctx context.Context) (*Set, error) { return e.Set(ctx, name) })
+				func(ctx context.Context) (*Set, error) { return e.set(ctx, name) })
 		}
 		for _, f := range floorCases() {
 			name := fmt.Sprintf("%s n=%d d=%d k=%d sep=%g", f.shape, f.n, f.d, f.k, f.separation)
@@ -156,9 +156,9 @@ func (c *Case) answers(ctx context.Context, s *Set, epsilon float64, list []answ
 	err error) {
 	lowest = math.Inf(1)
 	for _, m := range list {
-		count := c.Env.Reps(20, 2)
+		count := c.Env.reps(20, 2)
 		if m.name == "hybrid" {
-			count = c.Env.Reps(50, 4)
+			count = c.Env.reps(50, 4)
 		}
 		r, err := c.runs(ctx, count, func(run int) (engine.Job, error) {
 			b := privacy.Budget{Epsilon: epsilon, Delta: -1}
@@ -168,7 +168,7 @@ func (c *Case) answers(ctx context.Context, s *Set, epsilon float64, list []answ
 			return 0, 0, 0, err
 		}
 		mean := stat.Mean(r.nicv, nil)
-		c.Samples(m.name, Plain, r.nicv)
+		c.samples(m.name, unitPlain, r.nicv)
 		if m.name == "hybrid" {
 			first, worst = mean, slices.Max(r.nicv)/mean
 			continue
@@ -181,7 +181,7 @@ func (c *Case) answers(ctx context.Context, s *Set, epsilon float64, list []answ
 // floor measures hybrid and what is simpler on a set.
 func (e *Env) floor(ctx context.Context, labels []Label, epsilon float64,
 	set func(context.Context) (*Set, error)) {
-	e.Case(ctx, "", labels, func(ctx context.Context, c *Case) error {
+	e.newCase(ctx, "", labels, func(ctx context.Context, c *Case) error {
 		s, err := set(ctx)
 		if err != nil {
 			return err
@@ -191,9 +191,9 @@ func (e *Env) floor(ctx context.Context, labels []Label, epsilon float64,
 			return err
 		}
 		lowest = min(lowest, s.centreLoss())
-		c.Number("centre of the box", Plain, s.centreLoss())
-		c.Number("hybrid / best of these", Plain, first/lowest, atMost(1.02)...)
-		c.Number("worst run / mean", Plain, worst, atMost(1.5)...)
+		c.number("centre of the box", unitPlain, s.centreLoss())
+		c.number("hybrid / best of these", unitPlain, first/lowest, atMost(1.02)...)
+		c.number("worst run / mean", unitPlain, worst, atMost(1.5)...)
 		return nil
 	})
 }

@@ -15,7 +15,7 @@ import (
 
 func flowSuites() []Suite {
 	return []Suite{{
-		Name: "flow", Group: GroupPerformance, Title: "Size-constrained assignment",
+		Name: "flow", Group: groupPerformance, Title: "Size-constrained assignment",
 		About: "One exact assignment with sizes within a factor 1.25 of the mean, costs included, on one thread. " +
 			"Centroids: random in the box (bad) or three Lloyd steps later (good). Cold: without prices; warm, second and " +
 			"sixth: that size-constrained Lloyd step with the prices of the one before. The ratio is LEMON's best algorithm, " +
@@ -74,7 +74,7 @@ func againstLEMON(ctx context.Context, e *Env) {
 			lemon float64
 		}{{"bad", 0, in.bad}, {"good", 3, in.good}} {
 			labels := []Label{L("set", in.name), L("centroids", start.name)}
-			e.Case(ctx, "against LEMON", labels, func(ctx context.Context, c *Case) error {
+			e.newCase(ctx, "against LEMON", labels, func(ctx context.Context, c *Case) error {
 				set, err := flowSet(ctx, e, in.name, in.set, in.k)
 				if err != nil {
 					return err
@@ -118,9 +118,10 @@ func (l *lemonTimes) take(ctx context.Context, p *flow.Problem, ours flow.Sum) e
 // reference is the median, or the stored figure.
 func (l *lemonTimes) reference() Reference {
 	if l.samples == nil {
-		return Reference{Name: "LEMON", Kind: Published, Value: Number(l.stored), Source: lemonStored}
+		return Reference{Name: "LEMON", Kind: kindPublished, Value: Number(l.stored), Source: lemonStored}
 	}
-	return Reference{Name: "LEMON", Kind: Peer, Value: summarise("", Nanoseconds, l.samples).Median, Source: lemonHere}
+	return Reference{Name: "LEMON", Kind: kindPeer, Source: lemonHere,
+		Value: summarise("", unitNanoseconds, l.samples).Median}
 }
 
 func runFlow(ctx context.Context, e *Env) {
@@ -191,7 +192,7 @@ func (c *Case) assign(ctx context.Context, set *instance.Set, centroids []float6
 			failed = err
 		}
 	}
-	err := c.Compare(ctx, []Timed{
+	err := c.compare(ctx, []Timed{
 		{Name: "cold", Fn: func() { solve(cold, before) }},
 		{Name: "warm, second", Fn: func() { warm.StartFrom(prices[2]); solve(warm, steps[2]) }},
 		{Name: "warm, sixth", Fn: func() { warm.StartFrom(prices[6]); solve(warm, steps[6]) }},
@@ -206,26 +207,26 @@ func (c *Case) assign(ctx context.Context, set *instance.Set, centroids []float6
 		return err
 	}
 	ref := other.reference()
-	c.Row.Value("cold").References = append(c.Row.Value("cold").References, ref)
+	c.Row.value("cold").References = append(c.Row.value("cold").References, ref)
 	theirs := float64(ref.Value)
 	want := func(ratio float64) []Reference {
 		if ratio == 0 {
 			return nil
 		}
-		return []Reference{{Name: "at least", Kind: Goal, Value: Number(ratio)}}
+		return []Reference{{Name: "at least", Kind: kindGoal, Value: Number(ratio)}}
 	}
-	c.Number("LEMON over cold", Plain, theirs/c.Row.Value("cold").Shown(), want(other.cold)...)
-	c.Number("over second", Plain, theirs/c.Row.Value("warm, second").Shown(), want(other.warm)...)
-	c.Number("over sixth", Plain, theirs/c.Row.Value("warm, sixth").Shown(), want(other.warm)...)
+	c.number("LEMON over cold", unitPlain, theirs/c.Row.value("cold").shown(), want(other.cold)...)
+	c.number("over second", unitPlain, theirs/c.Row.value("warm, second").shown(), want(other.warm)...)
+	c.number("over sixth", unitPlain, theirs/c.Row.value("warm, sixth").shown(), want(other.warm)...)
 	solve(cold, before)
-	c.Number("paths", Plain, float64(res.Stats.Paths))
-	c.Number("free points", Plain, float64(res.Stats.Free))
+	c.number("paths", unitPlain, float64(res.Stats.Paths))
+	c.number("free points", unitPlain, float64(res.Stats.Free))
 	return failed
 }
 
 // growth measures a generated instance with one worker and with all.
 func growth(ctx context.Context, e *Env, table string, n, d, k int, label Label) {
-	e.Case(ctx, table, []Label{label, L("d", d)}, func(ctx context.Context, c *Case) error {
+	e.newCase(ctx, table, []Label{label, L("d", d)}, func(ctx context.Context, c *Case) error {
 		set := instance.Mixture("mixture", n, d, k)
 		return c.workers(ctx, set.Problem(set.Centroids(0)))
 	})
@@ -239,12 +240,12 @@ func millionPoints(ctx context.Context, e *Env) {
 	if e.Quick {
 		rows = n / 20
 	}
-	e.Case(ctx, "large", []Label{L("n", rows), L("d", d), L("k", k)}, func(ctx context.Context, c *Case) error {
+	e.newCase(ctx, "large", []Label{L("n", rows), L("d", d), L("k", k)}, func(ctx context.Context, c *Case) error {
 		set := instance.Mixture("mixture", rows, d, k)
 		mean := float64(rows) / k
 		p := set.Bounded(set.Centroids(0), int(math.Ceil(mean/2)), int(2*mean))
 		set.Rows = nil
-		return c.workers(ctx, p, Reference{Name: "at most", Kind: Goal, Value: 30e9})
+		return c.workers(ctx, p, Reference{Name: "at most", Kind: kindGoal, Value: 30e9})
 	})
 }
 
@@ -253,7 +254,7 @@ func millionPoints(ctx context.Context, e *Env) {
 func (c *Case) workers(ctx context.Context, p *flow.Problem, refs ...Reference) error {
 	one, all := &flow.Solver{Cold: true}, &flow.Solver{Cold: true}
 	var res flow.Result
-	reps := c.Env.Reps(10, 3)
+	reps := c.Env.reps(10, 3)
 	var times [2][]float64
 	for rep := range reps + 1 {
 		for i, s := range []*flow.Solver{one, all} {
@@ -270,15 +271,15 @@ func (c *Case) workers(ctx context.Context, p *flow.Problem, refs ...Reference) 
 			}
 		}
 	}
-	c.Durations("one worker", times[0], refs...)
-	c.Durations("all workers", times[1], refs...)
-	bounds := []Reference{{Name: "workers", Kind: Limit, Value: Number(c.Env.Pool.Workers())}}
+	c.durations("one worker", times[0], refs...)
+	c.durations("all workers", times[1], refs...)
+	bounds := []Reference{{Name: "workers", Kind: kindLimit, Value: Number(c.Env.Pool.Workers())}}
 	if p.Points.N >= 100000 && c.Env.Pool.Workers() == 2 {
-		bounds = append(bounds, Reference{Name: "at least", Kind: Goal, Value: 1.6})
+		bounds = append(bounds, Reference{Name: "at least", Kind: kindGoal, Value: 1.6})
 	}
-	c.Number("speed-up", Plain, c.Row.Value("one worker").Shown()/c.Row.Value("all workers").Shown(), bounds...)
-	perCost := c.Row.Value("one worker").Shown() / (float64(p.Points.N) * float64(len(p.Lo)) * float64(p.Points.D))
-	c.Number("time per n*k*d", Nanoseconds, perCost)
-	c.Number("paths", Plain, float64(res.Stats.Paths))
+	c.number("speed-up", unitPlain, c.Row.value("one worker").shown()/c.Row.value("all workers").shown(), bounds...)
+	perCost := c.Row.value("one worker").shown() / (float64(p.Points.N) * float64(len(p.Lo)) * float64(p.Points.D))
+	c.number("time per n*k*d", unitNanoseconds, perCost)
+	c.number("paths", unitPlain, float64(res.Stats.Paths))
 	return flow.Verify(p, &res)
 }

@@ -94,7 +94,7 @@ func flowFamilies(ctx context.Context, e *Env) {
 				continue
 			}
 		}
-		e.Case(ctx, "families", []Label{L("family", f.name), L("n", n), L("k", f.k)},
+		e.newCase(ctx, "families", []Label{L("family", f.name), L("n", n), L("k", f.k)},
 			func(ctx context.Context, c *Case) error {
 				return c.family(ctx, f, n)
 			})
@@ -106,7 +106,7 @@ func (c *Case) family(ctx context.Context, f family, n int) error {
 	var times [3][]float64 // plain, cold, warm
 	var res flow.Result
 	var memory float64
-	for rep := range c.Env.Reps(5, 2) {
+	for rep := range c.Env.reps(5, 2) {
 		for i, p := range problems {
 			s := flow.NewSolver()
 			var before, after runtime.MemStats
@@ -131,25 +131,25 @@ func (c *Case) family(ctx context.Context, f family, n int) error {
 	}
 	var refs []Reference
 	if f.before > 0 {
-		refs = append(refs, Reference{Name: "today", Kind: Published, Value: Number(f.before * 1e9),
+		refs = append(refs, Reference{Name: "today", Kind: kindPublished, Value: Number(f.before * 1e9),
 			Source: "stored: two workers of the reference machine"})
 	}
-	c.Durations("plain", times[0])
+	c.durations("plain", times[0])
 	within := f.within * 1e9
 	if within == 0 {
-		within = 10 * c.Row.Value("plain").Shown()
+		within = 10 * c.Row.value("plain").shown()
 	}
-	refs = append(refs, Reference{Name: "at most", Kind: Goal, Value: Number(within)})
-	c.Durations("cold", times[1], refs...)
-	c.Durations("warm", times[2])
-	c.Number("cold over plain", Plain, c.Row.Value("cold").Shown()/c.Row.Value("plain").Shown(),
-		Reference{Name: "at most", Kind: Goal, Value: 10})
+	refs = append(refs, Reference{Name: "at most", Kind: kindGoal, Value: Number(within)})
+	c.durations("cold", times[1], refs...)
+	c.durations("warm", times[2])
+	c.number("cold over plain", unitPlain, c.Row.value("cold").shown()/c.Row.value("plain").shown(),
+		Reference{Name: "at most", Kind: kindGoal, Value: 10})
 	var most []Reference
 	if f.memory > 0 {
-		most = append(most, Reference{Name: "at most", Kind: Goal, Value: Number(f.memory)})
+		most = append(most, Reference{Name: "at most", Kind: kindGoal, Value: Number(f.memory)})
 	}
-	c.Number("memory", Bytes, memory, most...)
-	c.Number("paths", Plain, float64(res.Stats.Paths))
+	c.number("memory", unitBytes, memory, most...)
+	c.number("paths", unitPlain, float64(res.Stats.Paths))
 	return flow.Verify(problems[1], &res)
 }
 

@@ -17,7 +17,7 @@ import (
 func heSuites() []Suite {
 	return []Suite{
 		{
-			Name: "he", Group: GroupPerformance, Title: "k-means on encrypted columns, ten rounds",
+			Name: "he", Group: groupPerformance, Title: "k-means on encrypted columns, ten rounds",
 			About: "Two parties with one column each, ten rounds with noise: keys, encryption, comparison, sums, noise, " +
 				"decryption and the serialisation of every message. Compute is measured here; transfer is modelled for each " +
 				"network of CKKS-V Table 1 from the bytes that were really sent. CKKS-V ran on 224 cores and its times include " +
@@ -64,14 +64,14 @@ func heOperations(ctx context.Context, e *Env) {
 		return
 	}
 	for _, op := range ops {
-		e.Case(ctx, "operations, one core", []Label{L("operation", op.Name), L("ISA", kernels.ISA())},
+		e.newCase(ctx, "operations, one core", []Label{L("operation", op.Name), L("ISA", kernels.ISA())},
 			func(ctx context.Context, c *Case) error {
-				if err := c.Compare(ctx, []Timed{{Name: "32-bit lanes", Fn: op.Ours},
+				if err := c.compare(ctx, []Timed{{Name: "32-bit lanes", Fn: op.Ours},
 					{Name: "Lattigo", Fn: op.Lattigo}}); err != nil {
 					return err
 				}
 				ours, theirs := c.Row.Values[0], c.Row.Values[1]
-				c.Number("ratio", Plain, float64(theirs.Median/ours.Median))
+				c.number("ratio", unitPlain, float64(theirs.Median/ours.Median))
 				return failure()
 			})
 	}
@@ -100,13 +100,13 @@ func heParties(ctx context.Context, e *Env) {
 // heWorkers are the speed-ups of two workers.
 func heWorkers(ctx context.Context, e *Env) {
 	for _, x := range []struct{ n, k int }{{1000, 2}, {10000, 5}} {
-		e.Case(ctx, "workers", []Label{L("n", x.n), L("k", x.k)}, func(ctx context.Context, c *Case) error {
+		e.newCase(ctx, "workers", []Label{L("n", x.n), L("k", x.k)}, func(ctx context.Context, c *Case) error {
 			data, err := timeSet(ctx, x.n, 2, x.k)
 			if err != nil {
 				return err
 			}
 			least := [2]float64{math.Inf(1), math.Inf(1)}
-			for range c.Env.Reps(3, 1) {
+			for range c.Env.reps(3, 1) {
 				for i := range least {
 					eng, err := engine.New(engine.WithWorkers(i + 1))
 					if err != nil {
@@ -121,9 +121,9 @@ func heWorkers(ctx context.Context, e *Env) {
 					}
 				}
 			}
-			c.Number("one", "s", least[0])
-			c.Number("two", "s", least[1])
-			c.Number("ratio", Plain, least[0]/least[1], Reference{Name: "at least", Kind: Goal, Value: 1.8})
+			c.number("one", "s", least[0])
+			c.number("two", "s", least[1])
+			c.number("ratio", unitPlain, least[0]/least[1], Reference{Name: "at least", Kind: kindGoal, Value: 1.8})
 			return nil
 		})
 	}
@@ -154,15 +154,15 @@ func heSizes(ctx context.Context, e *Env) {
 	hePlane(ctx, e)
 	heSize(ctx, e, heCell{name: "s1 k=15", file: "ckks-table4", labels: []Label{L("set", "s1"), L("parties", 2)},
 		time: "time"}, func(ctx context.Context) (*ckks.Job, error) {
-		s, err := e.Set(ctx, "s1")
+		s, err := e.set(ctx, "s1")
 		if err != nil {
 			return nil, err
 		}
 		return heJob(s.Norm, 15, heRounds, 1, heBudget()), nil
 	})
 	// The paper's own argmin.
-	for _, x := range []struct{ k, rounds int }{{5, e.Reps(heRounds, 2)}, {10, e.Reps(heRounds, 1)},
-		{16, e.Reps(heRounds, 1)}} {
+	for _, x := range []struct{ k, rounds int }{{5, e.reps(heRounds, 2)}, {10, e.reps(heRounds, 1)},
+		{16, e.reps(heRounds, 1)}} {
 		name := fmt.Sprintf("n=1000 k=%d by rank, rounds: %d", x.k, x.rounds)
 		heSize(ctx, e, heCell{name: name}, func(ctx context.Context) (*ckks.Job, error) {
 			data, err := timeSet(ctx, 1000, 2, x.k)
@@ -243,13 +243,13 @@ type heRun struct {
 func heSize(ctx context.Context, e *Env, cell heCell, build func(context.Context) (*ckks.Job, error)) {
 	r := &heRun{heCell: cell, build: build}
 	labels := []Label{L("size", cell.name)}
-	e.Case(ctx, "compute", labels, r.compute)
-	e.Case(ctx, "operations of a round", labels, r.operations)
+	e.newCase(ctx, "compute", labels, r.compute)
+	e.newCase(ctx, "operations of a round", labels, r.operations)
 	if cell.file != "ckks-table3" {
 		return
 	}
 	for _, name := range ckksNetworks {
-		e.Case(ctx, "networks", append(labels, L("network", name)), r.network)
+		e.newCase(ctx, "networks", append(labels, L("network", name)), r.network)
 	}
 }
 
@@ -280,23 +280,23 @@ func (r *heRun) compute(ctx context.Context, c *Case) error {
 		return err
 	}
 	if r.wide > 0 {
-		refs = append(refs, Reference{Name: "64-bit words", Kind: Peer, Value: Number(r.wide), Source: wideSource})
+		refs = append(refs, Reference{Name: "64-bit words", Kind: kindPeer, Value: Number(r.wide), Source: wideSource})
 	}
 	byteRefs, err := c.Env.printedFor(r.file, r.labels, "sent")
 	if err != nil {
 		return err
 	}
-	c.Number("compute", "s", r.wall, refs...)
+	c.number("compute", "s", r.wall, refs...)
 	if r.wide > 0 {
-		c.Number("64-bit words over it", Plain, r.wide/r.wall, atLeast(8.0)...)
+		c.number("64-bit words over it", unitPlain, r.wide/r.wall, atLeast(8.0)...)
 	}
-	c.Number("CPU", "s", r.cpu)
-	c.Number("sent", "MB", heMegabytes(r.res), byteRefs...)
+	c.number("CPU", "s", r.cpu)
+	c.number("sent", "MB", heMegabytes(r.res), byteRefs...)
 	if r.memory > 0 {
-		c.Number("memory", "MB", r.memory, atMost(r.room)...)
+		c.number("memory", "MB", r.memory, atMost(r.room)...)
 	}
 	for _, phase := range []string{"encrypt", "compare", "sum", "decrypt"} {
-		c.Number(phase, "s", float64(r.res.Timings[phase].TotalNS)/1e9)
+		c.number(phase, "s", float64(r.res.Timings[phase].TotalNS)/1e9)
 	}
 	c.Row.Seeds, c.Row.Note = "1", fmt.Sprintf("log2(QP) %.0f", r.res.Details["log_qp"])
 	return nil
@@ -314,7 +314,7 @@ func (r *heRun) operations(ctx context.Context, c *Case) error {
 	}{{"signs", o.Signs}, {"products", o.Products}, {"relins", o.Relins}, {"rescales", o.Rescales},
 		{"rotations", o.Rotations}, {"plain products", o.Plaintexts}, {"zeros", o.Encryptions},
 		{"switches", o.Switches}} {
-		c.Number(v.name, Plain, float64(v.n)/float64(r.res.Iterations))
+		c.number(v.name, unitPlain, float64(v.n)/float64(r.res.Iterations))
 	}
 	return nil
 }
@@ -324,15 +324,15 @@ func (r *heRun) network(ctx context.Context, c *Case) error {
 	if err := r.measure(ctx, c); err != nil {
 		return err
 	}
-	name := c.Row.Label("network")
+	name := c.Row.label("network")
 	refs, err := c.Env.printedFor(r.file, r.labels, name)
 	if err != nil {
 		return err
 	}
 	transfer := heTransfer(r.res, name)
-	c.Number("compute", "s", r.wall)
-	c.Number("transfer", "s", transfer)
-	c.Number("total", "s", r.wall+transfer, refs...)
+	c.number("compute", "s", r.wall)
+	c.number("transfer", "s", transfer)
+	c.number("total", "s", r.wall+transfer, refs...)
 	return nil
 }
 

@@ -18,7 +18,7 @@ import (
 
 func horizontalSuites() []Suite {
 	return []Suite{{
-		Name: "horizontal", Group: GroupPerformance, Title: "One iteration of the horizontal protocols",
+		Name: "horizontal", Group: groupPerformance, Title: "One iteration of the horizontal protocols",
 		About: "Median time of one whole iteration over two clients at epsilon 1: assignment, sums, masks, aggregation, " +
 			"noise, unmasking and post-processing, network excluded. It is the median over all iterations of real runs. " +
 			"lloyd, sulloyd and relative leave out records that cannot have changed since the iteration before, with the " +
@@ -65,7 +65,7 @@ func peerIteration(set string, m lloyd.Method) []Reference {
 		ms := map[lloyd.Method]float64{lloyd.FastLloyd: p.fastlloyd, lloyd.CSuLloyd: p.csulloyd, lloyd.SuLloyd: p.sulloyd,
 			lloyd.Relative: p.followUp}[m]
 		if ms > 0 {
-			return []Reference{{Name: "authors' code", Kind: Peer, Value: Number(ms * 1e6), Source: peerSource}}
+			return []Reference{{Name: "authors' code", Kind: kindPeer, Value: Number(ms * 1e6), Source: peerSource}}
 		}
 	}
 	return nil
@@ -79,7 +79,7 @@ const clientsOf = 2
 func horizontalJob(s *Set, m lloyd.Method, calibration privacy.Calibration, epsilon float64, run int,
 	edit func(*lloyd.Job)) (engine.Job, error) {
 	seed := uint64(run)
-	parts, err := s.Parts(clientsOf, seed)
+	parts, err := s.parts(clientsOf, seed)
 	if err != nil {
 		return nil, err
 	}
@@ -143,13 +143,13 @@ func (g *gate) RegionEnd(worker int) {
 // work, and which of the two comes first changes from run to run.
 func runProfiler(ctx context.Context, e *Env) {
 	const n, d, k, iterations = 150000, 16, 64, 52
-	e.Case(ctx, "cost of the profiler", []Label{L("instance", fmt.Sprintf("sulloyd, %d x %d, k %d", n, d, k))},
+	e.newCase(ctx, "cost of the profiler", []Label{L("instance", fmt.Sprintf("sulloyd, %d x %d, k %d", n, d, k))},
 		func(ctx context.Context, c *Case) error {
 			s, err := blobsOf(ctx, n, d, k)
 			if err != nil {
 				return err
 			}
-			parts, err := s.Parts(clientsOf, 1)
+			parts, err := s.parts(clientsOf, 1)
 			if err != nil {
 				return err
 			}
@@ -157,10 +157,10 @@ func runProfiler(ctx context.Context, e *Env) {
 			if err != nil {
 				return err
 			}
-			c.Durations("plain", x.times[0])
-			c.Durations("profiled", x.times[1])
+			c.durations("plain", x.times[0])
+			c.durations("profiled", x.times[1])
 			median, half := medianInterval(x.costs)
-			c.Add(Value{Name: "cost", Unit: "%", Mean: Number(median), Half: Number(half), Median: Number(median),
+			c.add(Value{Name: "cost", Unit: "%", Mean: Number(median), Half: Number(half), Median: Number(median),
 				N: len(x.costs)})
 			c.Row.Note = fmt.Sprintf("cost is the median over %d pairs of neighbouring iterations with its 95%% interval: "+
 				"differences below %.2g %% cannot be told apart here", len(x.costs), half)
@@ -179,7 +179,7 @@ type profiled struct {
 func (c *Case) profiled(ctx context.Context, parts []dataset.Part, k, iterations int) (profiled, error) {
 	var out profiled
 	// One engine for both, so that they share its memory and its workers.
-	var times IterationTimer
+	var times iterationTimer
 	workers := c.Env.Pool.Workers()
 	g := &gate{Profiler: profile.New(profile.Options{Workers: workers})}
 	eng, err := engine.New(engine.WithWorkers(workers), engine.WithObserver(&times), engine.WithObserver(g))
@@ -187,7 +187,7 @@ func (c *Case) profiled(ctx context.Context, parts []dataset.Part, k, iterations
 		return out, err
 	}
 	defer eng.Close()
-	for run := range c.Env.Reps(80, 12) {
+	for run := range c.Env.reps(80, 12) {
 		seed := uint64(run)
 		g.on = run%2 == 0
 		g.which = g.which[:0]
@@ -197,7 +197,7 @@ func (c *Case) profiled(ctx context.Context, parts []dataset.Part, k, iterations
 		if _, err := eng.Run(ctx, &job); err != nil {
 			return out, err
 		}
-		if taken := times.Take(); run > 0 {
+		if taken := times.take(); run > 0 {
 			out.add(taken, g.which)
 		}
 		last := &g.Runs()[0]
@@ -208,7 +208,7 @@ func (c *Case) profiled(ctx context.Context, parts []dataset.Part, k, iterations
 }
 
 // add compares neighbouring iterations of a run; the first of them are slower.
-func (p *profiled) add(taken []IterationTime, which []bool) {
+func (p *profiled) add(taken []iterationTime, which []bool) {
 	for i := 2; i+1 < len(taken); i += 2 {
 		var pair [2]float64
 		for q := range pair {
@@ -227,7 +227,7 @@ func (p *profiled) add(taken []IterationTime, which []bool) {
 func (c *Case) profilerCalls(ctx context.Context, spans []profile.Span) error {
 	const times = 100
 	alone := profile.New(profile.Options{Workers: c.Env.Pool.Workers()})
-	err := c.Time(ctx, "calls alone", func() {
+	err := c.time(ctx, "calls alone", func() {
 		alone.JobBegin(engine.JobInfo{})
 		for range times {
 			for _, s := range spans {
@@ -245,7 +245,7 @@ func (c *Case) profilerCalls(ctx context.Context, spans []profile.Span) error {
 	if err != nil {
 		return err
 	}
-	calls := c.Row.Value("calls alone")
+	calls := c.Row.value("calls alone")
 	for _, x := range []*Number{&calls.Mean, &calls.Half, &calls.Median, &calls.P99} {
 		*x /= times
 	}
@@ -275,15 +275,15 @@ func runHorizontal(ctx context.Context, e *Env) {
 	for _, p := range peerIterations {
 		for _, m := range methods {
 			labels := []Label{L("set", p.set), L("method", m)}
-			e.On(ctx, p.set, "", labels, func(ctx context.Context, c *Case, s *Set) error {
-				res, err := c.Iterations(ctx, c.Env.Reps(20, 4), func(run int) (engine.Job, error) {
+			e.on(ctx, p.set, "", labels, func(ctx context.Context, c *Case, s *Set) error {
+				res, err := c.iterations(ctx, c.Env.reps(20, 4), func(run int) (engine.Job, error) {
 					return horizontalJob(s, m, claimedOf(m), 1, run, withoutQuality)
 				}, c.Env.rival(s, m, 1))
 				if err != nil {
 					return err
 				}
-				c.Number("points", "/s", float64(s.N)/(c.Row.Value("iteration").Shown()/1e9))
-				c.Number("bytes per iteration", Bytes, float64(Traffic(res.Comm))/float64(res.Iterations))
+				c.number("points", "/s", float64(s.N)/(c.Row.value("iteration").shown()/1e9))
+				c.number("bytes per iteration", unitBytes, float64(Traffic(res.Comm))/float64(res.Iterations))
 				size := "n " + strconv.Itoa(s.N) + ", d " + strconv.Itoa(s.D) + ", k " + strconv.Itoa(s.K)
 				if c.Row.Note != "" {
 					size += "; " + c.Row.Note

@@ -9,7 +9,7 @@ import (
 
 func kernelSuites() []Suite {
 	return []Suite{{
-		Name: "kernels", Group: GroupPerformance, Title: "Kernels on one thread",
+		Name: "kernels", Group: groupPerformance, Title: "Kernels on one thread",
 		About: "Time of each kernel on generated points, one thread, all data in panels. GFLOP/s counts a subtraction, a " +
 			"multiplication and an addition for each point, centroid and dimension. Shares compare the best time with the " +
 			"limit that binds it: the arithmetic of the assignment, or reading the points, at rates measured in the same " +
@@ -34,14 +34,14 @@ func runKernels(ctx context.Context, e *Env) {
 	runAgainstLimits(ctx, e)
 	for _, scale := range []float64{1, 100, 1e4, 0.3, 3, 10, 1e8} {
 		for _, distribution := range []string{"laplace", "gaussian"} {
-			e.Case(ctx, "noise", []Label{L("distribution", distribution), L("scale", scale)},
+			e.newCase(ctx, "noise", []Label{L("distribution", distribution), L("scale", scale)},
 				func(ctx context.Context, c *Case) error { return c.noise(ctx, distribution, scale) })
 		}
 	}
 	for _, shape := range [][3]int{{5000, 2, 15}, {25000, 2, 100}, {100000, 2, 5}, {48842, 6, 3}, {20000, 16, 26},
 		{4096, 784, 10}, {10000, 2, 2}, {10000, 8, 8}, {10000, 32, 32}, {10000, 128, 64}, {10000, 2, 200}} {
 		n, d, k := shape[0], shape[1], shape[2]
-		e.Case(ctx, "assign", []Label{L("n", n), L("d", d), L("k", k), L("isa", kernels.ISA())},
+		e.newCase(ctx, "assign", []Label{L("n", n), L("d", d), L("k", k), L("isa", kernels.ISA())},
 			func(ctx context.Context, c *Case) error {
 				set, err := blobsOf(ctx, n, d, k)
 				if err != nil {
@@ -51,7 +51,7 @@ func runKernels(ctx context.Context, e *Env) {
 				cent.Set(firstRows(set.Norm.Points, k))
 				labels, dist := make([]uint16, n), make([]float32, n)
 				acc := kernels.NewAccumulator(k, d, set.Norm.FractionBits)
-				err = c.Compare(ctx, []Timed{
+				err = c.compare(ctx, []Timed{
 					{Name: "assign", Fn: func() { kernels.Assign(*set.Norm.Points, cent, labels, dist) }},
 					{Name: "accumulate", Fn: func() { acc.Reset(); kernels.Accumulate(*set.Norm.Points, labels, acc) }},
 					{Name: "assign and accumulate",
@@ -60,9 +60,9 @@ func runKernels(ctx context.Context, e *Env) {
 				if err != nil {
 					return err
 				}
-				seconds := c.Row.Value("assign").Shown() / 1e9
-				c.Number("rate", "GFLOP/s", 3*float64(n)*float64(k)*float64(d)/seconds/1e9)
-				c.Number("points", "/s", float64(n)/seconds)
+				seconds := c.Row.value("assign").shown() / 1e9
+				c.number("rate", "GFLOP/s", 3*float64(n)*float64(k)*float64(d)/seconds/1e9)
+				c.number("points", "/s", float64(n)/seconds)
 				return nil
 			})
 	}
@@ -90,15 +90,15 @@ func (c *Case) noise(ctx context.Context, distribution string, scale float64) er
 	seeded, system := privacy.NewStreams(&seed).Stream(0, 0, "bench"), privacy.NewStreams(nil).Stream(0, 0, "bench")
 	roots := []Timed{{Name: "seeded", Fn: func() { fill(seeded, dst) }},
 		{Name: "system", Fn: func() { fill(system, dst) }}}
-	if err := c.Compare(ctx, roots); err != nil {
+	if err := c.compare(ctx, roots); err != nil {
 		return err
 	}
 	for _, r := range roots {
-		v := c.Row.Value(r.Name)
+		v := c.Row.value(r.Name)
 		for _, x := range []*Number{&v.Mean, &v.Half, &v.Median, &v.P99} {
 			*x /= Number(len(dst)) // of one sample
 		}
 	}
-	c.Number("rate", "/s", 1e9/c.Row.Value("system").Shown())
+	c.number("rate", "/s", 1e9/c.Row.value("system").shown())
 	return nil
 }

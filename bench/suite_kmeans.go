@@ -20,7 +20,7 @@ import (
 
 func kmeansSuites() []Suite {
 	return []Suite{{
-		Name: "kmeans", Group: GroupPerformance, Title: "Plain k-means: loss and time beside scikit-learn",
+		Name: "kmeans", Group: groupPerformance, Title: "Plain k-means: loss and time beside scikit-learn",
 		About: "A whole run of lloyd without options, with the starts that it chooses, beside one start of scikit-learn's " +
 			"KMeans(n_init=1) on the same points (float32, each column scaled to [-1, 1]) with as many threads, in turn, for " +
 			"20 seeds; ours begins when the threads of theirs, which spin for some milliseconds after a fit, rest. " +
@@ -55,12 +55,12 @@ func runKMeans(ctx context.Context, e *Env) {
 		}
 	}
 	for _, name := range names {
-		e.On(ctx, name, "", []Label{L("set", name)}, func(ctx context.Context, c *Case, s *Set) error {
+		e.on(ctx, name, "", []Label{L("set", name)}, func(ctx context.Context, c *Case, s *Set) error {
 			return c.kMeans(ctx, s.Norm.Points, s.K)
 		})
 	}
 	for _, s := range blobShapes {
-		e.Case(ctx, "", []Label{L("set", fmt.Sprintf("blobs, %d x %d, k = %d", s.n, s.d, s.k))},
+		e.newCase(ctx, "", []Label{L("set", fmt.Sprintf("blobs, %d x %d, k = %d", s.n, s.d, s.k))},
 			func(ctx context.Context, c *Case) error {
 				return c.kMeans(ctx, unevenBlobs(s.n, s.d, s.k), s.k)
 			})
@@ -108,7 +108,7 @@ func (c *Case) kMeans(ctx context.Context, points *kernels.Panels, k int) error 
 	}
 	defer other.close()
 	var own, peer starts
-	for seed := range c.Env.Reps(20, 5) {
+	for seed := range c.Env.reps(20, 5) {
 		f, err := plainKMeans(ctx, c.Env.Engine, points, k, uint64(seed))
 		if err != nil {
 			return err
@@ -130,20 +130,20 @@ func (c *Case) kMeans(ctx context.Context, points *kernels.Panels, k int) error 
 		}
 	}
 	goal := aimedAt("goal", 1)
-	c.Samples("inertia", Plain, own.losses)
+	c.samples("inertia", unitPlain, own.losses)
 	if peer.losses != nil {
-		c.Samples("sklearn's inertia", Plain, peer.losses)
-		c.Number("of sklearn's inertia", "x", c.medianRatio("inertia", "sklearn's inertia"), goal...)
+		c.samples("sklearn's inertia", unitPlain, peer.losses)
+		c.number("of sklearn's inertia", "x", c.medianRatio("inertia", "sklearn's inertia"), goal...)
 	}
 	for _, times := range []struct {
 		name      string
 		own, peer []float64
 		refs      []Reference
 	}{{"time", own.walls, peer.walls, goal}, {"CPU time", own.cpus, peer.cpus, nil}} {
-		c.Durations(times.name, times.own)
+		c.durations(times.name, times.own)
 		if times.peer != nil {
-			c.Durations("sklearn's "+times.name, times.peer)
-			c.Number("of sklearn's "+times.name, "x", c.medianRatio(times.name, "sklearn's "+times.name), times.refs...)
+			c.durations("sklearn's "+times.name, times.peer)
+			c.number("of sklearn's "+times.name, "x", c.medianRatio(times.name, "sklearn's "+times.name), times.refs...)
 		}
 	}
 	c.Row.Note = "medians are compared"
@@ -161,7 +161,7 @@ func (s *starts) add(ctx context.Context, c *Case, points *kernels.Panels, f fit
 
 // medianRatio is the ratio of the medians of two values of the row.
 func (c *Case) medianRatio(a, b string) float64 {
-	return float64(c.Row.Value(a).Median) / float64(c.Row.Value(b).Median)
+	return float64(c.Row.value(a).Median) / float64(c.Row.value(b).Median)
 }
 
 // plainKMeans runs lloyd as it is without options.

@@ -14,7 +14,7 @@ import (
 
 func looseSuites() []Suite {
 	return []Suite{{
-		Name: "loose", Group: GroupPerformance, Title: "hybrid under loose bounds",
+		Name: "loose", Group: groupPerformance, Title: "hybrid under loose bounds",
 		About: "NICV of hybrid (proven, delta = 1/(n ln n), mean of 20 runs) over that of k-means++, under tight " +
 			"bounds and under bounds that are 2, 10 and 100 times as wide, off-centre, and 10 times as wide for every " +
 			"other column only. In `corner` nine of ten records are squeezed into an eighth of the box. Each ratio is of " +
@@ -28,7 +28,7 @@ func looseSuites() []Suite {
 // looseSets are made once for all widths.
 func looseSets() []labelled {
 	named := func(name string) labelled {
-		return labelled{name, func(ctx context.Context, e *Env) (*Set, error) { return e.Set(ctx, name) }}
+		return labelled{name, func(ctx context.Context, e *Env) (*Set, error) { return e.set(ctx, name) }}
 	}
 	made := func(f floorCase) labelled {
 		name := fmt.Sprintf("%s n=%d d=%d k=%d", f.shape, f.n, f.d, f.k)
@@ -54,7 +54,7 @@ var widenings = []struct {
 func runLoose(ctx context.Context, e *Env) {
 	for _, epsilon := range []float64{1, 0.3, 3} {
 		for _, l := range looseSets() {
-			e.Case(ctx, "", []Label{L("set", l.name), L("epsilon", epsilon)}, func(ctx context.Context, c *Case) error {
+			e.newCase(ctx, "", []Label{L("set", l.name), L("epsilon", epsilon)}, func(ctx context.Context, c *Case) error {
 				s, err := l.set(ctx, e)
 				if err != nil {
 					return err
@@ -71,7 +71,7 @@ func (c *Case) loose(ctx context.Context, s *Set, epsilon float64) error {
 	if err != nil {
 		return err
 	}
-	c.Samples("tight / k-means++", Plain, tight)
+	c.samples("tight / k-means++", unitPlain, tight)
 	for i, w := range widenings {
 		known := best / (w.even * w.even)
 		if w.even != w.odd {
@@ -81,12 +81,12 @@ func (c *Case) loose(ctx context.Context, s *Set, epsilon float64) error {
 		if err != nil {
 			return err
 		}
-		c.Samples(w.name+" / k-means++", Plain, ratios)
+		c.samples(w.name+" / k-means++", unitPlain, ratios)
 		var goals []Reference
 		if i == 0 && epsilon == 1 {
 			goals = atMost(1.1)
 		}
-		c.Number(w.name+" / tight", Plain, stat.Mean(ratios, nil)/stat.Mean(tight, nil), goals...)
+		c.number(w.name+" / tight", unitPlain, stat.Mean(ratios, nil)/stat.Mean(tight, nil), goals...)
 	}
 	return nil
 }
@@ -95,7 +95,7 @@ func (c *Case) loose(ctx context.Context, s *Set, epsilon float64) error {
 // measured unless it is known.
 func (c *Case) overBest(ctx context.Context, s *Set, epsilon, best float64) ([]float64, float64, error) {
 	if best == 0 {
-		without, err := c.runs(ctx, c.Env.Reps(5, 1), func(run int) (engine.Job, error) {
+		without, err := c.runs(ctx, c.Env.reps(5, 1), func(run int) (engine.Job, error) {
 			return centralJob("k-means++", s, s.K, privacy.Budget{}, run, true)
 		})
 		if err != nil {
@@ -103,7 +103,7 @@ func (c *Case) overBest(ctx context.Context, s *Set, epsilon, best float64) ([]f
 		}
 		best = stat.Mean(without.nicv, nil)
 	}
-	r, err := c.runs(ctx, c.Env.Reps(20, 3), func(run int) (engine.Job, error) {
+	r, err := c.runs(ctx, c.Env.reps(20, 3), func(run int) (engine.Job, error) {
 		return centralJob("hybrid", s, s.K, privacy.Budget{Epsilon: epsilon, Delta: -1}, run, true)
 	})
 	if err != nil {

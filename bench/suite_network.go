@@ -14,7 +14,7 @@ import (
 
 func networkSuites() []Suite {
 	return []Suite{{
-		Name: "network", Group: GroupPerformance,
+		Name: "network", Group: groupPerformance,
 		Title: "Sums of parties on machines of their own, over the loopback interface",
 		About: "A coordinator in a process of its own and its parties in another, each with a TLS connection, links and a " +
 			"journal of its own, all on this machine's cores. A round is from the coordinator's readiness to the sum on its " +
@@ -66,7 +66,7 @@ func runNetwork(ctx context.Context, e *Env) {
 			sums = "plain"
 		}
 		labels := []Label{L("parties", n.parties), L("bytes", 8*n.words), L("sums", sums)}
-		e.Case(ctx, "rounds", labels, func(ctx context.Context, c *Case) error { return n.measure(ctx, c, transport) })
+		e.newCase(ctx, "rounds", labels, func(ctx context.Context, c *Case) error { return n.measure(ctx, c, transport) })
 	}
 	e.studies(ctx)
 }
@@ -121,15 +121,15 @@ func (n networkCase) measure(ctx context.Context, c *Case, transport func() (vir
 	if err != nil {
 		return err
 	}
-	c.Durations("round", each(m.rounds))
+	c.durations("round", each(m.rounds))
 	round := middle(m.rounds)
-	c.Number("aggregated", "/s", float64(8*n.words*n.parties)/round.Seconds())
+	c.number("aggregated", "/s", float64(8*n.words*n.parties)/round.Seconds())
 	if len(m.work) > 0 {
 		work := middle(m.work)
-		c.Number("coordinator's work", Nanoseconds, float64(work))
-		c.Number("parties' work", Nanoseconds, float64(middle(m.parties)))
-		c.Number("coordinator's memory", Bytes, float64(m.memory))
-		c.Number("aggregated by its work alone", "/s",
+		c.number("coordinator's work", unitNanoseconds, float64(work))
+		c.number("parties' work", unitNanoseconds, float64(middle(m.parties)))
+		c.number("coordinator's memory", unitBytes, float64(m.memory))
+		c.number("aggregated by its work alone", "/s",
 			float64(8*n.words*n.parties*runtime.GOMAXPROCS(0))/work.Seconds())
 	}
 	if n.parties < 100 {
@@ -143,10 +143,10 @@ func (n networkCase) measure(ctx context.Context, c *Case, transport func() (vir
 	if err != nil {
 		return err
 	}
-	c.Number("simulated", Nanoseconds, float64(r.Round))
-	c.Number("simulated to measured", "", float64(r.Round)/float64(round))
-	c.Number("simulated to processor time", "", float64(r.Round)/float64(m.round()))
-	c.Number("cores at work on it", "", m.share())
+	c.number("simulated", unitNanoseconds, float64(r.Round))
+	c.number("simulated to measured", "", float64(r.Round)/float64(round))
+	c.number("simulated to processor time", "", float64(r.Round)/float64(m.round()))
+	c.number("cores at work on it", "", m.share())
 	return nil
 }
 
@@ -259,7 +259,7 @@ func (e *Env) simulate(ctx context.Context, t virtual.Transport) {
 			if e.Quick {
 				s.Play, s.Fan = fan/10, fan/10
 			}
-			e.Case(ctx, "simulated", labels, func(ctx context.Context, c *Case) error { return c.simulated(ctx, &s) })
+			e.newCase(ctx, "simulated", labels, func(ctx context.Context, c *Case) error { return c.simulated(ctx, &s) })
 		}
 	}
 }
@@ -269,16 +269,16 @@ func (c *Case) simulated(ctx context.Context, s *virtual.Simulation) error {
 	if err != nil {
 		return err
 	}
-	c.Number("round", Nanoseconds, float64(r.Round))
-	c.Number("of it waiting for who vanished", Nanoseconds, float64(r.Waited))
-	c.Number("party sends", Bytes, r.PartySent)
-	c.Number("party receives", Bytes, r.PartyReceived)
-	c.Number("busiest server", Bytes, r.ServerBytes)
-	c.Number("its work", Nanoseconds, float64(r.Most))
-	c.Number("all servers' work", Nanoseconds, float64(r.Work))
-	c.Number("servers", "", float64(r.Servers))
-	c.Number("levels", "", float64(r.Levels))
-	c.Number("not in the sum", "", float64(r.Missing))
-	c.Number("machines run", "", float64(r.Played))
+	c.number("round", unitNanoseconds, float64(r.Round))
+	c.number("of it waiting for who vanished", unitNanoseconds, float64(r.Waited))
+	c.number("party sends", unitBytes, r.PartySent)
+	c.number("party receives", unitBytes, r.PartyReceived)
+	c.number("busiest server", unitBytes, r.ServerBytes)
+	c.number("its work", unitNanoseconds, float64(r.Most))
+	c.number("all servers' work", unitNanoseconds, float64(r.Work))
+	c.number("servers", "", float64(r.Servers))
+	c.number("levels", "", float64(r.Levels))
+	c.number("not in the sum", "", float64(r.Missing))
+	c.number("machines run", "", float64(r.Played))
 	return nil
 }

@@ -17,7 +17,7 @@ import (
 // studies runs every method together and apart: in one process, and with every role behind a
 // connection of its own.
 func (e *Env) studies(ctx context.Context) {
-	set, err := GeneratedSet(ctx, "blobs", dataset.Generator{N: 5000, D: 4, K: 3, Separation: 6, Seed: 5})
+	set, err := generatedSet(ctx, "blobs", dataset.Generator{N: 5000, D: 4, K: 3, Separation: 6, Seed: 5})
 	if err != nil {
 		e.fail(err)
 		return
@@ -32,7 +32,7 @@ func (e *Env) studies(ctx context.Context) {
 		}
 		slices.Sort(options)
 		labels := []Label{L("method", t.Method), L("parties", t.Parties), L("options", strings.Join(options, ", "))}
-		e.Case(ctx, "studies", labels, func(ctx context.Context, c *Case) error { return c.study(ctx, t, set) })
+		e.newCase(ctx, "studies", labels, func(ctx context.Context, c *Case) error { return c.study(ctx, t, set) })
 	}
 }
 
@@ -49,7 +49,7 @@ func (c *Case) study(ctx context.Context, t study.Trial, set *Set) error {
 	var together, apart []time.Duration
 	var comm engine.Comm
 	same := 0
-	for range c.Env.Reps(3, 1) {
+	for range c.Env.reps(3, 1) {
 		one, all := newStopwatch(ctx, 1), newStopwatch(ctx, r.Roles())
 		eng, err := engine.New(engine.WithObserver(one))
 		if err != nil {
@@ -82,13 +82,13 @@ func (c *Case) study(ctx context.Context, t study.Trial, set *Set) error {
 	}
 	bytes := Traffic(comm)
 	transfer := lan.Cost(comm.Rounds, bytes)
-	c.Durations("in one process", each(together))
-	c.Durations("apart", each(apart))
-	c.Number("apart to one process", "", float64(middle(apart))/float64(middle(together)))
-	c.Number("messages", Bytes, float64(bytes))
-	c.Number("their transfer by "+nearest, Nanoseconds, float64(transfer))
-	c.Number("apart to one process with it", "", float64(middle(apart))/float64(middle(together)+transfer))
-	c.Number("roles with its bits", "", float64(same))
+	c.durations("in one process", each(together))
+	c.durations("apart", each(apart))
+	c.number("apart to one process", "", float64(middle(apart))/float64(middle(together)))
+	c.number("messages", unitBytes, float64(bytes))
+	c.number("their transfer by "+nearest, unitNanoseconds, float64(transfer))
+	c.number("apart to one process with it", "", float64(middle(apart))/float64(middle(together)+transfer))
+	c.number("roles with its bits", "", float64(same))
 	return nil
 }
 

@@ -57,7 +57,7 @@ func TestMeasuredSums(t *testing.T) {
 
 // A method's row as a study tells how many roles have the bits of one process, and its time.
 func TestMeasuredStudy(t *testing.T) {
-	set, err := GeneratedSet(t.Context(), "blobs", dataset.Generator{N: 300, D: 4, K: 3, Separation: 6, Seed: 5})
+	set, err := generatedSet(t.Context(), "blobs", dataset.Generator{N: 300, D: 4, K: 3, Separation: 6, Seed: 5})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,15 +65,15 @@ func TestMeasuredStudy(t *testing.T) {
 	if err := c.study(t.Context(), study.Trial{Method: "fastlloyd", Parties: 2}, set); err != nil {
 		t.Fatal(err)
 	}
-	if same := c.Row.Value("roles with its bits").Shown(); same != 2 {
+	if same := c.Row.value("roles with its bits").shown(); same != 2 {
 		t.Errorf("%v roles have the bits", same)
 	}
 	for _, name := range []string{"in one process", "apart", "their transfer by LAN1000"} {
-		if took := c.Row.Value(name).Shown(); !(took > 0 && took < 60e9) {
+		if took := c.Row.value(name).shown(); !(took > 0 && took < 60e9) {
 			t.Errorf("%s: %v ns", name, took)
 		}
 	}
-	plain, with := c.Row.Value("apart to one process").Shown(), c.Row.Value("apart to one process with it").Shown()
+	plain, with := c.Row.value("apart to one process").shown(), c.Row.value("apart to one process with it").shown()
 	if !(with > 0 && with < plain) {
 		t.Errorf("%v times one process, %v times it with its transfer", plain, with)
 	}

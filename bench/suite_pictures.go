@@ -21,7 +21,7 @@ const lossSeries = "method"
 
 func pictureSuites() []Suite {
 	return []Suite{{
-		Name: "pictures", Group: GroupPerformance, Title: "The pictures of the README",
+		Name: "pictures", Group: groupPerformance, Title: "The pictures of the README",
 		About: "CPU time of one Lloyd iteration on one thread that looks at every record, beside scikit-learn's and " +
 			"FAISS's on the same points in turn, where a Python has them. And the mean squared distance to the nearest " +
 			"centroid (NICV) on a built-in set of 5,000 points and 15 clusters by epsilon, proven, delta = 1/(n ln n), " +
@@ -42,7 +42,7 @@ func runPictures(ctx context.Context, e *Env) {
 			n = max(n/20, 4*s.k)
 		}
 		labels := []Label{L("shape", fmt.Sprintf("%d x %d, k = %d", n, s.d, s.k))}
-		e.Case(ctx, timeTable, labels, func(ctx context.Context, c *Case) error {
+		e.newCase(ctx, timeTable, labels, func(ctx context.Context, c *Case) error {
 			unpin := pin()
 			defer unpin()
 			samples, err := newEmbeddingIteration(n, s.d, s.k).measure(ctx, c)
@@ -52,13 +52,13 @@ func runPictures(ctx context.Context, e *Env) {
 			var refs []Reference
 			for _, name := range []string{"sklearn", "faiss"} {
 				if x := samples[name]; len(x) > 0 {
-					v := summarise(name, Nanoseconds, x)
+					v := summarise(name, unitNanoseconds, x)
 					v.Timed = true
-					refs = append(refs, Reference{Name: name, Kind: Peer, Value: Number(v.Shown()),
+					refs = append(refs, Reference{Name: name, Kind: kindPeer, Value: Number(v.shown()),
 						Source: "the same run, on the same points, one thread each"})
 				}
 			}
-			c.Durations("iteration", samples["iteration"], refs...)
+			c.durations("iteration", samples["iteration"], refs...)
 			return nil
 		})
 	}
@@ -73,12 +73,12 @@ func (e *Env) lossPicture(ctx context.Context) {
 		return
 	}
 	one := func(table string, labels []Label, method string, b privacy.Budget) {
-		e.Case(ctx, table, append(labels, L(lossSeries, method)), func(ctx context.Context, c *Case) error {
-			r, err := c.runs(ctx, c.Env.Reps(20, 2), func(run int) (engine.Job, error) {
+		e.newCase(ctx, table, append(labels, L(lossSeries, method)), func(ctx context.Context, c *Case) error {
+			r, err := c.runs(ctx, c.Env.reps(20, 2), func(run int) (engine.Job, error) {
 				return catalog.Methods().Job(method, s.problem(s.K, b, run), nil)
 			})
 			if err == nil {
-				c.Samples("NICV", Plain, r.nicv)
+				c.samples("NICV", unitPlain, r.nicv)
 			}
 			return err
 		})

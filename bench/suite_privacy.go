@@ -8,7 +8,7 @@ import (
 
 func privacySuites() []Suite {
 	return []Suite{{
-		Name: "privacy", Group: GroupPerformance, Title: "What calibration costs and saves",
+		Name: "privacy", Group: groupPerformance, Title: "What calibration costs and saves",
 		About: "Phantoms of a sketch run at epsilon 0.5, delta 5e-5 over 4096 keys, for S parties of k' clusters: by " +
 			"Renyi divergences and by the distribution of losses of the censored maximum, and the time that the latter takes " +
 			"on one thread.",
@@ -23,19 +23,19 @@ func runPrivacy(ctx context.Context, e *Env) {
 		{8, 2, 1}, {2, 5, 6}} {
 		for _, gamma := range []float64{1, 0.05, 0} {
 			labels := []Label{L("parties", size.parties), L("clusters", size.cells), L("pairs", size.pairs), L("gamma", gamma)}
-			e.Case(ctx, "phantoms", labels, func(ctx context.Context, c *Case) error {
+			e.newCase(ctx, "phantoms", labels, func(ctx context.Context, c *Case) error {
 				f := privacy.FM{Gamma: gamma, Parties: size.parties, Cells: size.cells}
 				renyi, err := privacy.FMPhantoms(b, f, keys*size.pairs)
 				if err != nil {
 					return err
 				}
 				losses := 0
-				if err := c.Time(ctx, "calibration", func() { losses, err = privacy.FMPhantomsPLD(b, f, keys*size.pairs) },
+				if err := c.time(ctx, "calibration", func() { losses, err = privacy.FMPhantomsPLD(b, f, keys*size.pairs) },
 					atMost(50e6)...); err != nil {
 					return err
 				}
-				c.Number("by rdp", Plain, float64(renyi))
-				c.Number("by pld", Plain, float64(losses))
+				c.number("by rdp", unitPlain, float64(renyi))
+				c.number("by pld", unitPlain, float64(losses))
 				return err
 			})
 		}

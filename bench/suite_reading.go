@@ -23,9 +23,9 @@ import (
 const readingRecords = 1000000
 
 func runReading(ctx context.Context, e *Env) {
-	n := e.Reps(readingRecords, readingRecords/4)
+	n := e.reps(readingRecords, readingRecords/4)
 	for _, format := range []string{"csv", "parquet"} {
-		e.Case(ctx, "", []Label{L("format", format), L("records", n)}, func(ctx context.Context, c *Case) error {
+		e.newCase(ctx, "", []Label{L("format", format), L("records", n)}, func(ctx context.Context, c *Case) error {
 			dir, err := os.MkdirTemp("", "cohort-reading")
 			if err != nil {
 				return err
@@ -70,7 +70,7 @@ func (c *Case) reading(ctx context.Context, path, format string, n int) error {
 		{"bare loop", func() error { return bareLoop(ctx, path, format) }},
 	}
 	times := make([][]float64, len(ways))
-	for range c.Env.Reps(7, 3) {
+	for range c.Env.reps(7, 3) {
 		for i, w := range ways {
 			begin := time.Now()
 			if err := w.read(); err != nil {
@@ -84,12 +84,12 @@ func (c *Case) reading(ctx context.Context, path, format string, n int) error {
 		for r, ns := range times[i] {
 			rates[r] = float64(info.Size()) / 1e6 / (ns / 1e9)
 		}
-		c.Samples(w.name, "MB/s", rates)
+		c.samples(w.name, "MB/s", rates)
 	}
-	one := float64(c.Row.Value("one worker").Median)
-	c.Number("all of one", "x", float64(c.Row.Value("all workers").Median)/one)
+	one := float64(c.Row.value("one worker").Median)
+	c.number("all of one", "x", float64(c.Row.value("all workers").Median)/one)
 	if format == "parquet" {
-		c.Number("time of the bare loop", "x", float64(c.Row.Value("bare loop").Median)/one,
+		c.number("time of the bare loop", "x", float64(c.Row.value("bare loop").Median)/one,
 			aimedAt("goal", 1.2)...)
 	}
 	panels := float64(4 * n * readingColumns)

@@ -23,7 +23,7 @@ func scalingSuites() []Suite {
 	figures = append(figures, Figure{Table: "by n", Title: "Memory by number of points", X: "n", Y: "memory",
 		Series: []string{"method"}, LogX: true, LogY: true})
 	return []Suite{{
-		Name: "scaling", Group: GroupPerformance, Title: "How time and memory grow",
+		Name: "scaling", Group: groupPerformance, Title: "How time and memory grow",
 		About: "Median time of one iteration on generated blobs as one quantity grows and the others stay at n = 100000 " +
 			"(20000 where d grows), d = 2, k = 10, two clients, all workers. The exponent is the slope of a straight line " +
 			"through log time against log size: 1 is proportional. Memory is the largest resident set of the process during " +
@@ -72,7 +72,7 @@ func runScaling(ctx context.Context, e *Env) {
 			}
 			values = append(values, e.Pool.Workers())
 		}
-		for _, m := range scaledMethods[:e.Reps(len(scaledMethods), 2)] {
+		for _, m := range scaledMethods[:e.reps(len(scaledMethods), 2)] {
 			for _, v := range values {
 				s := shape{n: 100000, d: 2, k: 10, clients: clientsOf, workers: e.Pool.Workers()}
 				a.set(&s, v)
@@ -88,42 +88,42 @@ func runScaling(ctx context.Context, e *Env) {
 
 // scale times one shape.
 func (e *Env) scale(ctx context.Context, a axis, m lloyd.Method, s shape, v int) {
-	e.Case(ctx, a.table, []Label{L("method", m), L(a.label, v)}, func(ctx context.Context, c *Case) error {
+	e.newCase(ctx, a.table, []Label{L("method", m), L(a.label, v)}, func(ctx context.Context, c *Case) error {
 		set, err := blobsOf(ctx, s.n, s.d, s.k)
 		if err != nil {
 			return err
 		}
-		parts, err := set.Parts(s.clients, 1)
+		parts, err := set.parts(s.clients, 1)
 		if err != nil {
 			return err
 		}
 		watched := resetPeakMemory()
-		var times IterationTimer
+		var times iterationTimer
 		eng, err := engine.New(engine.WithWorkers(s.workers), engine.WithObserver(&times))
 		if err != nil {
 			return err
 		}
 		defer eng.Close()
 		var samples []float64
-		for run := 0; run <= c.Env.Reps(3, 1); run++ {
+		for run := 0; run <= c.Env.reps(3, 1); run++ {
 			seed := uint64(run)
 			job := lloyd.Job{Method: m, Problem: protocol.Problem{K: s.k, Clients: parts, Seed: &seed,
-				NoQuality: true, Iterations: c.Env.Reps(7, 3), Calibration: claimedOf(m)}, Init: step.Sphere}
+				NoQuality: true, Iterations: c.Env.reps(7, 3), Calibration: claimedOf(m)}, Init: step.Sphere}
 			if m.Private() {
 				job.Budget = privacy.Budget{Epsilon: 1, Delta: -1}
 			}
 			if _, err := eng.Run(ctx, &job); err != nil {
 				return err
 			}
-			if l := times.Take(); run > 0 {
+			if l := times.take(); run > 0 {
 				samples = append(samples, nanoseconds(l)...)
 			}
 		}
-		c.Durations("iteration", samples)
+		c.durations("iteration", samples)
 		if watched {
-			c.Number("memory", Bytes, float64(peakMemory()))
+			c.number("memory", unitBytes, float64(peakMemory()))
 		}
-		c.Number("points", "/s", float64(s.n)/(c.Row.Value("iteration").Shown()/1e9))
+		c.number("points", "/s", float64(s.n)/(c.Row.value("iteration").shown()/1e9))
 		return nil
 	})
 }
@@ -136,17 +136,17 @@ func (e *Env) fit(table, x, y, series string) {
 	var order []string
 	for i := range e.rows {
 		r := &e.rows[i]
-		v := r.Value(y)
-		if r.Table != table || v == nil || !(v.Shown() > 0) {
+		v := r.value(y)
+		if r.Table != table || v == nil || !(v.shown() > 0) {
 			continue
 		}
-		name := r.Label(series)
+		name := r.label(series)
 		if lines[name] == nil {
 			lines[name] = new(line)
 			order = append(order, name)
 		}
-		lines[name].xs = append(lines[name].xs, math.Log(chart.ParseNumber(r.Label(x))))
-		lines[name].ys = append(lines[name].ys, math.Log(v.Shown()))
+		lines[name].xs = append(lines[name].xs, math.Log(chart.ParseNumber(r.label(x))))
+		lines[name].ys = append(lines[name].ys, math.Log(v.shown()))
 	}
 	for _, name := range order {
 		l := lines[name]

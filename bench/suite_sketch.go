@@ -37,21 +37,21 @@ func sketchSuites() []Suite {
 func sketchTables() []Suite {
 	return []Suite{
 		{
-			Name: "sketch-table1", Group: GroupSketch, Title: "Sketch-V Table 1: bytes and time of the grid",
+			Name: "sketch-table1", Group: groupSketch, Title: "Sketch-V Table 1: bytes and time of the grid",
 			About: "Bytes that a party sends and the time of the weights of the grid, on mixgauss with the paper's " +
 				"estimators; and the making of the sketches beside the least time of AES for a hash of each record under each " +
 				"key on all workers, as they were made once.",
 			Source: "Sketch-V, Table 1", Needs: []string{"mixgauss"}, Run: runSketchTable1,
 		},
 		{
-			Name: "sketch-table2", Group: GroupSketch, Title: "Sketch-V Table 2: loss and V-measure on a mixture of Gaussians",
+			Name: "sketch-table2", Group: groupSketch, Title: "Sketch-V Table 2: loss and V-measure on a mixture of Gaussians",
 			About: "k = k' = 5, M = 4096, delta = 1/n, ten runs. The paper drew its own mixture (20,000 records, five " +
 				"Gaussians, eight columns) and gives neither spread nor runs; compare each column with its non-private rows. " +
 				"lsf is the paper's DPLSF. Budgets 0.05 and 2 are ours.",
 			Source: "Sketch-V, Table 2", Needs: []string{"mixgauss"}, Run: runSketchTable2,
 		},
 		{
-			Name: "sketch-fig14", Group: GroupSketch, Title: "Sketch-V Figure 14: silhouette by number of clusters",
+			Name: "sketch-fig14", Group: groupSketch, Title: "Sketch-V Figure 14: silhouette by number of clusters",
 			About: "Central k-means without noise, the best of ten starts, by which the paper chose k = 5. The silhouette is " +
 				"exact up to 50,000 records and of a sample of them beyond. The figure prints no numbers; the loan set is not " +
 				"public in full.",
@@ -66,7 +66,7 @@ func sketchTables() []Suite {
 func sketchFigures() []Suite {
 	figure := func(number int, title, about string, needs []string, y string, series []string, x string,
 		run func(context.Context, *Env)) Suite {
-		return Suite{Name: fmt.Sprintf("sketch-fig%d", number), Group: GroupSketch,
+		return Suite{Name: fmt.Sprintf("sketch-fig%d", number), Group: groupSketch,
 			Title: fmt.Sprintf("Sketch-V Figure %d: %s", number, title), About: about + figureNotes,
 			Source: fmt.Sprintf("Sketch-V, figure %d", number), Needs: needs,
 			Figures: []Figure{{Title: title, X: x, Y: y, Series: series, Panel: "panel"}}, Run: run}
@@ -133,7 +133,7 @@ func sketchFigures() []Suite {
 func runSketchFigure14(ctx context.Context, e *Env) {
 	for _, k := range []int{5, 2, 10, 3, 7, 4, 6, 8, 9} {
 		for _, name := range []string{"mixgauss", "letter", "nyctaxi", "loan"} {
-			e.On(ctx, name, "", []Label{L("set", name), L("k", k)}, func(ctx context.Context, c *Case, s *Set) error {
+			e.on(ctx, name, "", []Label{L("set", name), L("k", k)}, func(ctx context.Context, c *Case, s *Set) error {
 				r, err := centralKMeans(ctx, e.Engine, s, nil, k, 1)
 				if err != nil {
 					return err
@@ -145,7 +145,7 @@ func runSketchFigure14(ctx context.Context, e *Env) {
 				if separation.Silhouette == nil {
 					return fmt.Errorf("%s with k = %d has no silhouette: all records are in one cluster", name, k)
 				}
-				c.Number("silhouette", Plain, *separation.Silhouette)
+				c.number("silhouette", unitPlain, *separation.Silhouette)
 				c.Row.Seeds = "1"
 				return nil
 			})
@@ -250,12 +250,12 @@ func addSamples(c *Case, samples []sketchSample, loss, vMeasure []Reference) {
 		}
 		return x
 	}
-	c.Samples("loss", Plain, column(func(s sketchSample) float64 { return s.loss }), loss...)
+	c.samples("loss", unitPlain, column(func(s sketchSample) float64 { return s.loss }), loss...)
 	if x := column(func(s sketchSample) float64 { return s.vMeasure }); len(x) > 0 {
-		c.Samples("V-measure", Plain, x, vMeasure...)
+		c.samples("V-measure", unitPlain, x, vMeasure...)
 	}
 	if x := column(func(s sketchSample) float64 { return s.intersection }); len(x) > 0 {
-		c.Samples("intersection error", Plain, x)
+		c.samples("intersection error", unitPlain, x)
 	}
 	c.Row.Seeds = fmt.Sprintf("1 to %d", len(samples))
 }
@@ -269,7 +269,7 @@ func sampleRuns(ctx context.Context, c *Case, s *Set, method string, parties int
 		return nil, err
 	}
 	var samples []sketchSample
-	for run := 1; run <= c.Env.Reps(10, 2); run++ {
+	for run := 1; run <= c.Env.reps(10, 2); run++ {
 		j := sketchJob(s.Norm, labels, parties, paperK, epsilon, run)
 		if edit != nil {
 			edit(j)
@@ -390,7 +390,7 @@ func (f sketchCurves) run(ctx context.Context, e *Env) {
 						} else {
 							labels = append(labels, p.labels...)
 						}
-						e.Case(ctx, "", labels, func(ctx context.Context, c *Case) error {
+						e.newCase(ctx, "", labels, func(ctx context.Context, c *Case) error {
 							return f.measure(ctx, c, sketchRun{name, method, parties, epsilon}, p.edit, done)
 						})
 					}
@@ -422,7 +422,7 @@ func (r sketchRun) reduced() sketchRun {
 // from there.
 func (f sketchCurves) measure(ctx context.Context, c *Case, r sketchRun, edit func(*sketch.Job),
 	done map[sketchRun][]sketchSample) error {
-	s, err := c.Env.Set(ctx, r.set)
+	s, err := c.Env.set(ctx, r.set)
 	if err != nil {
 		return err
 	}
@@ -489,7 +489,7 @@ func runSketchTable2(ctx context.Context, e *Env) {
 				if row.epsilon == 0 {
 					epsilon = "none"
 				}
-				e.On(ctx, "mixgauss", "", []Label{L("epsilon", epsilon), L("method", method), L("parties", parties)},
+				e.on(ctx, "mixgauss", "", []Label{L("epsilon", epsilon), L("method", method), L("parties", parties)},
 					func(ctx context.Context, c *Case, s *Set) error {
 						samples, err := sampleRuns(ctx, c, s, method, parties, row.epsilon, nil)
 						if err != nil {
@@ -528,10 +528,10 @@ func runSketchTable1(ctx context.Context, e *Env) {
 			if row.sketches > 0 {
 				labels = append(labels, L("M", row.sketches))
 			}
-			e.On(ctx, "mixgauss", "", labels, func(ctx context.Context, c *Case, s *Set) error {
+			e.on(ctx, "mixgauss", "", labels, func(ctx context.Context, c *Case, s *Set) error {
 				var times, making []float64
 				var bytes int64
-				for run := range c.Env.Reps(20, 3) + 1 {
+				for run := range c.Env.reps(20, 3) + 1 {
 					j := sketchJob(s.Norm, nil, parties, paperK, 1, run)
 					editMethod(j, row.method)
 					if row.method == "sketch" {
@@ -549,11 +549,11 @@ func runSketchTable1(ctx context.Context, e *Env) {
 						making = append(making, float64(r.Timings["sketch"].TotalNS))
 					}
 				}
-				c.Durations("weights", times)
+				c.durations("weights", times)
 				if row.sketches > 0 {
-					c.Durations("sketches of all parties", making, oneHashPerKey(c.Env.Pool, s.N, parties, row.sketches)...)
+					c.durations("sketches of all parties", making, oneHashPerKey(c.Env.Pool, s.N, parties, row.sketches)...)
 				}
-				c.Number("bytes per party", Bytes, float64(bytes))
+				c.number("bytes per party", unitBytes, float64(bytes))
 				return nil
 			})
 		}

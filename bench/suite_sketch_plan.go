@@ -10,7 +10,7 @@ import (
 // sketchPlanSuites compare the plan of the sketches with what is beside it.
 func sketchPlanSuites() []Suite {
 	return []Suite{{
-		Name: "sketch-plan", Group: GroupPerformance, Title: "Plan of the sketches: error by M, gamma and share",
+		Name: "sketch-plan", Group: groupPerformance, Title: "Plan of the sketches: error by M, gamma and share",
 		About: "Error of the intersections and loss on mixgauss with k' = k = 5 and delta = 1/n under the proven " +
 			"calibration, whose phantoms are the least that the distribution of losses allows, as planned and with one " +
 			"thing changed. Four times the keys take four times the time of the joint likelihood and lower the error " +
@@ -41,7 +41,7 @@ func runSketchPlan(ctx context.Context, e *Env) {
 		for _, parties := range []int{2, 4} {
 			for _, p := range plans {
 				labels := []Label{L("parties", parties), L("epsilon", epsilon), L("plan", p.name)}
-				e.Case(ctx, "", labels, func(ctx context.Context, c *Case) error {
+				e.newCase(ctx, "", labels, func(ctx context.Context, c *Case) error {
 					return measurePlan(ctx, c, parties, epsilon, p.edit)
 				})
 			}
@@ -51,7 +51,7 @@ func runSketchPlan(ctx context.Context, e *Env) {
 
 // measurePlan runs a plan with one thing changed.
 func measurePlan(ctx context.Context, c *Case, parties int, epsilon float64, edit func(*sketch.Job, int)) error {
-	s, err := c.Env.Set(ctx, "mixgauss")
+	s, err := c.Env.set(ctx, "mixgauss")
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func measurePlan(ctx context.Context, c *Case, parties int, epsilon float64, edi
 	keys := planned.Details["sketches"].(int)
 	var last *engine.Result
 	var errors, losses []float64
-	for run := 1; run <= c.Env.Reps(10, 2); run++ {
+	for run := 1; run <= c.Env.reps(10, 2); run++ {
 		j := sketchJob(s.Norm, s.Labels, parties, paperK, epsilon, run)
 		edit(j, keys)
 		if last, err = c.Env.Engine.Run(ctx, j); err != nil {
@@ -71,9 +71,9 @@ func measurePlan(ctx context.Context, c *Case, parties int, epsilon float64, edi
 		errors = append(errors, last.Details["relative_intersection_error"].(float64))
 		losses = append(losses, *last.NICV)
 	}
-	c.Samples("intersection error", Plain, errors)
-	c.Samples("loss", Plain, losses)
-	c.Number("sketches", Plain, float64(last.Details["sketches"].(int)))
-	c.Number("phantoms", Plain, last.Details["phantoms"].(float64))
+	c.samples("intersection error", unitPlain, errors)
+	c.samples("loss", unitPlain, losses)
+	c.number("sketches", unitPlain, float64(last.Details["sketches"].(int)))
+	c.number("phantoms", unitPlain, last.Details["phantoms"].(float64))
 	return nil
 }

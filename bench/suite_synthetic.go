@@ -28,7 +28,7 @@ func syntheticSet(ctx context.Context, n, k, d int, separation, spread float64, 
 	for range k {
 		records += float64(n) / float64(k) * (1 + spread*(2*r.Float64()-1))
 	}
-	s, err := GeneratedSet(ctx, "synth",
+	s, err := generatedSet(ctx, "synth",
 		dataset.Generator{N: int(records), D: d, K: k, Separation: separation, Spread: spread, Seed: uint64(seed)})
 	if err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func heatMap(name, title, source string, separation float64, ours string) Suite 
 		figures = append(figures, Figure{Title: f.title, X: "d", Y: f.value, Series: []string{"k"}, Heat: true})
 	}
 	return Suite{
-		Name: name, Group: GroupFastLloyd, Title: title,
+		Name: name, Group: groupFastLloyd, Title: title,
 		About: "NICV at epsilon 1 by number of clusters and dimensions, and by how much fastlloyd lowers it against " +
 			"sulloyd: three sets of each shape, 20 runs on each. The paper made its sets with the R package " +
 			"clusterGeneration and kept no seeds; these are built in (builtin:synth, the same construction), about 10,000 " +
@@ -64,7 +64,7 @@ func heatMap(name, title, source string, separation float64, ours string) Suite 
 			}
 			for _, k := range axis {
 				for _, d := range axis {
-					e.Case(ctx, "", []Label{L("k", k), L("d", d)}, func(ctx context.Context, c *Case) error {
+					e.newCase(ctx, "", []Label{L("k", k), L("d", d)}, func(ctx context.Context, c *Case) error {
 						var nicv [3][]float64
 						protocols := []variant{suLloyd, fastLloydCode, fastLloyd}
 						for seed := 1; seed <= sets; seed++ {
@@ -73,7 +73,7 @@ func heatMap(name, title, source string, separation float64, ours string) Suite 
 								return err
 							}
 							for i, p := range protocols {
-								r, err := c.runs(ctx, c.Env.Reps(20, 3), func(run int) (engine.Job, error) { return p.job(s, 1, run, nil) })
+								r, err := c.runs(ctx, c.Env.reps(20, 3), func(run int) (engine.Job, error) { return p.job(s, 1, run, nil) })
 								if err != nil {
 									return err
 								}
@@ -81,11 +81,11 @@ func heatMap(name, title, source string, separation float64, ours string) Suite 
 							}
 						}
 						for i, p := range protocols {
-							c.Samples(p.name(), Plain, nicv[i])
+							c.samples(p.name(), unitPlain, nicv[i])
 						}
 						base := float64(c.Row.Values[0].Mean)
-						c.Number("lower by", "%", 100*(1-float64(c.Row.Values[1].Mean)/base))
-						c.Number("lower by, claimed", "%", 100*(1-float64(c.Row.Values[2].Mean)/base))
+						c.number("lower by", "%", 100*(1-float64(c.Row.Values[1].Mean)/base))
+						c.number("lower by, claimed", "%", 100*(1-float64(c.Row.Values[2].Mean)/base))
 						c.Row.Seeds += fmt.Sprintf(" on sets 1..%d", sets)
 						return nil
 					})
@@ -107,7 +107,7 @@ var (
 // cluster, and the post-processing of centroids.
 func ablation(name, title, source string, epsilon float64) Suite {
 	return Suite{
-		Name: name, Group: GroupFastLloyd, Title: title,
+		Name: name, Group: groupFastLloyd, Title: title,
 		About: "NICV of fastlloyd by the factor alpha of one bound, the other at 5, and by the post-processing of " +
 			"centroids with both at 5: clusters have at least n/(alpha_min k) and at most alpha_max n/k records. As in the " +
 			"released code, 48 synthetic sets of about 2048 records (k and d of 2, 4, 8, 16; separation 0.25, 0.5, 0.75), 20 " +
@@ -126,7 +126,7 @@ func ablation(name, title, source string, epsilon float64) Suite {
 func (e *Env) ablateSizes(ctx context.Context, epsilon float64) {
 	loose := func(j *lloyd.Job) { j.EtaMinAlpha, j.EtaMaxAlpha = 5, 5 }
 	alphas := []float64{1.25, 2, 5, 1.5, 1, 1.75, 2.5}
-	for _, alpha := range alphas[:e.Reps(len(alphas), 3)] {
+	for _, alpha := range alphas[:e.reps(len(alphas), 3)] {
 		for _, bound := range []string{"alpha_min", "alpha_max"} {
 			edit := func(j *lloyd.Job) {
 				loose(j)
@@ -139,7 +139,7 @@ func (e *Env) ablateSizes(ctx context.Context, epsilon float64) {
 			labels := []Label{L("bound", bound), L("alpha", alpha)}
 			from := len(e.rows)
 			for _, k := range ablationAxis {
-				e.Case(ctx, "sizes", append(labels[:2:2], L("k", k)), func(ctx context.Context, c *Case) error {
+				e.newCase(ctx, "sizes", append(labels[:2:2], L("k", k)), func(ctx context.Context, c *Case) error {
 					return c.overSets(ctx, []int{k}, epsilon, edit)
 				})
 			}
@@ -147,8 +147,8 @@ func (e *Env) ablateSizes(ctx context.Context, epsilon float64) {
 			if len(parts) < len(ablationAxis) {
 				continue // no time left, or a row failed
 			}
-			e.Case(ctx, "sizes", append(labels[:2:2], L("k", allClusters)), func(_ context.Context, c *Case) error {
-				c.Add(pooled("NICV", parts))
+			e.newCase(ctx, "sizes", append(labels[:2:2], L("k", allClusters)), func(_ context.Context, c *Case) error {
+				c.add(pooled("NICV", parts))
 				c.Row.Seeds = parts[0].Seeds
 				return nil
 			})
@@ -160,7 +160,7 @@ func (e *Env) ablateSizes(ctx context.Context, epsilon float64) {
 			loose(j)
 			j.Post = post
 		}
-		e.Case(ctx, "post-processing", []Label{L("post", post)}, func(ctx context.Context, c *Case) error {
+		e.newCase(ctx, "post-processing", []Label{L("post", post)}, func(ctx context.Context, c *Case) error {
 			return c.overSets(ctx, ablationAxis, epsilon, edit)
 		})
 	}
@@ -182,7 +182,7 @@ func (c *Case) overSets(ctx context.Context, ks []int, epsilon float64, edit fun
 				if err != nil {
 					return err
 				}
-				r, err := c.runs(ctx, c.Env.Reps(20, 3),
+				r, err := c.runs(ctx, c.Env.reps(20, 3),
 					func(run int) (engine.Job, error) { return fastLloydCode.job(s, epsilon, run, edit) })
 				if err != nil && !errors.Is(err, flow.ErrInfeasible) {
 					return err
@@ -199,7 +199,7 @@ func (c *Case) overSets(ctx context.Context, ks []int, epsilon float64, edit fun
 	if lost > 0 {
 		c.Row.Note = fmt.Sprintf("%d of %d sets have no assignment within the constraints", lost, lost+len(means))
 	}
-	c.Samples("NICV", Plain, means)
+	c.samples("NICV", unitPlain, means)
 	return nil
 }
 
@@ -209,14 +209,14 @@ func pooled(name string, rows []Row) Value {
 	v := Value{Name: name}
 	sum, squares := 0.0, 0.0
 	for i := range rows {
-		if p := rows[i].Value(name); p != nil && p.N > 0 {
+		if p := rows[i].value(name); p != nil && p.N > 0 {
 			v.N += p.N
 			sum += float64(p.N) * float64(p.Mean)
 		}
 	}
 	mean := sum / float64(v.N)
 	for i := range rows {
-		if p := rows[i].Value(name); p != nil && p.N > 0 {
+		if p := rows[i].value(name); p != nil && p.N > 0 {
 			away := float64(p.Mean) - mean
 			squares += float64(p.N) * away * away
 			if p.N > 1 {

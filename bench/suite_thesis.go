@@ -91,7 +91,7 @@ var startStrategies = []strategy{
 func thesisSuites() []Suite {
 	ablation := func(number, title string, p variant, rows func(e *Env) []strategy, best int) Suite {
 		return Suite{
-			Name: "thesis-" + number, Group: GroupThesisH, Title: "Thesis-H Table " + number + ": " + title,
+			Name: "thesis-" + number, Group: groupThesisH, Title: "Thesis-H Table " + number + ": " + title,
 			About: "WCSS at epsilon 4 with the thesis's bounds on cluster sizes, means of 10 runs, two clients. NMA is " +
 				"csulloyd, AMN is fastlloyd; " +
 				"both run as the released code (published), which folds and truncates the sums and counts of all clients at " +
@@ -122,7 +122,7 @@ func thesisSuites() []Suite {
 		thesisTimes("8.6", "NMA", csuLloyd),
 		thesisTimes("8.7", "AMN", fastLloydCode),
 		{
-			Name: "thesis-fig8.8", Group: GroupThesisH, Title: "Thesis-H Figure 8.8: empty clusters on Birch2",
+			Name: "thesis-fig8.8", Group: groupThesisH, Title: "Thesis-H Figure 8.8: empty clusters on Birch2",
 			About: "Average number of the 100 clusters that attract no point, against epsilon, 20 runs. The figure prints no " +
 				"numbers; the thesis's text gives about 15 (NMA) and 20 (AMN) without constraint and noise, 0 with the " +
 				"constraint, with noise about 10 (NMA) and 22 to 25 (AMN) without it, and about 4 (NMA) and 2 (AMN) with it at " +
@@ -140,7 +140,7 @@ func thesisSuites() []Suite {
 // set that is missing leaves its column out.
 func (e *Env) ablate(ctx context.Context, p variant, rows []strategy) {
 	for _, r := range rows {
-		e.Case(ctx, "", []Label{L("strategy", r.name)}, func(ctx context.Context, c *Case) error {
+		e.newCase(ctx, "", []Label{L("strategy", r.name)}, func(ctx context.Context, c *Case) error {
 			return c.ablate(ctx, p, r)
 		})
 	}
@@ -153,30 +153,30 @@ func (c *Case) ablate(ctx context.Context, p variant, r strategy) error {
 		if !c.Env.sets.Has(column.set) {
 			continue
 		}
-		s, err := c.Env.Set(ctx, column.set)
+		s, err := c.Env.set(ctx, column.set)
 		if err != nil {
 			return err
 		}
-		scores, err := c.runs(ctx, c.Env.Reps(10, 3), func(run int) (engine.Job, error) {
+		scores, err := c.runs(ctx, c.Env.reps(10, 3), func(run int) (engine.Job, error) {
 			return p.job(s, thesisEpsilon, run, func(j *lloyd.Job) { thesisSizes(j); r.edit(j) })
 		})
 		if err != nil {
 			return err
 		}
-		c.Samples(column.column+" WCSS", Plain, scores.wcss)
-		v := c.Row.Value(column.column + " WCSS")
+		c.samples(column.column+" WCSS", unitPlain, scores.wcss)
+		v := c.Row.value(column.column + " WCSS")
 		normalised += float64(v.Mean) / float64(s.N)
 		squares += float64(v.Half) * float64(v.Half) / float64(s.N) / float64(s.N)
 		there = append(there, column.column)
 	}
 	if len(there) == 0 {
-		return &MissingSetError{thesisSets[0].set, c.Env.sets.dir}
+		return &missingSetError{thesisSets[0].set, c.Env.sets.dir}
 	}
 	sets := float64(len(there))
-	c.Add(Value{Name: "TNW", Mean: Number(normalised / sets), Median: Number(normalised / sets),
+	c.add(Value{Name: "TNW", Mean: Number(normalised / sets), Median: Number(normalised / sets),
 		Half: Number(math.Sqrt(squares) / sets), N: 1})
 	if len(there) < len(thesisSets) {
-		c.Apart("TNW", "over "+strings.Join(there, ", ")+" alone")
+		c.setApart("TNW", "over "+strings.Join(there, ", ")+" alone")
 	}
 	return nil
 }
@@ -196,17 +196,17 @@ func (e *Env) bestCounts(ctx context.Context, few int) {
 	counts := make(map[string]int)
 	for _, column := range thesisSets {
 		value := column.column + " WCSS"
-		ranked := slices.DeleteFunc(slices.Clone(rows), func(r *Row) bool { return r.Value(value) == nil })
-		slices.SortStableFunc(ranked, func(a, b *Row) int { return cmp.Compare(a.Value(value).Mean, b.Value(value).Mean) })
+		ranked := slices.DeleteFunc(slices.Clone(rows), func(r *Row) bool { return r.value(value) == nil })
+		slices.SortStableFunc(ranked, func(a, b *Row) int { return cmp.Compare(a.value(value).Mean, b.value(value).Mean) })
 		for _, r := range ranked[:min(few, len(ranked))] {
-			counts[r.Label("strategy")]++
+			counts[r.label("strategy")]++
 		}
 	}
 	for _, r := range rows {
-		strategy := r.Label("strategy")
-		e.Case(ctx, "best counts", []Label{L("strategy", strategy)}, func(_ context.Context, c *Case) error {
-			c.Number("BC", Plain, float64(counts[strategy]))
-			c.Apart("BC", "it ranks means that differ by less than their intervals")
+		strategy := r.label("strategy")
+		e.newCase(ctx, "best counts", []Label{L("strategy", strategy)}, func(_ context.Context, c *Case) error {
+			c.number("BC", unitPlain, float64(counts[strategy]))
+			c.setApart("BC", "it ranks means that differ by less than their intervals")
 			return nil
 		})
 	}
@@ -216,7 +216,7 @@ func (e *Env) bestCounts(ctx context.Context, few int) {
 func thesisTimes(number, protocolName string, p variant) Suite {
 	source := "Thesis-H, Table " + number
 	return Suite{
-		Name: "thesis-" + number, Group: GroupThesisH, Title: source + ": time per iteration under " + protocolName,
+		Name: "thesis-" + number, Group: groupThesisH, Title: source + ": time per iteration under " + protocolName,
 		About: "One iteration at epsilon 4, two clients; the network's part is the thesis's model, one round trip of 1 ms " +
 			"(LAN) or 100 ms (WAN), added to our measured computation. The thesis ran on a Macbook Pro M2 Max, Mohassel et " +
 			"al. and Jiang et al. on machines and networks of their own (sections 8.6.1 and 8.6.2). synth is generated: 5000 " +
@@ -226,25 +226,25 @@ func thesisTimes(number, protocolName string, p variant) Suite {
 		Run: func(ctx context.Context, e *Env) {
 			for _, column := range append(thesisSets[:len(thesisSets):len(thesisSets)],
 				struct{ column, set string }{"synth", ""}) {
-				e.Case(ctx, "", []Label{L("set", column.column)}, func(ctx context.Context, c *Case) error {
+				e.newCase(ctx, "", []Label{L("set", column.column)}, func(ctx context.Context, c *Case) error {
 					s, err := thesisSet(ctx, c.Env, column.set)
 					if err != nil {
 						return err
 					}
-					res, err := c.Iterations(ctx, c.Env.Reps(20, 3), func(run int) (engine.Job, error) {
+					res, err := c.iterations(ctx, c.Env.reps(20, 3), func(run int) (engine.Job, error) {
 						return p.job(s, thesisEpsilon, run, func(j *lloyd.Job) { thesisSizes(j); withoutQuality(j) })
 					}, nil)
 					if err != nil {
 						return err
 					}
-					own := c.Row.Value("iteration").Shown()
+					own := c.Row.value("iteration").shown()
 					for i, name := range []string{"lan", "wan"} {
 						network, err := FindNetwork(name)
 						if err != nil {
 							return err
 						}
 						cost := network.Cost(res.Comm.Rounds, Traffic(res.Comm)) / time.Duration(res.Iterations)
-						c.Number([]string{"LAN", "WAN"}[i], Nanoseconds, own+float64(cost))
+						c.number([]string{"LAN", "WAN"}[i], unitNanoseconds, own+float64(cost))
 					}
 					return nil
 				})
@@ -256,21 +256,21 @@ func thesisTimes(number, protocolName string, p variant) Suite {
 // thesisSet is a set of the folder, or the generated one.
 func thesisSet(ctx context.Context, e *Env, name string) (*Set, error) {
 	if name != "" {
-		return e.Set(ctx, name)
+		return e.set(ctx, name)
 	}
-	return GeneratedSet(ctx, "timesynth", dataset.Generator{N: 5000, D: 2, K: 2, Seed: 1})
+	return generatedSet(ctx, "timesynth", dataset.Generator{N: 5000, D: 2, K: 2, Seed: 1})
 }
 
 func runEmptyClusters(ctx context.Context, e *Env) {
 	const set = "birch2_25k"
 	one := func(x setting, epsilon string) {
-		e.On(ctx, set, x.table(), []Label{L("protocol", x.name), L("epsilon", epsilon)},
+		e.on(ctx, set, x.table(), []Label{L("protocol", x.name), L("epsilon", epsilon)},
 			func(ctx context.Context, c *Case, s *Set) error {
-				r, err := c.runs(ctx, c.Env.Reps(20, 3), func(run int) (engine.Job, error) { return x.job(s, epsilon, run) })
+				r, err := c.runs(ctx, c.Env.reps(20, 3), func(run int) (engine.Job, error) { return x.job(s, epsilon, run) })
 				if err != nil {
 					return err
 				}
-				c.Samples("empty", Plain, r.empty)
+				c.samples("empty", unitPlain, r.empty)
 				return nil
 			})
 	}
@@ -281,7 +281,7 @@ func runEmptyClusters(ctx context.Context, e *Env) {
 		}
 	}
 	epsilons := []string{"1", "4", "2", "0.25", "0.5", "3"}
-	for _, epsilon := range epsilons[:e.Reps(len(epsilons), 2)] {
+	for _, epsilon := range epsilons[:e.reps(len(epsilons), 2)] {
 		for _, x := range settings {
 			if x.private {
 				one(x, epsilon)

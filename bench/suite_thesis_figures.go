@@ -84,7 +84,7 @@ func thesisFigures() []Suite {
 			also[i] = "thesis-fig" + name
 		}
 		return Suite{
-			Name: "thesis-fig" + number, Also: also, Group: GroupThesisH, Title: "Thesis-H " + title, About: about + text,
+			Name: "thesis-fig" + number, Also: also, Group: groupThesisH, Title: "Thesis-H " + title, About: about + text,
 			Source: "Thesis-H, Figure " + number, Needs: thesisNeeds(), Run: run,
 			Figures: []Figure{{Table: "private", Title: y + " by epsilon", X: "epsilon", Y: y, Series: []string{"setting"},
 				Panel: "set",
@@ -157,7 +157,7 @@ func (e *Env) thesisCurves(ctx context.Context, settings []setting, value string
 				} else if i > 0 {
 					continue
 				}
-				e.Case(ctx, x.table(), labels, func(ctx context.Context, c *Case) error {
+				e.newCase(ctx, x.table(), labels, func(ctx context.Context, c *Case) error {
 					return c.thesisPoint(ctx, column.set, x, epsilon, value, most)
 				})
 			}
@@ -167,13 +167,13 @@ func (e *Env) thesisCurves(ctx context.Context, settings []setting, value string
 
 // thesisPoint measures one point of a curve.
 func (c *Case) thesisPoint(ctx context.Context, set string, x setting, epsilon, value string, most int) error {
-	s, err := c.Env.Set(ctx, set)
+	s, err := c.Env.set(ctx, set)
 	if err != nil {
 		return err
 	}
 	var silhouettes []float64
 	drawn := uint64(0)
-	r, err := c.runs(ctx, c.Env.Reps(20, 3), func(run int) (engine.Job, error) {
+	r, err := c.runs(ctx, c.Env.reps(20, 3), func(run int) (engine.Job, error) {
 		return x.job(s, epsilon, run)
 	}, func(res *engine.Result) error {
 		if value != silhouette {
@@ -197,14 +197,14 @@ func (c *Case) thesisPoint(ctx context.Context, set string, x setting, epsilon, 
 		return errors.New("no run has an assignment within the constraints")
 	}
 	if value != silhouette {
-		c.Samples("WCSS", Plain, r.wcss)
+		c.samples("WCSS", unitPlain, r.wcss)
 		return nil
 	}
 	if alone := len(r.wcss) - len(silhouettes); alone > 0 {
 		c.Row.Note = fmt.Sprintf("%d of %d runs end with all records in one cluster and have no silhouette",
 			alone, len(r.wcss))
 	}
-	c.Samples("silhouette", Plain, silhouettes)
+	c.samples("silhouette", unitPlain, silhouettes)
 	return nil
 }
 
@@ -225,9 +225,9 @@ func (s *Set) sample(most int, seed uint64) dataset.Part {
 
 // silhouetteTime times the silhouette of all pairs of 50,000 records.
 func (e *Env) silhouetteTime(ctx context.Context) {
-	e.Case(ctx, "time", []Label{L("n", metrics.ExactPoints), L("d", 2), L("k", 20)},
+	e.newCase(ctx, "time", []Label{L("n", metrics.ExactPoints), L("d", 2), L("k", 20)},
 		func(ctx context.Context, c *Case) error {
-			s, err := GeneratedSet(ctx, "timesynth", dataset.Generator{N: metrics.ExactPoints, D: 2, K: 20, Seed: 1})
+			s, err := generatedSet(ctx, "timesynth", dataset.Generator{N: metrics.ExactPoints, D: 2, K: 20, Seed: 1})
 			if err != nil {
 				return err
 			}
@@ -241,8 +241,8 @@ func (e *Env) silhouetteTime(ctx context.Context) {
 			if _, err := engine.MeasureSeparation(ctx, c.Env.Pool, s.Norm.Table()[0], centroids, 20); err != nil {
 				return err
 			}
-			c.Durations("all pairs", []float64{float64(time.Since(start))}, atMost(3e9)...)
-			c.Durations("CPU", []float64{float64(processTime() - cpu)})
+			c.durations("all pairs", []float64{float64(time.Since(start))}, atMost(3e9)...)
+			c.durations("CPU", []float64{float64(processTime() - cpu)})
 			return nil
 		})
 }

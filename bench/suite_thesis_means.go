@@ -13,7 +13,7 @@ import (
 // adultSuite looks for the reason why the thesis's means on adult are above ours.
 func adultSuite() Suite {
 	return Suite{
-		Name: "thesis-adult", Group: GroupThesisH, Title: "Thesis-H Tables 8.2 to 8.5: why means of ten runs on adult differ",
+		Name: "thesis-adult", Group: groupThesisH, Title: "Thesis-H Tables 8.2 to 8.5: why means of ten runs on adult differ",
 		About: "On adult a run ends near one of two local optima: a WCSS of about 11,870, or of about 12,900. The thesis " +
 			"prints means of ten runs, which count how many of ten ended at the second. Here are 200 runs of each start: the " +
 			"share that ends above 12,500, and how often the mean of ten of them is at least the thesis's. Rare is what " +
@@ -33,9 +33,9 @@ func runAdult(ctx context.Context, e *Env) {
 		{"thesis-8.5", fastLloydCode, 0, "sphere-packing"}, {"thesis-8.5", fastLloydCode, 1, "random"},
 		{"thesis-8.3", fastLloydCode, 0, "fold"},
 	} {
-		e.On(ctx, "adult", "", []Label{L("rows of", x.table), L("strategy", x.value)},
+		e.on(ctx, "adult", "", []Label{L("rows of", x.table), L("strategy", x.value)},
 			func(ctx context.Context, c *Case, s *Set) error {
-				r, err := c.runs(ctx, c.Env.Reps(200, 20), func(run int) (engine.Job, error) {
+				r, err := c.runs(ctx, c.Env.reps(200, 20), func(run int) (engine.Job, error) {
 					return x.p.job(s, thesisEpsilon, run, func(j *lloyd.Job) { thesisSizes(j); startStrategies[x.start].edit(j) })
 				})
 				if err != nil {
@@ -48,16 +48,16 @@ func runAdult(ctx context.Context, e *Env) {
 				for i := range refs {
 					refs[i].Apart = "counted by the table's own suite"
 				}
-				c.Samples("WCSS", Plain, r.wcss, refs...)
+				c.samples("WCSS", unitPlain, r.wcss, refs...)
 				above := 0.0
 				for _, w := range r.wcss {
 					if w > adultBetween {
 						above++
 					}
 				}
-				c.Number("share at the second optimum", Plain, above/float64(len(r.wcss)))
+				c.number("share at the second optimum", unitPlain, above/float64(len(r.wcss)))
 				if len(refs) > 0 {
-					c.Number("chance of a mean of ten as high", Plain, chanceOfMean(r.wcss, 10, float64(refs[0].Value)))
+					c.number("chance of a mean of ten as high", unitPlain, chanceOfMean(r.wcss, 10, float64(refs[0].Value)))
 				}
 				return nil
 			})
@@ -70,7 +70,7 @@ const adultBetween = 12500
 // houseSuite looks for the reason why the thesis's means on house are above ours.
 func houseSuite() Suite {
 	return Suite{
-		Name: "thesis-house", Group: GroupThesisH, Title: "Thesis-H Tables 8.2 to 8.5: why means of ten runs on house differ",
+		Name: "thesis-house", Group: groupThesisH, Title: "Thesis-H Tables 8.2 to 8.5: why means of ten runs on house differ",
 		About: "On house a run from a bad start is still far from its end after few rounds, so that the rounds decide how " +
 			"much means of ten runs scatter. The rule of section 6.2.4 gives seven. Here are 400 runs for each number of " +
 			"rounds, the mean of what the thesis prints for its strategies of post-processing, which change nothing on house, " +
@@ -86,26 +86,26 @@ func runHouse(ctx context.Context, e *Env) {
 		p     variant
 	}{{"thesis-8.2", csuLloydCode}, {"thesis-8.3", fastLloydCode}} {
 		for _, rounds := range []int{7, 6, 5, 4} {
-			e.Case(ctx, "", []Label{L("rows of", x.table), L("rounds", rounds)}, func(ctx context.Context,
+			e.newCase(ctx, "", []Label{L("rows of", x.table), L("rounds", rounds)}, func(ctx context.Context,
 				c *Case) error {
 				printed, err := c.Env.printedMean(x.table, "house WCSS")
 				if err != nil {
 					return err
 				}
-				s, err := c.Env.Set(ctx, "house")
+				s, err := c.Env.set(ctx, "house")
 				if err != nil {
 					return err
 				}
-				r, err := c.runs(ctx, c.Env.Reps(400, 20), func(run int) (engine.Job, error) {
+				r, err := c.runs(ctx, c.Env.reps(400, 20), func(run int) (engine.Job, error) {
 					return x.p.job(s, thesisEpsilon, run, func(j *lloyd.Job) { thesisSizes(j); j.Iterations = rounds })
 				})
 				if err != nil {
 					return err
 				}
-				c.Samples("WCSS", Plain, r.wcss)
-				c.Number("deviation of a run", Plain, stat.StdDev(r.wcss, nil))
-				c.Number("mean of the thesis's strategies", Plain, printed)
-				c.Number("chance of a mean of ten as high", Plain, chanceOfMean(r.wcss, 10, printed))
+				c.samples("WCSS", unitPlain, r.wcss)
+				c.number("deviation of a run", unitPlain, stat.StdDev(r.wcss, nil))
+				c.number("mean of the thesis's strategies", unitPlain, printed)
+				c.number("chance of a mean of ten as high", unitPlain, chanceOfMean(r.wcss, 10, printed))
 				return nil
 			})
 		}

@@ -19,7 +19,7 @@ import (
 
 func verticalSuites() []Suite {
 	return []Suite{{
-		Name: "vertical", Group: GroupPerformance, Title: "Vertical clustering by sketches",
+		Name: "vertical", Group: groupPerformance, Title: "Vertical clustering by sketches",
 		About: "Table server: the whole server phase, weights of the grid and k-means on it, at n = 20000 on the shapes " +
 			"of Sketch-V's Table 1, whose time is for the weights alone. Table small: whole runs on mixgauss. Tables " +
 			"sketches and large: the making of sketches (digests, grouping and phantoms included) and a whole run of two " +
@@ -64,7 +64,7 @@ func runVertical(ctx context.Context, e *Env) {
 		return
 	}
 	for _, parties := range []int{4, 2} {
-		e.Case(ctx, "small", []Label{L("set", "mixgauss"), L("parties", parties)},
+		e.newCase(ctx, "small", []Label{L("set", "mixgauss"), L("parties", parties)},
 			func(ctx context.Context, c *Case) error {
 				return timeSmall(ctx, c, parties)
 			})
@@ -73,16 +73,16 @@ func runVertical(ctx context.Context, e *Env) {
 		if e.Quick && n > 1_000_000 {
 			continue
 		}
-		e.Case(ctx, "large", []Label{L("n", n), L("parties", 2), L("d", 8)}, func(ctx context.Context, c *Case) error {
+		e.newCase(ctx, "large", []Label{L("n", n), L("parties", 2), L("d", 8)}, func(ctx context.Context, c *Case) error {
 			return timeLarge(ctx, c, n)
 		})
 	}
 	for _, form := range idForms {
-		e.Case(ctx, "ids", []Label{L("n", 1_000_000), L("ids", form.name)}, func(ctx context.Context, c *Case) error {
+		e.newCase(ctx, "ids", []Label{L("n", 1_000_000), L("ids", form.name)}, func(ctx context.Context, c *Case) error {
 			return timeIDs(ctx, c, 1_000_000, form.format)
 		})
 	}
-	e.Case(ctx, "sketches", []Label{L("n", 100_000), L("parties", 2), L("M", 4096)}, timeSketches)
+	e.newCase(ctx, "sketches", []Label{L("n", 100_000), L("parties", 2), L("M", 4096)}, timeSketches)
 	counts := []int{4096, 2048}
 	if e.Quick {
 		counts = counts[:1]
@@ -92,7 +92,7 @@ func runVertical(ctx context.Context, e *Env) {
 			for _, sketches := range counts {
 				for _, estimator := range timedEstimators {
 					shape := fmt.Sprintf("S=%d k'=%d M=%d", parties, localK, sketches)
-					e.Case(ctx, "server", []Label{L("shape", shape), L("estimator", estimator.name)},
+					e.newCase(ctx, "server", []Label{L("shape", shape), L("estimator", estimator.name)},
 						func(ctx context.Context, c *Case) error {
 							j := sketchJob(set.Norm, nil, parties, 5, 1, 1)
 							j.LocalK.N, j.Sketches = localK, sketches
@@ -119,7 +119,7 @@ func (e *Env) verticalLosses(ctx context.Context) {
 	}
 	named := func(name string, d, k int) instance {
 		return instance{fmt.Sprintf("%s k=%d", name, k), d, k,
-			func(ctx context.Context) (*Set, error) { return e.Set(ctx, name) }}
+			func(ctx context.Context) (*Set, error) { return e.set(ctx, name) }}
 	}
 	made := func(n, d, k int, separation float64) instance {
 		f := floorCase{n, d, k, separation, "blobs"}
@@ -132,7 +132,7 @@ func (e *Env) verticalLosses(ctx context.Context) {
 			if parties > x.d {
 				continue
 			}
-			e.Case(ctx, "parties", []Label{L("set", x.name), L("parties", parties)},
+			e.newCase(ctx, "parties", []Label{L("set", x.name), L("parties", parties)},
 				func(ctx context.Context, c *Case) error {
 					s, err := x.set(ctx)
 					if err != nil {
@@ -157,7 +157,7 @@ func (c *Case) verticalLoss(ctx context.Context, s *Set, parties, k int) error {
 	}
 	loss := make(map[string][]float64)
 	var used []float64
-	for run := 1; run <= c.Env.Reps(20, 2); run++ {
+	for run := 1; run <= c.Env.reps(20, 2); run++ {
 		for _, method := range []string{"sketch", "ind-lap"} {
 			j := sketchJob(s.Norm, nil, parties, k, 1, run)
 			j.LocalK = sketch.LocalK{}
@@ -175,26 +175,26 @@ func (c *Case) verticalLoss(ctx context.Context, s *Set, parties, k int) error {
 			}
 		}
 	}
-	goal := Reference{Name: "at most", Kind: Goal, Value: 1.5}
-	c.Samples("sketch / k-means", Plain, loss["sketch"], goal)
+	goal := Reference{Name: "at most", Kind: kindGoal, Value: 1.5}
+	c.samples("sketch / k-means", unitPlain, loss["sketch"], goal)
 	if len(loss["ind-lap"]) > 0 {
-		c.Samples("ind-lap / k-means", Plain, loss["ind-lap"])
-		c.Number("sketch / ind-lap", Plain, stat.Mean(loss["sketch"], nil)/stat.Mean(loss["ind-lap"], nil),
-			Reference{Name: "at most", Kind: Goal, Value: 1})
+		c.samples("ind-lap / k-means", unitPlain, loss["ind-lap"])
+		c.number("sketch / ind-lap", unitPlain, stat.Mean(loss["sketch"], nil)/stat.Mean(loss["ind-lap"], nil),
+			Reference{Name: "at most", Kind: kindGoal, Value: 1})
 	}
-	c.Durations("CPU time of sketch, by worker", used)
+	c.durations("CPU time of sketch, by worker", used)
 	return nil
 }
 
 // timeSmall times whole runs on mixgauss without the quality of their result.
 func timeSmall(ctx context.Context, c *Case, parties int) error {
-	s, err := c.Env.Set(ctx, "mixgauss")
+	s, err := c.Env.set(ctx, "mixgauss")
 	if err != nil {
 		return err
 	}
 	var times, used []float64
 	sketches := 0
-	for run := range c.Env.Reps(20, 5) + 1 {
+	for run := range c.Env.reps(20, 5) + 1 {
 		j := sketchJob(s.Norm, nil, parties, paperK, 1, run)
 		j.NoQuality = true
 		start, from := time.Now(), processTime()
@@ -212,9 +212,9 @@ func timeSmall(ctx context.Context, c *Case, parties int) error {
 	if parties == 4 {
 		refs = atMost(150e6)
 	}
-	c.Durations("whole run", times, append(refs, oneHashPerKey(c.Env.Pool, s.N, parties, sketches)...)...)
-	c.Durations("CPU time, by worker", used)
-	c.Number("sketches", Plain, float64(sketches))
+	c.durations("whole run", times, append(refs, oneHashPerKey(c.Env.Pool, s.N, parties, sketches)...)...)
+	c.durations("CPU time, by worker", used)
+	c.number("sketches", unitPlain, float64(sketches))
 	return nil
 }
 
@@ -233,7 +233,7 @@ func timeServer(ctx context.Context, c *Case, j *sketch.Job, refs []Reference) e
 		g, failed = server.Weights(ctx)
 		return g
 	}
-	err = c.Compare(ctx, []Timed{
+	err = c.compare(ctx, []Timed{
 		{Name: "server phase", Refs: refs, Fn: func() {
 			if g := weights(); failed == nil {
 				_, failed = server.Cluster(ctx, g)
@@ -255,7 +255,7 @@ func timeSketches(ctx context.Context, c *Case) error {
 		return err
 	}
 	var making []float64
-	for run := range c.Env.Reps(10, 3) + 1 {
+	for run := range c.Env.reps(10, 3) + 1 {
 		rt := engine.NewRuntime(c.Env.Pool)
 		j := sketchJob(set.Norm, nil, parties, 5, 1, run)
 		j.Sketches = sketches
@@ -266,7 +266,7 @@ func timeSketches(ctx context.Context, c *Case) error {
 			making = append(making, float64(rt.Timings()["sketch"].TotalNS))
 		}
 	}
-	c.Durations("making sketches", making, oneHashPerKey(c.Env.Pool, n, parties, sketches)...)
+	c.durations("making sketches", making, oneHashPerKey(c.Env.Pool, n, parties, sketches)...)
 	return nil
 }
 
@@ -278,7 +278,7 @@ func oneHashPerKey(pool *engine.Pool, n, parties, sketches int) []Reference {
 	if seconds == 0 {
 		return nil
 	}
-	return []Reference{{Name: "a hash for each key, AES alone", Kind: Limit, Value: Number(seconds * 1e9)}}
+	return []Reference{{Name: "a hash for each key, AES alone", Kind: kindLimit, Value: Number(seconds * 1e9)}}
 }
 
 // timeLarge runs the whole protocol once on n records and reports the time of
@@ -295,18 +295,18 @@ func timeLarge(ctx context.Context, c *Case, n int) error {
 	if err != nil {
 		return err
 	}
-	c.Durations("CPU time, by worker", []float64{float64(processTime()-used) / float64(c.Env.Pool.Workers())})
-	c.Durations("whole run", []float64{float64(time.Since(start))}, atMost(400*n)...)
+	c.durations("CPU time, by worker", []float64{float64(processTime()-used) / float64(c.Env.Pool.Workers())})
+	c.durations("whole run", []float64{float64(time.Since(start))}, atMost(400*n)...)
 	for _, phase := range []string{"accumulate", "assign", "sketch", "weights", "search", "postprocess"} {
 		var refs []Reference
 		if phase == "sketch" {
 			refs = oneHashPerKey(c.Env.Pool, n, 2, r.Details["sketches"].(int))
 		}
-		c.Durations(phase, []float64{float64(r.Timings[phase].TotalNS)}, refs...)
+		c.durations(phase, []float64{float64(r.Timings[phase].TotalNS)}, refs...)
 	}
-	c.Number("sketches", Plain, float64(r.Details["sketches"].(int)))
+	c.number("sketches", unitPlain, float64(r.Details["sketches"].(int)))
 	if peak := peakMemory(); reset && peak > 0 {
-		c.Number("memory", Bytes, float64(peak), atMost(1.5e9)...)
+		c.number("memory", unitBytes, float64(peak), atMost(1.5e9)...)
 	}
 	return nil
 }
@@ -331,7 +331,7 @@ func timeIDs(ctx context.Context, c *Case, n int, format string) error {
 		shuffled[at] = ids[i]
 	}
 	var joins, used, with, without []float64
-	for range c.Env.Reps(5, 2) {
+	for range c.Env.reps(5, 2) {
 		start, from := time.Now(), processTime()
 		secret := sketch.Secret{1}
 		digests := [][]sketch.Digest{sketch.JoinDigests(secret, ids), sketch.JoinDigests(secret, shuffled)}
@@ -354,9 +354,9 @@ func timeIDs(ctx context.Context, c *Case, n int, format string) error {
 			*times = append(*times, float64(rt.Timings()["sketch"].TotalNS))
 		}
 	}
-	c.Durations("join of two parties", joins)
-	c.Durations("CPU time of the join, by worker", used)
-	c.Durations("sketches of both", with)
-	c.Durations("of row numbers", without)
+	c.durations("join of two parties", joins)
+	c.durations("CPU time of the join, by worker", used)
+	c.durations("sketches of both", with)
+	c.durations("of row numbers", without)
 	return nil
 }

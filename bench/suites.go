@@ -4,16 +4,16 @@ import "slices"
 
 // Groups of suites.
 const (
-	GroupPerformance = "performance"
-	GroupFastLloyd   = "FastLloyd"
-	GroupThesisH     = "Thesis-H"
-	GroupThesisB     = "Thesis-B"
-	GroupSketch      = "Sketch-V"
-	GroupCKKS        = "CKKS-V"
+	groupPerformance = "performance"
+	groupFastLloyd   = "FastLloyd"
+	groupThesisH     = "Thesis-H"
+	groupThesisB     = "Thesis-B"
+	groupSketch      = "Sketch-V"
+	groupCKKS        = "CKKS-V"
 )
 
 // groups is the order of the groups.
-var groups = []string{GroupPerformance, GroupFastLloyd, GroupThesisH, GroupThesisB, GroupSketch, GroupCKKS}
+var groups = []string{groupPerformance, groupFastLloyd, groupThesisH, groupThesisB, groupSketch, groupCKKS}
 
 // Suites returns every suite, group by group, in the order in which they run
 // and are listed.

@@ -46,13 +46,13 @@ func (s *Section) grids() []grid {
 		}
 		c := contentsOf(rows)
 		for _, l := range c.labels {
-			column(l, "", false, func(r *Row) string { return r.Label(l) })
+			column(l, "", false, func(r *Row) string { return r.label(l) })
 		}
 		for _, n := range c.values {
 			details[len(cells)] = n
-			column(n, "", true, func(r *Row) string { return formatValue(r.Value(n)) })
+			column(n, "", true, func(r *Row) string { return formatValue(r.value(n)) })
 			for _, ref := range c.refs[n] {
-				column(ref, n, true, func(r *Row) string { return formatColumn(r.Value(n), ref) })
+				column(ref, n, true, func(r *Row) string { return formatColumn(r.value(n), ref) })
 			}
 		}
 		if c.repeated {
@@ -77,7 +77,7 @@ func (s *Section) grids() []grid {
 			for i, cell := range cells {
 				line[i] = cell(r)
 				if n, ok := details[i]; ok {
-					hints[i] = formatDetails(r.Value(n))
+					hints[i] = formatDetails(r.value(n))
 				}
 			}
 			g.Rows, g.hints = append(g.Rows, line), append(g.hints, hints)

@@ -17,9 +17,9 @@ const (
 	maxSamples     = 100000
 )
 
-// Time measures fn, the only one to be timed.
-func (c *Case) Time(ctx context.Context, name string, fn func(), refs ...Reference) error {
-	return c.Compare(ctx, []Timed{{Name: name, Fn: fn, Refs: refs}})
+// time measures fn, the only one to be timed.
+func (c *Case) time(ctx context.Context, name string, fn func(), refs ...Reference) error {
+	return c.compare(ctx, []Timed{{Name: name, Fn: fn, Refs: refs}})
 }
 
 // Timed is a piece of code to be timed under a name.
@@ -31,11 +31,11 @@ type Timed struct {
 	Least float64 // of its samples, in seconds, once it was measured
 }
 
-// Compare measures several pieces of code that take turns, A B C A B C, so that
+// compare measures several pieces of code that take turns, A B C A B C, so that
 // they meet the same disturbances. Each is warmed up first. Code that is faster
 // than a few microseconds is repeated within a sample. The thread is pinned to a
 // core where the system allows it.
-func (c *Case) Compare(ctx context.Context, timed []Timed) error {
+func (c *Case) compare(ctx context.Context, timed []Timed) error {
 	unpin := pin()
 	defer unpin()
 	inner := make([]int, len(timed))
@@ -77,7 +77,7 @@ func (c *Case) Compare(ctx context.Context, timed []Timed) error {
 	}
 	for i, t := range timed {
 		timed[i].Least = slices.Min(samples[i]) / 1e9
-		c.Durations(t.Name, samples[i], t.Refs...)
+		c.durations(t.Name, samples[i], t.Refs...)
 	}
 	return nil
 }

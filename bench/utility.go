@@ -220,7 +220,7 @@ const differenceText = "\"Difference / bound\" is the difference of the means di
 func utilitySuites() []Suite {
 	sets := []string{"s1", "lsun", "iris", "house", "adult", "birch2_25k"}
 	return []Suite{{
-		Name: "utility", Group: GroupPerformance, Title: "Clustering quality against the authors' code",
+		Name: "utility", Group: groupPerformance, Title: "Clustering quality against the authors' code",
 		About: "Mean NICV (mean squared distance to the nearest centroid, lower is better) over seeds with two clients. " +
 			"The peer is the authors' released code over 20 seeds, under the calibration that corresponds to it. " +
 			differenceText + " The proven rows show what noise that provably suffices costs, drawn by the server (--noise " +
@@ -242,7 +242,7 @@ func utilitySuites() []Suite {
 				for _, p := range []variant{plainLloyd, plainCLloyd} {
 					e.nicv(ctx, withoutNoise, set, p, "0", nil)
 				}
-				for _, epsilon := range epsilons[:e.Reps(len(epsilons), 2)] {
+				for _, epsilon := range epsilons[:e.reps(len(epsilons), 2)] {
 					for _, p := range protocols {
 						e.nicv(ctx, "the papers' noise", set, p, epsilon, nil)
 					}
@@ -266,13 +266,13 @@ func utilitySuites() []Suite {
 func (e *Env) nicv(ctx context.Context, table, set string, p variant, epsilon string, edit func(*lloyd.Job),
 	extra ...Label) {
 	labels := append([]Label{L("set", set), L("protocol", p.name()), L("epsilon", epsilon)}, extra...)
-	e.On(ctx, set, table, labels, func(ctx context.Context, c *Case, s *Set) error {
+	e.on(ctx, set, table, labels, func(ctx context.Context, c *Case, s *Set) error {
 		peers, err := peerScores()
 		if err != nil {
 			return err
 		}
 		budget := max(chart.ParseNumber(epsilon), 1e-9)
-		r, err := c.runs(ctx, c.Env.Reps(20, 6), func(run int) (engine.Job, error) { return p.job(s, budget, run, edit) })
+		r, err := c.runs(ctx, c.Env.reps(20, 6), func(run int) (engine.Job, error) { return p.job(s, budget, run, edit) })
 		if err != nil {
 			return err
 		}
@@ -283,19 +283,19 @@ func (e *Env) nicv(ctx context.Context, table, set string, p variant, epsilon st
 		peer, known := peers[key]
 		known = known && edit == nil
 		if !known {
-			c.Samples("NICV", Plain, r.nicv)
-			c.Samples("empty clusters", Plain, over(r.empty, float64(s.K)))
-			c.Number("iterations", Plain, float64(r.iterations))
+			c.samples("NICV", unitPlain, r.nicv)
+			c.samples("empty clusters", unitPlain, over(r.empty, float64(s.K)))
+			c.number("iterations", unitPlain, float64(r.iterations))
 			return nil
 		}
-		c.Samples("NICV", Plain, r.nicv, Reference{Name: "authors' code", Kind: Peer, Value: Number(peer.nicv),
+		c.samples("NICV", unitPlain, r.nicv, Reference{Name: "authors' code", Kind: kindPeer, Value: Number(peer.nicv),
 			Half: Number(peer.half), Source: peerSource})
-		mine := c.Row.Value("NICV")
-		c.Samples("empty clusters", Plain, over(r.empty, float64(s.K)),
-			Reference{Name: "authors' code", Kind: Peer, Value: Number(peer.empty), Source: peerSource})
-		c.Number("iterations", Plain, float64(r.iterations))
+		mine := c.Row.value("NICV")
+		c.samples("empty clusters", unitPlain, over(r.empty, float64(s.K)),
+			Reference{Name: "authors' code", Kind: kindPeer, Value: Number(peer.empty), Source: peerSource})
+		c.number("iterations", unitPlain, float64(r.iterations))
 		if bound := 2 * math.Hypot(float64(mine.Half), peer.half); bound > 0 {
-			c.Number("difference / bound", Plain, math.Abs(float64(mine.Mean)-peer.nicv)/bound)
+			c.number("difference / bound", unitPlain, math.Abs(float64(mine.Mean)-peer.nicv)/bound)
 		}
 		return nil
 	})

@@ -196,7 +196,7 @@ func (t *Table) withLabels(ctx context.Context, spec string, seen int) error {
 	}
 	var labels []int32
 	for _, path := range splitPaths(spec) {
-		l, err := OpenLabels(ctx, path)
+		l, err := openLabels(ctx, path)
 		if err != nil {
 			return err
 		}

@@ -8,9 +8,9 @@ import (
 	"github.com/cohort-engine/cohort/internal/fault"
 )
 
-// OpenLabels reads class labels: one integer per row of text (a header is
+// openLabels reads class labels: one integer per row of text (a header is
 // allowed), a one-dimensional .npy, or IDX, each also gzip-compressed.
-func OpenLabels(ctx context.Context, path string) ([]int32, error) {
+func openLabels(ctx context.Context, path string) ([]int32, error) {
 	t, err := Open(ctx, path, ReadOptions{})
 	if err != nil {
 		return nil, err

@@ -277,7 +277,7 @@ func openMNIST(ctx context.Context, dir string, opts ReadOptions) (Source, error
 		if path, err = findIDX(dir, set+"-labels-idx1-ubyte"); err != nil {
 			return nil, err
 		}
-		labels, err := OpenLabels(ctx, path)
+		labels, err := openLabels(ctx, path)
 		if err != nil {
 			return nil, err
 		}

@@ -20,8 +20,8 @@ type Clustering struct {
 	sizes []int
 }
 
-// Sizes returns the number of points of each cluster.
-func (c *Clustering) Sizes() []int {
+// clusterSizes returns the number of points of each cluster.
+func (c *Clustering) clusterSizes() []int {
 	if c.sizes == nil {
 		c.sizes = make([]int, c.K+1)
 		for _, l := range c.Labels {
@@ -34,7 +34,7 @@ func (c *Clustering) Sizes() []int {
 // assigned returns the number of points that have a cluster.
 func (c *Clustering) assigned() int {
 	n := 0
-	for _, s := range c.Sizes() {
+	for _, s := range c.clusterSizes() {
 		n += s
 	}
 	return n
@@ -74,7 +74,7 @@ func (c *Clustering) BCSS() float64 {
 		mean[h] /= n
 	}
 	sum := 0.0
-	for j, size := range c.Sizes() {
+	for j, size := range c.clusterSizes() {
 		if size > 0 {
 			sum += float64(float64(size) * elementary.SquaredDistance(c.Centroids[j*d:(j+1)*d], mean))
 		}
@@ -95,7 +95,7 @@ func (c *Clustering) DaviesBouldin() float64 {
 			spread[l] += math.Sqrt(c.squared(i, c.Centroids[int(l)*d:]))
 		}
 	}
-	sizes := c.Sizes()
+	sizes := c.clusterSizes()
 	sum, clusters := 0.0, 0
 	for a := range c.K {
 		if sizes[a] == 0 {

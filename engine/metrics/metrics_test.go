@@ -36,8 +36,8 @@ func TestByHand(t *testing.T) {
 		Centroids: []float64{0.5, 50, 5}, K: 3}
 	near(t, "BCSS", c.BCSS(), 2*2.25*2.25+2*2.25*2.25) // the mean is 2.75
 	near(t, "Davies-Bouldin", c.DaviesBouldin(), (0.5+1)/4.5)
-	if !slices.Equal(c.Sizes(), []int{2, 0, 2}) {
-		t.Errorf("sizes %v", c.Sizes())
+	if !slices.Equal(c.clusterSizes(), []int{2, 0, 2}) {
+		t.Errorf("sizes %v", c.clusterSizes())
 	}
 	p, err := c.Pairwise(context.Background(), parallel.Serial{}, 1, ExactPoints)
 	if err != nil {

@@ -347,8 +347,8 @@ func (o *Coordinator) Invitations() []Invitation {
 	return all
 }
 
-// Address is where the coordinator listens, empty with a cluster.
-func (o *Coordinator) Address() string {
+// address is where the coordinator listens, empty with a cluster.
+func (o *Coordinator) address() string {
 	if o.server == nil {
 		return ""
 	}

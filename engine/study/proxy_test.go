@@ -123,7 +123,7 @@ func TestProxy(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	x.to = c.Address()
+	x.to = c.address()
 	go x.serve()
 	results, errs := make([]*engine.Result, 4), make([]error, 4)
 	var roles sync.WaitGroup

@@ -125,7 +125,7 @@ func (n *network) coordinator(t testing.TB) *Coordinator {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.address = c.Address()
+	n.address = c.address()
 	return c
 }
 

@@ -67,7 +67,7 @@ func (p *Part) Owned() []float64 {
 
 // Recluster draws k centres from candidates (row by row) with weights, by greedy
 // k-means++. There may be fewer candidates than centres, some of which are then alike.
-func Recluster(rows []float32, weights []float64, d, k int, uniform func() float64, each Each) []float32 {
+func Recluster(rows []float32, weights []float64, d, k int, uniform func() float64, each each) []float32 {
 	var kept []float32
 	var heavy []float64
 	for i, w := range weights {

@@ -12,8 +12,8 @@ import (
 	"github.com/cohort-engine/cohort/kernels"
 )
 
-// Each runs task(0) to task(n-1), in any order and perhaps at the same time.
-type Each func(n int, task func(i int))
+// each runs task(0) to task(n-1), in any order and perhaps at the same time.
+type each func(n int, task func(i int))
 
 // chunkPoints is the number of points whose distances are summed in one go. It is
 // part of the result: sums are taken over chunks first.
@@ -27,7 +27,7 @@ const directDims = 16
 // each to the nearest centre so far.
 type Part struct {
 	points    kernels.Panels
-	each      Each
+	each      each
 	trials    int
 	weights   []float64 // nil if all weigh the same
 	norms     []float32 // squared lengths; nil in few dimensions
@@ -91,7 +91,7 @@ func (p *Part) inChunks(task func(i, lo, hi int, labels []uint16, squares []floa
 
 // NewPart begins without a centre, for at most trials candidates at a time; points
 // are shared. A nil each runs tasks in order.
-func NewPart(points kernels.Panels, trials int, each Each) *Part {
+func NewPart(points kernels.Panels, trials int, each each) *Part {
 	if each == nil {
 		each = func(n int, task func(i int)) {
 			for i := range n {

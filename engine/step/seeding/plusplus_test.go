@@ -116,7 +116,7 @@ func TestPlusPlusDependsOnSeedAlone(t *testing.T) {
 	for _, d := range []int{2, 24} {
 		points := blobs(rand.New(rand.NewPCG(3, 1)), 6000, d, 9, 0.05)
 		var first []float32
-		for i, each := range []Each{nil, together} {
+		for i, each := range []each{nil, together} {
 			parts := []*Part{NewPart(points.Slice(0, 2608), 4, each), NewPart(points.Slice(2608, 6000), 4, each)}
 			centres := PlusPlus(parts, 9, 4, rand.New(rand.NewPCG(5, 5)).Float64)
 			if i == 0 {
