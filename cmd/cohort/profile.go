@@ -305,8 +305,9 @@ var errUnfinished = errors.New("the run has failed")
 
 func (s *profileSession) print(out io.Writer, d *delivery, res *engine.Result, cost *networkCost) error {
 	var b strings.Builder
-	title := fmt.Sprintf("%s on %s: %d points, %d dimensions, %d clusters, %d parties", res.Method, s.in.table.Name,
-		res.N, res.D, res.K, res.Parties)
+	title := fmt.Sprintf("%s on %s: %s, %s, %s, %s", res.Method, s.in.table.Name, count(res.N, "point", "points"),
+		count(res.D, "dimension", "dimensions"), count(res.K, "cluster", "clusters"),
+		count(res.Parties, "party", "parties"))
 	width := terminalWidth(out)
 	for _, text := range append([]string{title}, uncovered(res, d)...) {
 		b.WriteString(table.Paragraph(text, 0, 0, width))
