@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cohort-engine/cohort/engine/catalog"
 )
@@ -334,6 +335,23 @@ func TestInterruptedRunSaysSo(t *testing.T) {
 			errOut.String() != "cohort: "+command+": was interrupted: nothing was written\n" {
 			t.Errorf("%s: status %d, out %q, stderr %q", args, status, out.String(), errOut.String())
 		}
+	}
+}
+
+// A coordinator that was interrupted has its state, and says that it can go on.
+func TestInterruptedCoordinatorGoesOn(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if status, _, errOut := cohort(t, "study", "new", "--names", "A,B", "--method", "relative", "--k", "2", "--epsilon", "1",
+		"--delta", "1e-6", "--public-n", "300", "--columns", "x,y", "--bounds", "0:1"); status != exitDone {
+		t.Fatal(errOut)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	time.AfterFunc(300*time.Millisecond, stop)
+	var out, errOut bytes.Buffer
+	status := execute(ctx, []string{"serve", "study.json", "--listen", "127.0.0.1:0", "--page", "none"}, &out, &errOut)
+	if status != exitFailed || !strings.HasSuffix(errOut.String(),
+		"cohort: serve: was interrupted: the same command goes on\n") {
+		t.Errorf("status %d, out %q, stderr %q", status, out.String(), errOut.String())
 	}
 }
 

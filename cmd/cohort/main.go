@@ -57,7 +57,11 @@ func execute(ctx context.Context, args []string, out, errOut io.Writer) int {
 	case errors.As(err, &verdict):
 		return verdict.status
 	case errors.Is(err, context.Canceled) && !errors.As(err, new(*fault.Error)):
-		fmt.Fprintln(errOut, "cohort: "+cmd.Name()+": was interrupted: nothing was written")
+		fate := "nothing was written"
+		if cmd.Flags().Lookup("state") != nil {
+			fate = "the same command goes on"
+		}
+		fmt.Fprintln(errOut, "cohort: "+cmd.Name()+": was interrupted: "+fate)
 		return exitFailed
 	}
 	if f := (*fault.Error)(nil); errors.As(err, &f) && cmd.Flags().Lookup(f.What) != nil {
