@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -85,11 +86,14 @@ func (f LedgerFile) update(change func(*ledgerState) ([]byte, error)) (err error
 		}
 		return err
 	}
-	if _, err := file.Write(out); err != nil {
-		return fmt.Errorf("ledger file %s: %w", f.Path, err)
-	}
-	if err := file.Sync(); err != nil {
-		return fmt.Errorf("ledger file %s: %w", f.Path, err)
+	if err := appendWhole(file, out); err != nil {
+		if s.empty {
+			os.Remove(f.Path)
+		}
+		if named := (*fs.PathError)(nil); errors.As(err, &named) { // it names the file, too
+			err = named.Err
+		}
+		return fmt.Errorf("ledger file %s: %w: free some space, or make it one that can be written", f.Path, err)
 	}
 	if s.empty { // the name of a new file must last, too
 		dir, err := os.Open(filepath.Dir(f.Path))
@@ -102,6 +106,19 @@ func (f LedgerFile) update(change func(*ledgerState) ([]byte, error)) (err error
 		}
 	}
 	return nil
+}
+
+// appendWhole appends to a file, on the disk, or leaves it as it was: a line that a full disk has cut short would be
+// in the way of those that follow.
+func appendWhole(file *os.File, out []byte) error {
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	if _, err = file.Write(out); err != nil {
+		return errors.Join(err, file.Truncate(info.Size()))
+	}
+	return file.Sync()
 }
 
 // openLocked opens and locks the file, making it if need be, until it is closed. A file that was

@@ -60,8 +60,11 @@ func distance(a, b string) int {
 	return changeCost * rows[len(a)][len(b)]
 }
 
-// abbreviates reports whether a is b without some of its letters.
+// abbreviates reports whether a is b without some of its letters, and stands in it or begins as it does.
 func abbreviates(a, b string) bool {
+	if a == "" || a[0] != b[0] {
+		return strings.Contains(b, a)
+	}
 	for j := 0; j < len(b) && a != ""; j++ {
 		if a[0] == b[j] {
 			a = a[1:]

@@ -73,7 +73,7 @@ func Listen(address, state string, watch *study.Watch, end func(why string) erro
 	}
 	if err != nil {
 		l.Close()
-		return nil, fault.File(s.file, "make the folder writable", err)
+		return nil, fault.File(s.file, "make the folder one with room that can be written", err)
 	}
 	s.server = &http.Server{Handler: s.handler(), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute,
 		MaxHeaderBytes: 1 << 14}
