@@ -341,8 +341,8 @@ func TestInterruptedRunSaysSo(t *testing.T) {
 // A coordinator that was interrupted has its state, and says that it can go on.
 func TestInterruptedCoordinatorGoesOn(t *testing.T) {
 	t.Chdir(t.TempDir())
-	if status, _, errOut := cohort(t, "study", "new", "--names", "A,B", "--method", "relative", "--k", "2", "--epsilon", "1",
-		"--delta", "1e-6", "--public-n", "300", "--columns", "x,y", "--bounds", "0:1"); status != exitDone {
+	if status, _, errOut := cohort(t, "study", "new", "--names", "A,B", "--method", "relative", "--k", "2",
+		"--epsilon", "1", "--delta", "1e-6", "--public-n", "300", "--columns", "x,y", "--bounds", "0:1"); status != exitDone {
 		t.Fatal(errOut)
 	}
 	ctx, stop := context.WithCancel(context.Background())

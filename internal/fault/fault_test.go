@@ -55,8 +55,8 @@ func TestNamed(t *testing.T) {
 func TestNear(t *testing.T) {
 	names := []string{"hybrid", "k", "n", "lsf", "sketch", "sketch-basic", "fastlloyd-table3"}
 	for word, want := range map[string]string{"hybird": "hybrid", "HYBRD": "hybrid", "skecth": "sketch",
-		"sketch-": "sketch or sketch-basic", "lfs": "lsf", "table3": "fastlloyd-table3", "kk": "k", "l": "", "": "", "x": "", "ktc": "",
-		"kmeans": "", "lloyd": "fastlloyd-table3"} {
+		"sketch-": "sketch or sketch-basic", "lfs": "lsf", "table3": "fastlloyd-table3", "kk": "k", "l": "", "": "", "x": "",
+		"ktc": "", "kmeans": "", "lloyd": "fastlloyd-table3"} {
 		if got := strings.Join(Near(word, names), " or "); got != want {
 			t.Errorf("%q: got %q, want %q", word, got, want)
 		}
