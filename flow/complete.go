@@ -105,6 +105,7 @@ type transport struct {
 	outflow   []int64
 	excess    []int64 // of the columns and the super-sink
 	potential []int64 // minus the price, up to a constant; only ever falls
+	fallen    bool    // since the members saw it
 	rows      [][]entry
 	limit     []int64
 
@@ -511,6 +512,7 @@ func (t *transport) reach(v int32, distance int64, arc int32) {
 
 // lower makes the arcs of the shortest paths of up to the given length admissible.
 func (t *transport) lower(length int64) {
+	t.fallen = true
 	for _, v := range t.order {
 		fall := length - t.distance[v]
 		if fall <= 0 {

@@ -45,6 +45,7 @@ type members struct {
 	exact           bool      // linear functions are exact in float64
 	centre          []float64 // k*d centroids in grid units
 	norm            []float64 // their squares
+	blocks          blocks
 	x               []float64 // the coordinates of a group
 	offset          []int64   // potentials at the pass that gave the gaps
 	known, listed   []int64   // lower bounds of unknown moves: of points, of columns
@@ -105,7 +106,8 @@ type group struct {
 // laying is the memory of a worker that lays columns out.
 type laying struct {
 	mean, apart []float64
-	bound       []int64
+	reach, away float64 // of the column's groups from their mean, at most, and of its centroid from it, squared
+	listed      []bool  // columns
 }
 
 // begin takes the points as v sees them at s.prices: points with a gap of at most
@@ -165,6 +167,7 @@ func (m *members) shape(columns int) {
 		}
 		m.norm[j] = norm
 	}
+	m.blocks.set(p, m.s.tune().blockClusters, m.centre, m.norm)
 	for len(m.columns) < columns {
 		m.columns = append(m.columns, column{})
 	}
@@ -392,6 +395,7 @@ func (m *members) spread(ctx context.Context) error {
 	}
 	const worthwhile = 1 << 16
 	columns := m.t.columns
+	m.blocks.see(m.t.potential)
 	if len(m.fresh)*m.dims+columns*columns < worthwhile || m.run.Workers() == 1 {
 		for u := range columns {
 			m.lay(0, u)
@@ -572,85 +576,11 @@ func (m *members) fit(c *column) {
 	c.x, c.stride = x, stride
 }
 
-// enlist adds to the row of column u the other moves whose reduced cost may be at most the
-// given one, and sets what the rest exceeds.
-func (m *members) enlist(worker int, u int32, most int64) {
-	t, w := &m.t, &m.laying[worker]
-	m.listed[u] = infinity
-	if len(m.columns[u].slots) == 0 {
-		m.restrict(u)
-		return
-	}
-	m.lowerBounds(u, w)
-	w.bound[u] = infinity
-	for _, e := range t.rows[u] {
-		w.bound[e.column] = infinity
-	}
-	least := int64(infinity) // of the reduced costs that are not in the row
-	for v, bound := range w.bound {
-		if bound <= most {
-			t.rows[u] = append(t.rows[u], entry{bound + t.potential[v] - t.potential[u], int32(v), stale})
-		} else if bound < least {
-			least = bound
-		}
-	}
-	if least < infinity {
-		m.listed[u] = least - 1 - t.potential[u]
-	}
-	m.restrict(u)
-}
-
 // restrict sets the limit of column u.
 func (m *members) restrict(u int32) {
 	m.t.limit[u] = infinity
 	if least := min(m.known[u], m.listed[u]); least < infinity {
 		m.t.limit[u] = least + m.t.potential[u]
-	}
-}
-
-// lowerBounds sets w.bound to lower bounds of the reduced costs of the moves out of
-// column u: with a the mean of its groups, none of them farther than r from it, a
-// move to v costs at least |v|^2 - |u|^2 - 2 a.(v-u) - 2 r |v-u|; and no reduced
-// cost is below minus the quantum.
-func (m *members) lowerBounds(u int32, w *laying) {
-	t, k, d := &m.t, m.k, m.d
-	w.bound = slices.Grow(w.bound[:0], t.columns)[:t.columns]
-	for v := range w.bound {
-		w.bound[v] = -t.quantum
-	}
-	c := &m.columns[u]
-	n := len(c.slots)
-	if int(u) >= k {
-		return
-	}
-	w.apart = slices.Grow(w.apart[:0], n)[:n]
-	w.mean = slices.Grow(w.mean[:0], d)[:d]
-	clear(w.apart)
-	for h := range d {
-		row, sum := c.x[h*c.stride:h*c.stride+n], 0.0
-		for _, y := range row {
-			sum += y
-		}
-		a := sum / float64(n)
-		w.mean[h] = a
-		for s, y := range row {
-			w.apart[s] += (y - a) * (y - a)
-		}
-	}
-	const spare = 1 + 1e-9 // for rounding
-	reach := 2 * math.Sqrt(slices.Max(w.apart)) * spare
-	cu := m.centre[int(u)*d : int(u)*d+d]
-	for v := range k {
-		cv := m.centre[v*d : v*d+d]
-		dot, apart := 0.0, 0.0
-		for h, y := range cv {
-			x := y - cu[h]
-			dot += w.mean[h] * x
-			apart += x * x
-		}
-		middle, margin := m.norm[v]-m.norm[u]-2*dot, reach*math.Sqrt(apart)
-		bound := middle - margin - 1e-9*(math.Abs(middle)+margin+m.norm[u]+m.norm[v]) - 2
-		w.bound[v] = max(w.bound[v], int64(bound)+t.potential[u]-t.potential[v])
 	}
 }
 
@@ -661,6 +591,10 @@ func (m *members) extend(ctx context.Context, u int32) error {
 		if err := m.widen(ctx, u); err != nil {
 			return err
 		}
+	}
+	if m.t.fallen {
+		m.blocks.see(m.t.potential)
+		m.t.fallen = false
 	}
 	m.enlist(0, u, 4*max(m.near, min(m.t.limit[u], infinity/8)))
 	return nil

@@ -110,6 +110,18 @@ func (o *order) sort(ctx context.Context, workers Runner, p *Problem) error {
 	return nil
 }
 
+// halve orders the rows [first, last) as sort does, in leaves of as many, on one worker.
+func (o *order) halve(d, first, last, leaf int) {
+	leaves := (last - first + leaf - 1) / leaf
+	if leaves < 2 {
+		return
+	}
+	middle := first + leaves/2*leaf
+	o.cut(d, first, middle, last)
+	o.halve(d, first, middle, leaf)
+	o.halve(d, middle, last, leaf)
+}
+
 // cut moves the least points of [first, last), by the coordinate that spreads most,
 // before position middle (Hoare's selection).
 func (o *order) cut(d, first, middle, last int) {
@@ -281,7 +293,7 @@ func (c *choice) prune(s *Solver, wider *choice, box []float32, value []float64)
 }
 
 // extent returns the squares of the least and the largest distance of a place from a box.
-func extent(box, place []float32) (near, far float64) {
+func extent[T float32 | float64](box, place []T) (near, far float64) {
 	for h, y := range place {
 		lo, hi := float64(box[h])-float64(y), float64(y)-float64(box[len(place)+h])
 		out := max(0, lo, hi)

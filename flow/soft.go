@@ -4,6 +4,8 @@ import (
 	"context"
 	"math"
 	"slices"
+
+	"github.com/cohort-engine/cohort/kernels"
 )
 
 // soft raises the dual of a plain problem, smoothed at a temperature: a point is shared among the columns
@@ -45,6 +47,7 @@ type shared struct {
 	far     []int64 // those of points that are not listed
 	listed  []int32 // points
 	choices []int32 // their columns
+	costs   []int64 // of these
 	last    []int32 // where these end
 	columns []int32
 	shares  []float64
@@ -85,8 +88,8 @@ func (s *Solver) soften(_, index int) {
 	begin := int32(0)
 	for q, i := range h.listed {
 		h.near = h.near[:0]
-		for _, j := range h.choices[begin:h.last[q]] {
-			h.near = append(h.near, entry{p.cost(int(i), int(j)) + a.prices[j], j, 0})
+		for at, j := range h.choices[begin:h.last[q]] {
+			h.near = append(h.near, entry{h.costs[int(begin)+at] + a.prices[j], j, 0})
 		}
 		begin = h.last[q]
 		h.share(p.weight(int(i)), a.temperature)
@@ -103,7 +106,7 @@ func (a *soft) begin(index, k int) *shared {
 	if !a.partly {
 		h.far = slices.Grow(h.far[:0], k+1)[:k+1]
 		clear(h.far)
-		h.listed, h.choices, h.last = h.listed[:0], h.choices[:0], h.last[:0]
+		h.listed, h.choices, h.costs, h.last = h.listed[:0], h.choices[:0], h.costs[:0], h.last[:0]
 	}
 	return h
 }
@@ -129,12 +132,14 @@ func (s *Solver) softenLeaf(w *scratch, c *choice, first, last int) {
 	for _, j := range c.clusters {
 		w.own = append(w.own, s.soft.prices[j])
 	}
-	row := w.grow(len(c.clusters))
-	for i := first; i < last; i++ {
-		for q, j := range c.clusters {
-			row[q] = p.cost(i, int(j))
+	few := w.only(p, c.clusters)
+	rows := w.grow(kernels.Lanes * few.K)
+	for at := first; at < last; at += kernels.Lanes {
+		end := min(last, at+kernels.Lanes)
+		kernels.CostRows(p.Points, at, end, few, p.FractionBits, rows[:(end-at)*few.K])
+		for i := at; i < end; i++ {
+			s.choices(h, i, c.clusters, w.own, rows[(i-at)*few.K:][:len(c.clusters)])
 		}
-		s.choices(h, i, c.clusters, w.own, row)
 	}
 }
 
@@ -158,7 +163,7 @@ func (s *Solver) choices(h *shared, i int, clusters []uint16, prices, row []int6
 		return
 	}
 	for _, e := range h.near {
-		h.choices = append(h.choices, e.column)
+		h.choices, h.costs = append(h.choices, e.column), append(h.costs, e.cost-a.prices[e.column])
 	}
 	h.listed, h.last = append(h.listed, int32(i)), append(h.last, int32(len(h.choices)))
 	h.share(units, a.temperature)

@@ -86,6 +86,8 @@ type tuning struct {
 	sampleRatio int // between the sizes of successive subsamples
 	allArcs     int // costs up to which all points are members at once
 	shardPoints int // points of a shard
+	// Clusters near each other that a column looks at together for its moves.
+	blockClusters int
 
 	// Points per cluster and in all in the smallest subsample.
 	firstCluster, firstSample int
@@ -103,7 +105,7 @@ type tuning struct {
 	bulkRounds, rounds int
 }
 
-var standard = tuning{sampleRatio: 4, allArcs: 1024, shardPoints: 2048,
+var standard = tuning{sampleRatio: 4, allArcs: 1024, shardPoints: 2048, blockClusters: 16,
 	firstCluster: 6, firstSample: 100, sampleRest: 0.3, fullRest: 1, stepWindow: 3, freeShare: 2,
 	orderClusters: tableColumns + 1, orderForms: 16, orderPoints: 8, bulkRounds: 16, rounds: 1000}
 
