@@ -229,6 +229,18 @@ func TestPLDOfOneLaplaceRelease(t *testing.T) {
 	}
 }
 
+// TestPLDOfOneLargeLoss has noise so small that the variance of the loss cancels to 0.
+func TestPLDOfOneLargeLoss(t *testing.T) {
+	for _, epsilon := range []float64{36, 40, 64} {
+		up, low := &PLDAccountant{}, &PLDAccountant{Optimistic: true}
+		up.Compose(DiscreteLaplaceStep{B: 1 / epsilon, Step: 1}, 1)
+		low.Compose(DiscreteLaplaceStep{B: 1 / epsilon, Step: 1}, 1)
+		if hi, lo := up.Epsilon(1e-6), low.Epsilon(1e-6); !(hi <= epsilon+1e-9 && hi > epsilon-1e-3 && lo >= 0 && lo <= hi) {
+			t.Errorf("epsilon %v: %v to %v", epsilon, lo, hi)
+		}
+	}
+}
+
 func TestParallel(t *testing.T) {
 	p := inParallel(Gaussian{Scale: 5}, Gaussian{Scale: 10}, Laplace{Scale: 20})
 	near(t, "parallel rho", p.Rho(), 0.02, 1e-12)
