@@ -45,19 +45,20 @@ func (b *blocks) set(p *Problem, clusters int, centre, norm []float64) {
 	}
 }
 
-// see takes the potentials of the clusters.
-func (b *blocks) see(potential []int64) {
-	for index := range b.potential {
+// see notes the largest potential of each block.
+func (m *members) see() {
+	m.t.fallen = false
+	for index := range m.blocks.potential {
 		most := int64(math.MinInt64)
-		for _, j := range b.of(index) {
-			most = max(most, potential[j])
+		for _, j := range m.blocks.of(index) {
+			most = max(most, m.t.potential[j])
 		}
-		b.potential[index] = most
+		m.blocks.potential[index] = most
 	}
 }
 
 // enlist adds to the row of column u the other moves whose reduced cost may be at most the
-// given one, at least 0, and sets what the rest exceeds. The blocks have seen the potentials.
+// given one, at least 0, and sets what the rest exceeds. It comes after see.
 func (m *members) enlist(worker int, u int32, most int64) {
 	t, w := &m.t, &m.laying[worker]
 	m.listed[u] = infinity

@@ -395,7 +395,7 @@ func (m *members) spread(ctx context.Context) error {
 	}
 	const worthwhile = 1 << 16
 	columns := m.t.columns
-	m.blocks.see(m.t.potential)
+	m.see()
 	if len(m.fresh)*m.dims+columns*columns < worthwhile || m.run.Workers() == 1 {
 		for u := range columns {
 			m.lay(0, u)
@@ -593,8 +593,7 @@ func (m *members) extend(ctx context.Context, u int32) error {
 		}
 	}
 	if m.t.fallen {
-		m.blocks.see(m.t.potential)
-		m.t.fallen = false
+		m.see()
 	}
 	m.enlist(0, u, 4*max(m.near, min(m.t.limit[u], infinity/8)))
 	return nil

@@ -205,14 +205,10 @@ func TestPublicNumberOfRecords(t *testing.T) {
 				if public == "" && n < 399 {
 					continue
 				}
-				plan, err := job.Plan()
+				o, err := outlineOf(job)
 				if err != nil {
 					t.Errorf("%s, %d records, public %q: %v", m.Name, n, public, err)
 					continue
-				}
-				o, err := plan.Outline()
-				if err != nil {
-					t.Fatal(err)
 				}
 				o.N = 0
 				b, err := json.Marshal(o)
@@ -269,14 +265,10 @@ func TestClientsWithoutRecords(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				plan, err := job.Plan()
+				o, err := outlineOf(job)
 				if err != nil {
 					t.Errorf("%s, %d records at %d clients: %v", m.Name, n, clients, err)
 					continue
-				}
-				o, err := plan.Outline()
-				if err != nil {
-					t.Fatal(err)
 				}
 				b, err := json.Marshal(o)
 				if err != nil {
@@ -390,4 +382,13 @@ func leaves(t *testing.T, res *engine.Result) map[string]string {
 	}
 	walk("", all)
 	return fields
+}
+
+// outlineOf is the outline of a job's plan.
+func outlineOf(job engine.Job) (*engine.Outline, error) {
+	plan, err := job.Plan()
+	if err != nil {
+		return nil, err
+	}
+	return plan.Outline()
 }

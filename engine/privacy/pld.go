@@ -1,6 +1,7 @@
 package privacy
 
 import (
+	"cmp"
 	"math"
 	"math/bits"
 
@@ -282,9 +283,7 @@ func newConvolution(a *PLDAccountant, order int, limit float64) *convolution {
 	if !(step > 0) {
 		step = math.Max(biggest, 1e-9) / 1000
 	}
-	if sd == 0 { // all but next to nothing has one loss: the tilts are about the step then
-		sd = step
-	}
+	sd = cmp.Or(sd, step) // where all but next to nothing has one loss, its variance cancels to 0
 	// A grid that meets the extreme atoms of a bounded loss does not spread them.
 	if l := pick(a.parts[0]); len(l.atoms) > 0 && (l.cells == nil || l.hi > 0 && l.above == 0) {
 		if top := math.Max(l.atoms[len(l.atoms)-1].loss, l.hi); top > step && top < limit {
@@ -599,7 +598,7 @@ func (c *convolution) profile(lambda float64) *profile {
 			p.infinite += float64(g.rounds) * g.infinite
 		}
 	}
-	n := p.window(mean, math.Sqrt(variance), lowest, support)
+	n := p.window(mean, cmp.Or(math.Sqrt(variance), c.sd), lowest, support)
 	fft := fourier.NewFFT(n)
 	prod := make([]complex128, n/2+1)
 	for i := range prod {
@@ -648,9 +647,6 @@ func (c *convolution) profile(lambda float64) *profile {
 // number of losses, in steps.
 func (p *profile) window(mean, sd float64, lowest, support int) (n int) {
 	c := p.c
-	if sd == 0 {
-		sd = c.step
-	}
 	half := 10*sd + 20*c.step
 	for {
 		n = min(1<<bits.Len(uint(2*half/c.step)), 2*maxWindow)
