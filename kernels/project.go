@@ -19,9 +19,14 @@ func NewMatrix(q, d int, rows []float32) *Matrix {
 	}
 	checkLength("NewMatrix", "rows", len(rows), q*d)
 	m := &Matrix{Q: q, D: d, rows: alignedFloat32(q * d), tiles: alignedFloat32(q * d), tiling: newTiling(q)}
-	copy(m.rows, rows)
-	m.tiling.fill(m.tiles, rows, d)
+	m.set(rows)
 	return m
+}
+
+// set copies other coefficients.
+func (m *Matrix) set(rows []float32) {
+	copy(m.rows, rows)
+	m.tiling.fill(m.tiles, rows, m.D)
 }
 
 // Project writes the products of each point with the rows of m to dst: point i

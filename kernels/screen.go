@@ -1,6 +1,9 @@
 package kernels
 
-import "math"
+import (
+	"math"
+	"math/bits"
+)
 
 // Screen tells, of the candidates of a step of k-means++, which points they may be nearer to than the centres so far,
 // by products of small integers, those of the candidate filter (see there). Only the pairs that it names need the
@@ -21,8 +24,9 @@ type Screen struct {
 	centres *Centroids
 	call    filterCall
 	scale   float64   // of the candidates that the limits go with
-	limits  []int32   // by point, the least scores that need no product; -1 for none
+	limits  []int32   // by point, the largest scores that need a product; below 0 where none does
 	bounds  []float64 // B, by panel
+	rows    []*Matrix // the candidates, one by one
 }
 
 // ScreenPair is a point that a candidate may be nearer to.
@@ -33,6 +37,9 @@ type ScreenPair struct {
 
 // screenLimit is more than any score, and less than the score of a candidate that is not there.
 const screenLimit = 1<<31 - 1<<19
+
+// none is less than any score.
+const none = -1
 
 // NewScreen makes a screen of points for as many candidates at a time, and for k steps; nil where the path in use and
 // the shape gain nothing from it. It takes half as much memory again as the points, none where they have integers of
@@ -67,6 +74,9 @@ func newScreen(points Panels, candidates int, each func(n int, task func(i int))
 	}
 	panels := panelCount(points.N)
 	s.limits, s.bounds = make([]int32, panels*Lanes), make([]float64, panels)
+	for a := range candidates {
+		s.rows = append(s.rows, NewMatrix(1, points.D, s.centres.Row(a)))
+	}
 	return s
 }
 
@@ -76,6 +86,9 @@ func (s *Screen) Set(rows []float32) (fits, stale bool) {
 	before, f, g := s.call, s.points.filter, s.centres.filter
 	norm, rough, most := g.norm, g.rough, g.most
 	s.centres.Set(rows)
+	for a, row := range s.rows {
+		row.set(s.centres.Row(a))
+	}
 	if g.norm <= norm && g.rough <= rough && g.most <= most && g.scale == s.scale && before.c != nil {
 		g.norm, g.rough, g.most = norm, rough, most // bounds may be larger than they need
 		return true, false
@@ -95,7 +108,7 @@ func (s *Screen) Set(rows []float32) (fits, stale bool) {
 func (s *Screen) Limit(first int, norms, nearest []float32) {
 	limits := s.limits[first:]
 	for i := len(nearest); i%Lanes > 0; i++ {
-		limits[i] = -1
+		limits[i] = none
 	}
 	for i, r := range nearest {
 		if i%Lanes == 0 {
@@ -114,13 +127,13 @@ func (s *Screen) bound(panel int) float64 {
 	return (c.band(x, float64(b[1]))/2+slack*c.units)*filterUp + 2
 }
 
-// limit is the least score that needs no product.
+// limit is the largest score that needs a product.
 func (s *Screen) limit(point int, norm, r float32) int32 {
 	if r <= 0 {
-		return -1
+		return none
 	}
 	t := s.call.offset + s.call.units*(float64(r)-float64(norm))/2 + s.bounds[point/Lanes]
-	return int32(min(math.Ceil(max(t, 0)), screenLimit))
+	return int32(min(math.Ceil(max(t, 0)), screenLimit)) - 1
 }
 
 // Lowered notes that a point has less now.
@@ -129,42 +142,25 @@ func (s *Screen) Lowered(point int, norm, r float32) { s.limits[point] = s.limit
 // ScreenRoom is memory for [Screen.Scan].
 type ScreenRoom struct{ scratch filterScratch }
 
-// Scan appends the pairs of the points from first, a multiple of [Lanes], to last with candidates that may be nearer;
-// norms are their squared lengths.
-func (s *Screen) Scan(first, last int, norms []float32, room *ScreenRoom, pairs []ScreenPair) []ScreenPair {
+// Scan gives take the pairs of the points from first, a multiple of [Lanes], to last with candidates that may be
+// nearer, in the order of the points for each candidate; norms are their squared lengths.
+func (s *Screen) Scan(first, last int, norms []float32, room *ScreenRoom, take func(ScreenPair)) {
 	f, g := s.points.filter, s.call.c
 	size := f.size() * Lanes
 	scratch := &room.scratch
 	for panel := first / Lanes; panel*Lanes < last; panel++ {
 		filterScores(&s.call, 1, &f.data[(s.points.firstPanel+panel)*size], 0, g.tiles, scratch)
 		limits := (*[Lanes]int32)(s.limits[panel*Lanes:])
-		for tile := range g.tiles {
-			if !anyBelow((*[Lanes]int32)(scratch.least[tile*Lanes:]), limits) {
-				continue
-			}
-			for a := tile * filterTile; a < min((tile+1)*filterTile, s.centres.K); a++ {
-				scores := (*[Lanes]int32)(scratch.scores[a*Lanes:])
-				if !anyBelow(scores, limits) {
-					continue
-				}
-				for l, score := range scores {
-					if score < limits[l] {
-						pairs = append(pairs, s.pair(panel, l, a, score, norms[panel*Lanes+l-first]))
-					}
-				}
+		*(*[Lanes]int32)(scratch.reach[:]), *(*[Lanes]int32)(scratch.limit[:]) = *limits, *limits
+		scratch.found = 0
+		found := scratch.candidates(g.tiles, 1, 0, 0, 0, math.MaxInt32)
+		for i, e := range scratch.list[:found] {
+			for m := e & 0xffff; m != 0; m &= m - 1 {
+				l := bits.TrailingZeros64(m) & (Lanes - 1)
+				take(s.pair(panel, l, int(e>>32), scratch.kept[i][l], norms[panel*Lanes+l-first]))
 			}
 		}
 	}
-	return pairs
-}
-
-// anyBelow says whether one of x, none negative, is below its limit, at least -1.
-func anyBelow(x, limits *[Lanes]int32) bool {
-	all := int32(0)
-	for l, v := range x {
-		all |= v - limits[l] // negative where it is below
-	}
-	return all < 0
 }
 
 // pair is what a score tells of a point and a candidate.
@@ -176,20 +172,18 @@ func (s *Screen) pair(panel, lane, a int, score int32, norm float32) ScreenPair 
 		Least: float32(max(0, middle-off) / up), Most: float32(max(0, middle+off)*up) + math.SmallestNonzeroFloat32}
 }
 
-// screenGroup is the number of points whose products are taken together.
-const screenGroup = 4 * Lanes
-
-// Products writes the products of a candidate with the points that which names: those of [Project], bit for bit.
+// Products writes the products of a candidate with the points that which names, in rising order: those of [Project],
+// bit for bit. A panel that has one of them is read whole, as it comes in lines of memory that all its points share.
 func (s *Screen) Products(candidate int, which []int32, products []float32) {
-	d := s.points.D
-	row := NewMatrix(1, d, s.centres.Row(candidate))
-	some := NewPanels(min(screenGroup, len(which)), d)
-	var out [screenGroup]float32
-	for at := 0; at < len(which); at += screenGroup {
-		names := which[at:min(at+screenGroup, len(which))]
-		gather(some.Data, s.points.Data, names, 0, d)
-		part := Panels{N: len(names), D: d, Data: some.Data}
-		project(&part, row, &Panels{N: len(names), D: 1, Data: out[:]})
-		copy(products[at:], out[:len(names)])
+	p := &s.points
+	var out [Lanes]float32
+	panel := -1
+	for i, at := range which {
+		if to := int(at) / Lanes; to != panel {
+			panel = to
+			part := Panels{N: min(Lanes, p.N-to*Lanes), D: p.D, Data: p.Data[to*Lanes*p.D : (to+1)*Lanes*p.D]}
+			project(&part, s.rows[candidate], &Panels{N: part.N, D: 1, Data: out[:]})
+		}
+		products[i] = out[at%Lanes]
 	}
 }

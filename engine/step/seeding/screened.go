@@ -2,6 +2,7 @@ package seeding
 
 import (
 	"math"
+	"slices"
 
 	"github.com/cohort-engine/cohort/kernels"
 )
@@ -21,13 +22,11 @@ type screening struct {
 	chunks []pairs
 }
 
-// pairs are the records of a chunk that candidates may be nearer to.
+// pairs are the records of a chunk that candidates may be nearer to, by candidate.
 type pairs struct {
-	list     []kernels.ScreenPair
-	which    []int32   // the records of the candidates that were not ruled out, one candidate after the other
-	products []float32 // with them
-	ends     []int     // of the candidates, in which
-	gains    []gain    // by candidate
+	which    [][]int32
+	products [][]float32 // of those that were not ruled out
+	gains    []gain
 }
 
 // gain bounds by how much a candidate lowers the potential.
@@ -105,7 +104,9 @@ func (p *Part) leastByBounds(rows []float32) []float64 {
 	s.stale = false
 	count, total := 0, make([]gain, q)
 	for i := range s.chunks {
-		count += len(s.chunks[i].list)
+		for _, which := range s.chunks[i].which {
+			count += len(which)
+		}
 		for a, g := range s.chunks[i].gains {
 			total[a].least, total[a].most = total[a].least+g.least, total[a].most+g.most
 		}
@@ -147,42 +148,33 @@ func (p *Part) scan(i, q int, room *chunkRoom) {
 		room.screen = new(kernels.ScreenRoom)
 	}
 	c := &s.chunks[i]
-	c.list = s.screen.Scan(lo, hi, p.norms[lo:hi], room.screen, c.list[:0])
 	if c.gains == nil {
-		c.gains = make([]gain, q)
+		c.which, c.products, c.gains = make([][]int32, q), make([][]float32, q), make([]gain, q)
 	}
 	clear(c.gains)
-	for _, pair := range c.list {
-		near, g := float64(p.nearest[pair.Point]), &c.gains[pair.Candidate]
-		g.least += max(0, near-float64(pair.Most))
-		g.most += max(0, near-float64(pair.Least))
+	for a := range c.which {
+		c.which[a] = c.which[a][:0]
 	}
+	s.screen.Scan(lo, hi, p.norms[lo:hi], room.screen, func(pair kernels.ScreenPair) {
+		near, a := float64(p.nearest[pair.Point]), pair.Candidate
+		c.which[a] = append(c.which[a], pair.Point)
+		c.gains[a].least += max(0, near-float64(pair.Most))
+		c.gains[a].most += max(0, near-float64(pair.Least))
+	})
 }
 
 // settle makes the sums of a chunk for the candidates that leave less than +Inf.
 func (p *Part) settle(i int, left []float64, room *chunkRoom) {
 	c, q := &p.screening.chunks[i], len(left)
 	lo, hi := p.chunk(i)
-	c.which, c.ends = c.which[:0], c.ends[:0]
-	for a, x := range left {
-		from := len(c.which)
-		if !math.IsInf(x, 1) {
-			for _, pair := range c.list {
-				if int(pair.Candidate) == a {
-					c.which = append(c.which, pair.Point)
-				}
-			}
-		}
-		c.ends = append(c.ends, len(c.which))
-		if from == len(c.which) { // no record is nearer
+	for a, which := range c.which {
+		if math.IsInf(left[a], 1) || len(which) == 0 { // ruled out, or nearer to no record
 			p.tried[i*q+a] = p.potential[i]
 			continue
 		}
-		for len(c.products) < len(c.which) {
-			c.products = append(c.products, 0)
-		}
-		p.screening.screen.Products(a, c.which[from:], c.products[from:])
-		p.tried[i*q+a] = room.sum(c.which[from:], c.products[from:], lo, p.norms[lo:hi], p.nearest[lo:hi], p.squares[a])
+		c.products[a] = slices.Grow(c.products[a][:0], len(which))[:len(which)]
+		p.screening.screen.Products(a, which, c.products[a])
+		p.tried[i*q+a] = room.sum(which, c.products[a], lo, p.norms[lo:hi], p.nearest[lo:hi], p.squares[a])
 	}
 }
 
@@ -209,13 +201,9 @@ func (r *chunkRoom) sum(which []int32, products []float32, lo int, norms, neares
 // addByBounds is Add for chunk i after a step by bounds.
 func (p *Part) addByBounds(i, a int) {
 	c := &p.screening.chunks[i]
-	from := 0
-	if a > 0 {
-		from = c.ends[a-1]
-	}
-	for at, point := range c.which[from:c.ends[a]] {
+	for at, point := range c.which[a] {
 		norm := p.norms[point]
-		if x := kernels.DotSquare(c.products[from+at], norm+p.squares[a]); x < p.nearest[point] {
+		if x := kernels.DotSquare(c.products[a][at], norm+p.squares[a]); x < p.nearest[point] {
 			p.nearest[point] = x
 			p.screening.screen.Lowered(int(point), norm, x)
 		}
