@@ -2,9 +2,11 @@ package hybrid
 
 import (
 	"math"
+	"math/bits"
 
 	"github.com/cohort-engine/cohort/engine/synopsis"
 	"github.com/cohort-engine/cohort/internal/elementary"
+	"github.com/cohort-engine/cohort/kernels"
 )
 
 // lossEstimate estimates the mean squared distance of the records to centroids from the boxes of a tree alone.
@@ -38,8 +40,10 @@ const (
 	lossDoubt = 3.0
 	// lossFar is by how many times that narrower widths must be worse for no more to be tried.
 	lossFar = 20
-	// lossMost is the most products of boxes, clusters and columns, a second of work.
+	// lossMost is the most products of boxes, clusters and columns: a second of work where all clusters reach all boxes.
 	lossMost = 1 << 26
+	// lossLeftOut is the share of a sum that clusters of hardly any probability may have in it without being added.
+	lossLeftOut = 1e-4
 	// lossPooled is the share of what is common to all columns in a cluster's widths.
 	lossPooled = 0.5
 )
@@ -58,12 +62,17 @@ type lossMixture struct {
 	variance     []float64    // [cluster][column]
 	empty        float64      // weight of all boxes that is noise
 
-	mass, moment []float64 // of a side under a cluster, [side][cluster]
+	floor        float64   // the least mass, so that products are not 0
+	mass, moment []float64 // of a side under a cluster, [side][cluster]; moment where the mass is above the floor
+	reached      []uint64  // the clusters whose mass in a side is above the floor, [side][words] bits
+	words        int
+	sideMass     []float64 // of a side under the mixture
 	weight       []float64 // of the last step: [cluster]
 	squares      []float64 // [cluster][column]
 	far          float64   // unexplained weight that is no noise
 	farSquares   float64
-	p            []float64 // of a box, [cluster], and their sum
+	which        []int32   // clusters that explain a box
+	p            []float64 // by each of them, and their sum
 	sum          float64
 }
 
@@ -71,7 +80,8 @@ func newLossMixture(boxes []synopsis.Box, centroids []float32, k, d int, noise, 
 	least []float64) *lossMixture {
 	m := &lossMixture{boxes: boxes, least: least, k: k, d: d, noise: noise, empty: max(empty, 1e-9),
 		side: make([]int32, len(boxes)*d), centers: make([]float64, k*d), share: make([]float64, k),
-		variance: make([]float64, k*d), weight: make([]float64, k), squares: make([]float64, k*d), p: make([]float64, k)}
+		variance: make([]float64, k*d), weight: make([]float64, k), squares: make([]float64, k*d),
+		floor: max(1e-9, elementary.Pow(1e-250, 1/float64(d))), words: (k + 63) / 64}
 	for i, x := range centroids {
 		m.centers[i] = float64(x)
 	}
@@ -91,10 +101,10 @@ func newLossMixture(boxes []synopsis.Box, centroids []float32, k, d int, noise, 
 	}
 	m.from = append(m.from, len(m.edges))
 	m.mass, m.moment = make([]float64, k*len(m.edges)), make([]float64, k*len(m.edges))
-	for i := range boxes {
-		w := boxes[i].Weight
+	m.reached, m.sideMass = make([]uint64, m.words*len(m.edges)), make([]float64, len(m.edges))
+	for i, at := range m.nearest(centroids) {
+		w, at := boxes[i].Weight, int(at)
 		m.total += w
-		at := m.nearest(i)
 		m.share[at] += w
 		for h := range d {
 			m.variance[at*d+h] += float64(w * m.flat(at, int(m.side[i*d+h])))
@@ -121,20 +131,20 @@ func newLossMixture(boxes []synopsis.Box, centroids []float32, k, d int, noise, 
 // leastVariance is far below what decides anything.
 const leastVariance = 1e-12
 
-// nearest is the centroid that is nearest to the middle of box i.
-func (m *lossMixture) nearest(i int) int {
-	at, least := 0, math.Inf(1)
-	for j := range m.k {
-		sum := 0.0
-		for h := range m.d {
-			x := (m.boxes[i].Lo[h]+m.boxes[i].Hi[h])/2 - m.centers[j*m.d+h]
-			sum += float64(x * x)
+// nearest are the centroids that are nearest to the middles of the boxes.
+func (m *lossMixture) nearest(centroids []float32) []uint16 {
+	middles, labels := kernels.NewPanels(len(m.boxes), m.d), make([]uint16, len(m.boxes))
+	row := make([]float32, m.d)
+	for i, box := range m.boxes {
+		for h := range row {
+			row[h] = float32((box.Lo[h] + box.Hi[h]) / 2)
 		}
-		if sum < least {
-			at, least = j, sum
-		}
+		middles.Set(i, row)
 	}
-	return at
+	c := kernels.NewCentroids(m.k, m.d)
+	c.Set(centroids)
+	kernels.Assign(*middles, c, labels, nil)
+	return labels
 }
 
 // column is the column of a side.
@@ -153,31 +163,53 @@ func (m *lossMixture) flat(j, e int) float64 {
 	return float64(x*x) + float64(width*width)/12
 }
 
+// lossReach is the number of deviations beyond which the mass of a side is below every floor.
+const lossReach = 6.5
+
 // sides computes mass and moment for variances times factor.
 func (m *lossMixture) sides(factor float64) {
-	least := max(1e-9, elementary.Pow(1e-250, 1/float64(m.d))) // so that products are not 0
+	clear(m.reached)
+	for i := range m.mass {
+		m.mass[i] = m.floor
+	}
+	for e := range m.sideMass {
+		m.sideMass[e] = m.floor // the shares add up to 1
+	}
 	for j := range m.k {
 		for h := range m.d {
 			v := max(m.variance[j*m.d+h]*factor, m.least[j], leastVariance)
-			center, sigma := m.centers[j*m.d+h], math.Sqrt(v)
+			center, reach := m.centers[j*m.d+h], lossReach*math.Sqrt(v)
 			for e := m.from[h]; e < m.from[h+1]; e++ {
-				lo, hi := m.edges[e][0], m.edges[e][1]
-				below, from := normal((lo - center) / sigma)
-				above, to := normal((hi - center) / sigma)
-				p := above - below
-				m.moment[e*m.k+j] = m.flat(j, e)
-				if p > 1e-4 {
-					m.moment[e*m.k+j] = max(float64(v*(1-(to-from)/p)), 0)
+				// There is nothing beyond the box.
+				if edge := &m.edges[e]; (edge[0] < center+reach || edge[0] <= -1) && (edge[1] > center-reach || edge[1] >= 1) {
+					m.reach(e, j, v)
 				}
-				if lo <= -1 { // there is nothing beyond the box
-					below = 0
-				}
-				if hi >= 1 {
-					above = 1
-				}
-				m.mass[e*m.k+j] = max(above-below, least)
 			}
 		}
+	}
+}
+
+// reach computes mass and moment of a side under a cluster that reaches it, for its variance v in that column.
+func (m *lossMixture) reach(e, j int, v float64) {
+	lo, hi := m.edges[e][0], m.edges[e][1]
+	center, sigma := m.centers[j*m.d+m.column(e)], math.Sqrt(v)
+	below, from := normal((lo - center) / sigma)
+	above, to := normal((hi - center) / sigma)
+	at, p := e*m.k+j, above-below
+	m.moment[at] = m.flat(j, e)
+	if p > 1e-4 {
+		m.moment[at] = max(float64(v*(1-(to-from)/p)), 0)
+	}
+	if lo <= -1 {
+		below = 0
+	}
+	if hi >= 1 {
+		above = 1
+	}
+	if p = above - below; p > m.floor {
+		m.mass[at] = p
+		m.reached[e*m.words+j/64] |= 1 << (j % 64)
+		m.sideMass[e] += float64(m.share[j] * (p - m.floor))
 	}
 }
 
@@ -199,22 +231,54 @@ func normal(z float64) (below, zDensity float64) {
 	return 1 - tail, float64(z * density)
 }
 
-// explain is what the mixture makes of box i: the probability of each cluster times its share of it in p, their sum,
-// and how much of the weight is not explained by it, two deviations of the noise at most.
+// explain is what the mixture makes of box i: the probability of clusters times their shares of it in p, their sum, and
+// how much of the weight is not explained by it, two deviations of the noise at most. Clusters whose mass in one of the
+// sides is at the floor are left out where they could not change the sum by a share of lossLeftOut.
 func (m *lossMixture) explain(i int) (lost float64) {
-	p := m.p
-	copy(p, m.share)
-	for _, e := range m.side[i*m.d : (i+1)*m.d] {
-		for j, x := range m.mass[int(e)*m.k:][:len(p)] {
-			p[j] *= x
+	sides := m.side[i*m.d : (i+1)*m.d]
+	m.which, m.p, m.sum = m.which[:0], m.p[:0], 0
+	for w := range m.words {
+		both := ^uint64(0)
+		for _, e := range sides {
+			both &= m.reached[int(e)*m.words+w]
+		}
+		for ; both != 0; both &= both - 1 {
+			m.add(sides, w*64+bits.TrailingZeros64(both))
 		}
 	}
-	m.sum = 0
-	for _, x := range p {
-		m.sum += x
+	if m.sum*lossLeftOut < m.leftOut(sides) {
+		m.which, m.p, m.sum = m.which[:0], m.p[:0], 0
+		for j := range m.k {
+			m.add(sides, j)
+		}
 	}
 	w, empty, expected := m.boxes[i].Weight, m.empty/float64(len(m.boxes)), float64(m.sum*m.total)
 	return min(w*empty/(empty+expected), max(w-expected, 0), 2*m.noise)
+}
+
+// add adds a cluster to those that explain a box of such sides.
+func (m *lossMixture) add(sides []int32, j int) {
+	p := m.share[j]
+	for _, e := range sides {
+		p *= m.mass[int(e)*m.k+j]
+	}
+	m.which, m.p, m.sum = append(m.which, int32(j)), append(m.p, p), m.sum+p
+}
+
+// leftOut is at least the sum of the clusters whose mass in one of the sides is at the floor: of those in one side, at
+// most the floor times what all clusters have in any other side.
+func (m *lossMixture) leftOut(sides []int32) float64 {
+	sum := 0.0
+	for h := range sides {
+		least := 1.0
+		for other, e := range sides {
+			if other != h {
+				least = min(least, m.sideMass[e])
+			}
+		}
+		sum += m.floor * least
+	}
+	return sum
 }
 
 // narrow finds a factor of all widths.
@@ -268,15 +332,16 @@ func (m *lossMixture) step() {
 		far := m.explain(i)
 		known := m.boxes[i].Weight - far
 		m.far += far
-		for j, p := range m.p {
+		for at, p := range m.p {
 			part := p / m.sum
 			if part < 1e-3 {
 				continue
 			}
+			j := int(m.which[at])
 			m.weight[j] += float64(known * part)
 			squares, all := m.squares[j*m.d:(j+1)*m.d], 0.0
 			for h, e := range m.side[i*m.d : (i+1)*m.d] {
-				x := float64(part * m.moment[int(e)*m.k+j])
+				x := float64(part * m.momentOf(int(e), j))
 				squares[h] += float64(known * x)
 				all += x
 			}
@@ -286,6 +351,14 @@ func (m *lossMixture) step() {
 	noise := min(m.empty/max(m.far, 1e-9), 1)
 	m.far *= 1 - noise
 	m.farSquares *= 1 - noise
+}
+
+// momentOf is the mean squared distance of a cluster's records in a side.
+func (m *lossMixture) momentOf(e, j int) float64 {
+	if m.reached[e*m.words+j/64]>>(j%64)&1 == 0 {
+		return m.flat(j, e)
+	}
+	return m.moment[e*m.k+j]
 }
 
 // renew takes shares and widths from the last step.

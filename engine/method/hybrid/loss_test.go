@@ -141,3 +141,75 @@ func normalRecords(n, d, k int, deviation float64) *kernels.Panels {
 	kernels.Pack(p, rows)
 	return p
 }
+
+// TestExplainLeavesLittleOut: what clusters make of boxes, without those that hardly reach them, is within the stated
+// share of what all make of them, and none is left out that has a part in it.
+func TestExplainLeavesLittleOut(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 22))
+	few := 0
+	for _, d := range []int{1, 2, 3, 9} {
+		k := 150
+		centroids, least := make([]float32, k*d), make([]float64, k)
+		for i := range centroids {
+			centroids[i] = float32(rng.Float64()*2.2 - 1.1)
+		}
+		var boxes []synopsis.Box
+		for range 400 {
+			lo, hi := make([]float64, d), make([]float64, d)
+			near, anywhere := rng.IntN(k), rng.IntN(3) == 0
+			for h := range d {
+				side, at := math.Pow(2, -float64(rng.IntN(10))), float64(centroids[near*d+h])
+				if anywhere {
+					at = rng.Float64()*2 - 1
+				}
+				lo[h] = max(-1, min(side*math.Floor(at/side), 1-side))
+				hi[h] = lo[h] + side
+			}
+			boxes = append(boxes, synopsis.Box{Lo: lo, Hi: hi, Weight: rng.ExpFloat64() * 100})
+		}
+		m := newLossMixture(boxes, centroids, k, d, 10, 50, least)
+		for _, factor := range []float64{1, 0.03, 1e-4} {
+			m.sides(factor)
+			for i := range boxes {
+				m.explain(i)
+				all, parts := 0.0, make([]float64, k)
+				for j := range k {
+					parts[j] = m.share[j]
+					for h := range d {
+						parts[j] *= exactMass(m, int(m.side[i*d+h]), j, h, factor)
+					}
+					all += parts[j]
+				}
+				if math.Abs(m.sum-all) > 2*lossLeftOut*all {
+					t.Fatalf("d=%d: box %d has %g, of all clusters %g", d, i, m.sum, all)
+				}
+				for j, p := range parts {
+					if p > 1e-3*all && !slices.Contains(m.which, int32(j)) {
+						t.Fatalf("d=%d: box %d lacks cluster %d, of share %g", d, i, j, p/all)
+					}
+				}
+				if len(m.which) < k/2 {
+					few++
+				}
+			}
+		}
+	}
+	if few < 1000 {
+		t.Errorf("clusters are left out for %d boxes alone", few)
+	}
+}
+
+// exactMass is the mass of side e, of column h, under cluster j.
+func exactMass(m *lossMixture, e, j, h int, factor float64) float64 {
+	center := m.centers[j*m.d+h]
+	sigma := math.Sqrt(max(m.variance[j*m.d+h]*factor, leastVariance))
+	below, _ := normal((m.edges[e][0] - center) / sigma)
+	above, _ := normal((m.edges[e][1] - center) / sigma)
+	if m.edges[e][0] <= -1 {
+		below = 0
+	}
+	if m.edges[e][1] >= 1 {
+		above = 1
+	}
+	return max(above-below, m.floor)
+}
