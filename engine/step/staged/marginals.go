@@ -8,6 +8,7 @@ import (
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/synopsis"
+	"github.com/cohort-engine/cohort/internal/elementary"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
@@ -23,13 +24,17 @@ const (
 	// marginalSure is by how many standard deviations of its noise the number of records
 	// beyond a cell stands above zero before they are believed. What looks empty is cut off only
 	// where at most marginalKept of a column stays: otherwise little is gained, and few records
-	// may be there after all. Where more than marginalFew stays, what is cut off must look empty
-	// as a whole, too, within marginalEmpty deviations.
-	marginalSure, marginalEmpty = 2.8, 1.5
-	marginalKept, marginalFew   = 0.64, 0.3
-	// marginalSpread is by how many standard deviations of its noise all that is cut off, of all columns,
-	// may stand above zero: spread records beside a heavy corner, which no column shows, are seen there.
-	marginalSpread = 2.2
+	// may be there after all. What is cut off must look empty as a whole, too, within
+	// marginalEmpty deviations.
+	marginalSure, marginalEmpty, marginalKept = 2.8, 1.5, 0.64
+	// marginalDenies is by how many standard deviations the columns' own number of records differs from the public one
+	// where it is not believed.
+	marginalDenies = 2.5
+	// marginalSpread is by how many standard deviations of its noise all that is cut off, of all columns, may
+	// stand above zero: spread records beside a heavy corner, which no column shows, are seen there. Where columns are
+	// halved more than marginalDeep times on average if they are cut at all, but less if all are counted, as such a
+	// corner does, marginalEmpty stands in its place.
+	marginalSpread, marginalDeep = 2.2, 1.5
 )
 
 // MarginalMost is the greatest share of the budget that the counts get.
@@ -101,7 +106,7 @@ func (p *Party) ReleaseFrame(ctx context.Context, m *Marginals) (*Frame, error) 
 			return nil, err
 		}
 		frame, err = protocol.Once(p.Party, "columns", z, func() (*Frame, error) {
-			return frame.within(counts, math.Sqrt(s.Share.Variance(s.Scale))), nil
+			return frame.within(counts, float64(p.N), math.Sqrt(s.Share.Variance(s.Scale))), nil
 		})
 		if err != nil {
 			return nil, err
@@ -111,51 +116,109 @@ func (p *Party) ReleaseFrame(ctx context.Context, m *Marginals) (*Frame, error) 
 }
 
 // within is the part of the frame from the first to the last of the cells of each column that
-// surely have records, and one more on either side; all of it where too much lies beyond.
-func (f *Frame) within(counts []float64, noise float64) *Frame {
+// surely have records, and one more on either side; all of it where too much lies beyond. The cells of a
+// column have all records, whose public number is total: what some have is known by the others, too.
+func (f *Frame) within(counts []float64, total, noise float64) *Frame {
 	d := len(f.Lo)
 	m, next := len(counts)/d, &Frame{make([]float64, d), make([]float64, d)}
-	outside, cells := 0.0, 0 // of what is cut off in all columns
+	total, unsure := believed(counts, d, total, noise)
+	// Of what is cut off in all columns, and by how much it narrows them.
+	outside, variance, parts, gain, narrowed := 0.0, 0.0, 0.0, 0.0, 0
 	for h := range d {
-		column := counts[h*m : (h+1)*m]
-		first := outermost(m, func(i int) float64 { return column[i] }, noise)
-		last := m - 1 - outermost(m, func(i int) float64 { return column[m-1-i] }, noise)
-		first, last = max(first-1, 0), min(last+1, m-1)
-		kept := float64(last-first+1) / float64(m)
-		if kept <= 0 || kept > marginalKept ||
-			kept > marginalFew && !empty(beyond(column, first, last), first+m-1-last, marginalEmpty*noise) {
-			first, last = 0, m-1
+		c := newColumn(counts[h*m:(h+1)*m], total, unsure, noise)
+		first, last := c.kept()
+		cut := first + m - 1 - last
+		outside, variance = outside+c.beyond(first, last), variance+c.variance(cut)
+		parts += float64(cut) / float64(m)
+		gain += elementary.Log2(float64(m) / float64(m-cut))
+		if cut > 0 {
+			narrowed++
 		}
-		outside, cells = outside+beyond(column, first, last), cells+first+m-1-last
 		cell := (f.Hi[h] - f.Lo[h]) / float64(m)
 		next.Lo[h], next.Hi[h] = f.Lo[h]+float64(float64(first)*cell), f.Lo[h]+float64(float64(last+1)*cell)
 	}
-	if !empty(outside, cells, marginalSpread*noise) {
+	most := marginalSpread
+	if gain >= float64(marginalDeep*float64(narrowed)) && gain < float64(marginalDeep*float64(d)) {
+		most = marginalEmpty
+	}
+	if outside > float64(most*noise)*math.Sqrt(variance+float64(parts*parts*unsure)) {
 		return f
 	}
 	return next
 }
 
-// empty tells whether so many cells have no more records together than noise may have, given what it may have in one.
-func empty(sum float64, cells int, noise float64) bool {
-	return sum <= float64(noise*math.Sqrt(float64(cells)))
+// believed is the sum of the cells of each of d columns, and its variance where that of a cell is 1. It is total, or,
+// where the columns deny that, their mean: a public number may be a round one.
+func believed(counts []float64, d int, total, noise float64) (sum, unsure float64) {
+	for _, n := range counts {
+		sum += n / float64(d)
+	}
+	unsure = float64(len(counts)) / float64(d*d)
+	if math.Abs(sum-total) > float64(marginalDenies*noise)*math.Sqrt(unsure) {
+		return sum, unsure
+	}
+	return total, 0
 }
 
-// outermost is the first of m cells such that it and all before it surely have records
-// together; m where none is.
-func outermost(m int, count func(i int) float64, noise float64) int {
+// column is the counts of the cells of a column, of which the sum is known with a variance of unsure where that of a
+// cell as it was released is 1, and the noise of such a cell.
+type column struct {
+	counts        []float64
+	unsure, noise float64
+}
+
+// newColumn takes the noise out of the sum, to equal parts of all cells.
+func newColumn(noisy []float64, total, unsure, noise float64) column {
+	excess := -total
+	for _, n := range noisy {
+		excess += n
+	}
+	c := column{make([]float64, len(noisy)), unsure, noise}
+	for i, n := range noisy {
+		c.counts[i] = n - excess/float64(len(noisy))
+	}
+	return c
+}
+
+// variance is that of the sum of so many cells where the sum of all is known.
+func (c column) variance(cells int) float64 {
+	return float64(cells) * (1 - float64(cells)/float64(len(c.counts)))
+}
+
+// empty tells whether so many cells have no more records together than noise may have, so many deviations of it.
+func (c column) empty(sum float64, cells int, deviations float64) bool {
+	part := float64(cells) / float64(len(c.counts))
+	return sum <= float64(deviations*c.noise)*math.Sqrt(c.variance(cells)+float64(part*part*c.unsure))
+}
+
+// kept are the first and the last cell that are kept.
+func (c column) kept() (first, last int) {
+	m := len(c.counts)
+	first = c.outermost(func(i int) int { return i })
+	last = m - 1 - c.outermost(func(i int) int { return m - 1 - i })
+	first, last = max(first-1, 0), min(last+1, m-1)
+	part := float64(last-first+1) / float64(m)
+	if part <= 0 || part > marginalKept || !c.empty(c.beyond(first, last), first+m-1-last, marginalEmpty) {
+		return 0, m - 1
+	}
+	return first, last
+}
+
+// outermost is how many cells from an end are before the first such that it and all before it surely have records
+// together; all where none is.
+func (c column) outermost(at func(i int) int) int {
 	sum := 0.0
-	for i := range m {
-		if sum += count(i); sum > float64(marginalSure*noise)*math.Sqrt(float64(i+1)) {
+	for i := range c.counts {
+		if sum += c.counts[at(i)]; !c.empty(sum, i+1, marginalSure) {
 			return i
 		}
 	}
-	return m
+	return len(c.counts)
 }
 
 // beyond is the sum of the cells outside of [first, last].
-func beyond(column []float64, first, last int) (sum float64) {
-	for i, n := range column {
+func (c column) beyond(first, last int) (sum float64) {
+	for i, n := range c.counts {
 		if i < first || i > last {
 			sum += n
 		}

@@ -142,35 +142,118 @@ func TestMarginalShare(t *testing.T) {
 // than the noise of each column; all columns together show it. Where nothing is beside the corner it is framed.
 func TestFrameKeepsRecordsBesideACorner(t *testing.T) {
 	const n, d, tries = 2000, 6, 20
-	for _, spread := range []bool{true, false} {
+	for _, every := range []int{10, 0} {
 		cut := 0
-		for try := range tries {
-			rng := rand.New(rand.NewPCG(uint64(try), 9))
-			p := kernels.NewPanels(n, d)
-			row := make([]float32, d)
-			for i := range n {
-				for h := range row {
-					x := rng.Float64() * 2
-					if !spread || i%10 > 0 {
-						x /= 8
-					}
-					row[h] = staged.OnGrid(x-1, 16)
-				}
-				p.Set(i, row)
+		for try := range uint64(tries) {
+			p := cornered(rand.New(rand.NewPCG(try, 9)), n, d, every)
+			if frame := framed(t, p, n, 0.012, 1); slices.Min(frame.Widths()) < 1 {
+				cut++
 			}
-			f := stagedtest.Plan(t, p, 2)
-			const noise = 0.012 * n
-			m := f.AddMarginals(staged.Share{Gaussian: true, Total: 2 * 2 * d / (noise * noise)})
-			stagedtest.OnParty(t, f, p, func(ctx context.Context, p *staged.Party) error {
-				frame, err := p.ReleaseFrame(ctx, m)
-				if err == nil && slices.Min(frame.Widths()) < 1 {
-					cut++
-				}
-				return err
-			})
 		}
-		if spread && cut > tries*2/3 || !spread && cut < tries*2/3 {
-			t.Errorf("spread %v: %d of %d frames are cut", spread, cut, tries)
+		if every > 0 && cut > tries*2/3 || every == 0 && cut < tries*2/3 {
+			t.Errorf("one of %d is spread: %d of %d frames are cut", every, cut, tries)
 		}
+	}
+}
+
+// cornered is a set of which one in every records is spread over the box and the others lie in a corner; 0 has them all
+// there.
+func cornered(rng *rand.Rand, n, d, every int) *kernels.Panels {
+	p := kernels.NewPanels(n, d)
+	row := make([]float32, d)
+	for i := range n {
+		for h := range row {
+			x := rng.Float64() * 2
+			if every == 0 || i%every > 0 {
+				x /= 8
+			}
+			row[h] = staged.OnGrid(x-1, 16)
+		}
+		p.Set(i, row)
+	}
+	return p
+}
+
+// framed is the frame of records where a count has noise of that part of n, under a public number of records.
+func framed(t *testing.T, p *kernels.Panels, public int, noise float64, seed uint64) (frame *staged.Frame) {
+	f := stagedtest.Plan(t, p, 2)
+	f.N, f.Seed = public, &seed
+	m := f.AddMarginals(staged.Share{Gaussian: true, Total: 2 * 2 * float64(p.D) / math.Pow(noise*float64(p.N), 2)})
+	stagedtest.OnParty(t, f, p, func(ctx context.Context, p *staged.Party) (err error) {
+		frame, err = p.ReleaseFrame(ctx, m)
+		return err
+	})
+	return frame
+}
+
+// TestFrameKnowsTheSum: a fifth of the records, spread beside a corner that has the others, is little more than the
+// noise on the sum of the cells beyond it, and far more where the number of all records is known. A public number that
+// is a tenth too high or too low does not count.
+func TestFrameKnowsTheSum(t *testing.T) {
+	const n, d, tries = 2000, 6, 30
+	for _, c := range []struct {
+		every, public int
+		noise         float64
+		least, most   int // frames that are cut
+	}{{5, n, 0.025, 0, 14}, {0, n, 0.025, 27, tries},
+		{5, n * 11 / 10, .01, 0, 3}, {0, n * 11 / 10, .01, 20, tries}, {5, n * 9 / 10, .01, 0, 3},
+		{0, n * 9 / 10, .01, 20, tries}} {
+		cut := 0
+		for try := range uint64(tries) {
+			frame := framed(t, cornered(rand.New(rand.NewPCG(try, 10)), n, d, c.every), c.public, c.noise, try)
+			if slices.Min(frame.Widths()) < 1 {
+				cut++
+			}
+		}
+		if cut < c.least || cut > c.most {
+			t.Errorf("%+v: %d of %d frames are cut", c, cut, tries)
+		}
+	}
+}
+
+// TestFrameFollowsPublicNumbers: beside what is released a frame follows the public number of records, not their own:
+// with the same records and noise it changes with the former, here by less than the counts could deny.
+func TestFrameFollowsPublicNumbers(t *testing.T) {
+	const n, d = 2000, 2
+	changed := false
+	for try := range uint64(20) {
+		p := cornered(rand.New(rand.NewPCG(try, 11)), n, d, 10)
+		a, b := framed(t, p, n, 0.03, try), framed(t, p, n*103/100, 0.03, try)
+		changed = changed || !slices.Equal(a.Lo, b.Lo) || !slices.Equal(a.Hi, b.Hi)
+	}
+	if !changed {
+		t.Error("no frame changes with the public number of records")
+	}
+}
+
+// TestFrameWeighsDepth: what all columns cut off together must look emptier where few columns are cut deeply, as beside
+// a heavy corner, than where all records lie in a middle part of each column.
+func TestFrameWeighsDepth(t *testing.T) {
+	const n, d, tries = 2000, 16, 40
+	cut, narrowed := 0, 0
+	for try := range uint64(tries) {
+		rng := rand.New(rand.NewPCG(try, 12))
+		if slices.Min(framed(t, cornered(rng, n, d, 10), n, 0.04, try).Widths()) < 1 {
+			cut++
+		}
+		middle := kernels.NewPanels(n, d)
+		row := make([]float32, d)
+		for i := range n {
+			for h := range row {
+				row[h] = staged.OnGrid(0.13*rng.NormFloat64()+0.2*float64(i%2-1), 16)
+			}
+			middle.Set(i, row)
+		}
+		for _, w := range framed(t, middle, n, 0.01, try).Widths() {
+			if w < 2 {
+				narrowed++
+			}
+		}
+	}
+	if cut > tries*7/10 {
+		t.Errorf("%d of %d frames beside a corner are cut", cut, tries)
+	}
+	if narrowed < tries*d*3/10 {
+		t.Errorf("%d of %d columns of narrow records are cut", narrowed, tries*d)
 	}
 }
