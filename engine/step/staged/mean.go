@@ -34,8 +34,12 @@ func (p *Party) PrivateMean(ctx context.Context, s *Release) ([]float64, error) 
 	return mean, nil
 }
 
-// distanceBins is the number of bins of a histogram of distances.
-const distanceBins = 64
+// A histogram of distances has wideBins of one width; the first of them is divided into narrowBins, of which each
+// begins at half of where it ends: bounds may be many times as wide as the records.
+const (
+	wideBins, narrowBins = 64, 5
+	distanceBins         = wideBins - 1 + narrowBins
+)
 
 // AddDistances plans a histogram of distances.
 func (f *Plan) AddDistances(l Share) *Release {
@@ -43,7 +47,7 @@ func (f *Plan) AddDistances(l Share) *Release {
 }
 
 // Distances is a released histogram of distances, projected on the simplex: how many
-// records each bin of a width has, the last one those beyond it, too.
+// records each bin has, the last one those beyond it, too.
 type Distances struct {
 	// Noise is the standard deviation of the noise on the sum of all bins, as it was released, as
 	// a part of all records.
@@ -53,22 +57,51 @@ type Distances struct {
 	n      float64
 }
 
-// Quantile is the upper edge of the bin where the quantile q lies.
+// distanceBin is the bin of a distance, in widths.
+func distanceBin(x float64) int {
+	if x >= 1 {
+		return min(int(min(x, wideBins))-1+narrowBins, distanceBins-1)
+	}
+	b := narrowBins - 1
+	for edge := 0.5; b > 0 && x < edge; edge /= 2 {
+		b--
+	}
+	return b
+}
+
+// begin is where a bin begins.
+func (h *Distances) begin(b int) float64 {
+	switch {
+	case b == 0:
+		return 0
+	case b < narrowBins:
+		return math.Ldexp(h.width, b-narrowBins)
+	}
+	return float64(b-narrowBins+1) * h.width
+}
+
+// Quantile is the upper edge of the bin where the quantile q lies, or a point between the edges of a narrow one.
 func (h *Distances) Quantile(q float64) float64 {
 	below := 0.0
 	for b, x := range h.counts {
-		if below += x; below >= q*h.n {
-			return float64(b+1) * h.width
+		if below+x < q*h.n {
+			below += x
+			continue
 		}
+		lo, hi := h.begin(b), h.begin(b+1)
+		if b < narrowBins {
+			return lo + float64((hi-lo)*((q*h.n-below)/x))
+		}
+		return hi
 	}
-	return float64(len(h.counts)) * h.width
+	return h.begin(len(h.counts))
 }
 
 // Beyond is the part of the records in bins that begin at a distance or beyond it.
 func (h *Distances) Beyond(distance float64) float64 {
 	beyond := 0.0
 	for b, x := range h.counts {
-		if float64(b)*h.width >= distance {
+		if h.begin(b) >= distance {
 			beyond += x
 		}
 	}
@@ -87,11 +120,10 @@ func (p *Party) DistanceQuantile(ctx context.Context, s *Release, points []float
 // ReleaseDistances releases the histogram of the distances of records to the
 // nearest of some public points (row-major, on the grid) in bins of [0, top].
 func (p *Party) ReleaseDistances(ctx context.Context, s *Release, points []float32, top float64) (*Distances, error) {
-	const bins = distanceBins
-	width := top / bins
+	width := top / wideBins
 	center := kernels.NewCentroids(len(points)/p.D, p.D)
 	center.Set(points)
-	noisy, err := p.ReleaseCounts(ctx, s, bins, func(words []int64) error {
+	noisy, err := p.ReleaseCounts(ctx, s, distanceBins, func(words []int64) error {
 		labels, dist := make([]uint16, p.Records.N), make([]float32, p.Records.N)
 		return p.Pool().Count(ctx, p.Records, words, func(own []int64, s engine.Shard) {
 			lo, hi := s.Lo, s.Hi
@@ -101,19 +133,19 @@ func (p *Party) ReleaseDistances(ctx context.Context, s *Release, points []float
 			}
 			kernels.Distances(shard, center, labels[lo:hi], dist[lo:hi])
 			for r, x := range dist[lo:hi] {
-				own[min(int(math.Sqrt(float64(x))/width), bins-1)] += p.Weights.Of(lo + r)
+				own[distanceBin(math.Sqrt(float64(x))/width)] += p.Weights.Of(lo + r)
 			}
 		})
 	})
 	if err != nil {
 		return nil, err
 	}
-	variance := make([]float64, bins)
+	variance := make([]float64, distanceBins)
 	for b := range variance {
 		variance[b] = s.Share.Variance(s.Scale)
 	}
 	synopsis.ProjectSimplex(noisy, variance, float64(p.N))
-	return &Distances{math.Sqrt(bins*variance[0]) / float64(p.N), noisy, width, float64(p.N)}, nil
+	return &Distances{math.Sqrt(distanceBins*variance[0]) / float64(p.N), noisy, width, float64(p.N)}, nil
 }
 
 // SumByLabel adds the sums of the records of each of k labels, in grid units, to

@@ -13,14 +13,26 @@ import (
 )
 
 // TestDistanceQuantile compares the quantile, without noise to speak of, with the
-// sorted distances: it is the upper edge of their bin.
+// sorted distances: it is the upper edge of their bin; where records fill a hundredth of the box, it lies in the bin.
 func TestDistanceQuantile(t *testing.T) {
+	for _, width := range []float64{1, 0.02, 0.01, 0.005} {
+		checkDistanceQuantile(t, width)
+	}
+}
+
+func checkDistanceQuantile(t *testing.T, width float64) {
 	rng := rand.New(rand.NewPCG(45, 46))
 	const n, d = 4000, 6
 	p := datasettest.GridPanels(rng, n, d)
-	points := make([]float32, 2*d)
+	points, row := make([]float32, 2*d), make([]float32, d)
 	for i := range points {
-		points[i] = staged.OnGrid(rng.Float64()-0.5, datasettest.Bits)
+		points[i] = staged.OnGrid(width*(rng.Float64()-0.5), datasettest.Bits)
+	}
+	for i := range n {
+		for h, x := range p.Point(i, row) {
+			row[h] = staged.OnGrid(width*float64(x), datasettest.Bits)
+		}
+		p.Set(i, row)
 	}
 	dist := make([]float64, n)
 	for i := range dist {
@@ -43,7 +55,13 @@ func TestDistanceQuantile(t *testing.T) {
 			return err
 		})
 		want := dist[int(math.Ceil(q*n))-1]
-		if got < want-1e-6 || got > want+top/64+1e-6 {
+		least, most := want, want+top/64
+		if bin := top / 64; want < bin/2 { // narrow bins, from a half of a half to the whole of it
+			least, most = want/2, max(2*want, bin/16)
+		} else if want < bin {
+			least, most = bin/2, bin
+		}
+		if got < least-1e-6 || got > most+1e-6 {
 			t.Errorf("quantile %v is %v, directly %v in bins of %v", q, got, want, top/64)
 		}
 	}
