@@ -329,7 +329,7 @@ func Dial(ctx context.Context, d Dialer) (*Conn, error) {
 		options = append(options, nats.InProcessServer(d.Server.server))
 		d.URL = "" // a name would ask for TLS
 	default:
-		options = append(options, nats.Secure(pinned(d.Pin)), nats.TLSHandshakeFirst())
+		options = append(options, overTLS(pinned(d.Pin))...)
 	}
 	nc, err := connect(ctx, d.URL, options)
 	switch {

@@ -296,13 +296,16 @@ func (c *Client) reveal(list []byte) ([]byte, error) {
 
 // end reads the result. A party that signed a set takes the sum over that set alone.
 func (c *Client) end(b []byte) (*Result, error) {
-	at := (c.Parties + 7) / 8
-	if len(b) != at+c.length {
+	at := len(b) - c.length
+	if at < 0 {
 		return nil, refuse("a result of %d bytes", len(b))
 	}
-	set, err := c.setOf(b[:at])
-	if err != nil {
-		return nil, err
+	set := c.everybody()
+	if at > 0 {
+		var err error
+		if set, err = c.setOf(b[:at]); err != nil {
+			return nil, err
+		}
 	}
 	if n := set.Count(); n < c.Threshold {
 		return nil, refuse("a sum of %d parties, with the threshold %d", n, c.Threshold)

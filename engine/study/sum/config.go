@@ -114,7 +114,7 @@ func (c *Config) circle() []int {
 //	signed    signature of the set
 //	signers   entries: party u16, signature
 //	reveal    entries: party u16, 0 for a seed and 1 for a key, share
-//	result    the set, the sum
+//	result    the set, but for one of all parties, and the sum
 const (
 	kindKeys byte = 1 + iota
 	kindKeyList
@@ -201,6 +201,15 @@ type Set []byte
 
 // newSet is the set of nobody.
 func (c *Config) newSet() Set { return make(Set, (c.Parties+7)/8) }
+
+// everybody is the set of all parties.
+func (c *Config) everybody() Set {
+	s := c.newSet()
+	for p := range c.Parties {
+		s.add(p)
+	}
+	return s
+}
 
 // setOf reads a set.
 func (c *Config) setOf(b []byte) (Set, error) {

@@ -387,5 +387,9 @@ func (s *Server) Total() []byte { return s.appendWords(nil, s.total) }
 // Result is the message that tells a party the sum: vector is Total, to which the
 // server may have added its noise.
 func (s *Server) Result(vector []byte) []byte {
-	return append(append(head(kindResult, s.Number), s.vectors...), vector...)
+	b := head(kindResult, s.Number)
+	if s.vectors.Count() < s.Parties {
+		b = append(b, s.vectors...)
+	}
+	return append(b, vector...)
 }

@@ -338,8 +338,7 @@ func TestRefusals(t *testing.T) {
 	if !bytes.Equal(x.server.Total(), total(x.server.Set())) {
 		t.Error("the sum is wrong")
 	}
-	otherSet := x.server.Result(x.server.Total())
-	otherSet[headBytes] = 0b0111
+	otherSet := slices.Concat(head(kindResult, 2), []byte{0b0111}, x.server.Total())
 	x.refuses(t, "a sum over a set that was not signed", 0, otherSet)
 }
 
@@ -378,6 +377,28 @@ func TestSignersAreOfTheSet(t *testing.T) {
 	}
 	if _, _, err := client.Take(signers(0, 1, 2)); err != nil {
 		t.Errorf("the signers of the set: %v", err)
+	}
+}
+
+// A result without a set is of all parties, and who has signed the set of some refuses it.
+func TestResultOfAll(t *testing.T) {
+	c := Config{Parties: 4, Threshold: 3}
+	vectors, _ := vectorsOf(c, 5, 4)
+	for _, gone := range []drops{nil, {3: Vectors}} {
+		x, err := run(c, members(c), 2, vectors, gone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bare := append(head(kindResult, 2), x.server.Total()...)
+		if whole := bytes.Equal(x.server.Result(x.server.Total()), bare); whole != (gone == nil) {
+			t.Errorf("without %v a result has no set: %v", gone, whole)
+		}
+		switch _, r, err := x.clients[0].Take(bare); {
+		case gone == nil && (err != nil || r.Set.Count() != 4):
+			t.Errorf("a sum of all parties: %v", err)
+		case gone != nil && !errors.Is(err, errMessage):
+			t.Errorf("a sum of all parties where three were to be in it: %v", err)
+		}
 	}
 }
 

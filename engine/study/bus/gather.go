@@ -1,0 +1,108 @@
+package bus
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// dialTime is how long one try to connect may take, and a handshake.
+const dialTime = 10 * time.Second
+
+// overTLS are the options of a connection over TLS from its first byte.
+func overTLS(config *tls.Config) []nats.Option {
+	return []nats.Option{nats.Secure(config), nats.TLSHandshakeFirst(), nats.SetCustomDialer(dialer{config})}
+}
+
+// dialer connects for nats.go: over TLS, whose records leave together. Of a message of 64 kB
+// there are four, and a call of the operating system for each, with what the other end does for it,
+// costs more than their seals.
+type dialer struct{ config *tls.Config }
+
+// Dial implements nats.CustomDialer.
+func (d dialer) Dial(network, address string) (net.Conn, error) {
+	c, err := net.DialTimeout(network, address, dialTime)
+	if err != nil {
+		return nil, err
+	}
+	s := newSecure(c, d.config)
+	ctx, cancel := context.WithTimeout(context.Background(), dialTime)
+	defer cancel()
+	if err := s.HandshakeContext(ctx); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// SkipTLSHandshake tells nats.go that Dial has performed it.
+func (dialer) SkipTLSHandshake() bool { return true }
+
+// secure is a TLS connection that writes once what one Write is given.
+type secure struct {
+	*tls.Conn
+	below *gathered
+}
+
+func newSecure(c net.Conn, config *tls.Config) *secure {
+	below := &gathered{Conn: c}
+	return &secure{tls.Client(below, config), below}
+}
+
+// Write implements net.Conn.
+func (s *secure) Write(b []byte) (int, error) {
+	s.below.hold()
+	n, err := s.Conn.Write(b)
+	if lost := s.below.release(); lost != nil {
+		return 0, lost
+	}
+	return n, err
+}
+
+// gathered is a connection below TLS, which writes by itself, too: handshakes and alerts.
+type gathered struct {
+	net.Conn
+	mu   sync.Mutex
+	held []byte
+	on   bool  // what is written is held
+	err  error // of release: TLS has counted as sent what was not
+}
+
+// Write implements net.Conn.
+func (g *gathered) Write(b []byte) (int, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case g.err != nil:
+		return 0, g.err
+	case g.on:
+		g.held = append(g.held, b...)
+		return len(b), nil
+	}
+	return g.Conn.Write(b)
+}
+
+// hold begins to hold what is written.
+func (g *gathered) hold() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.on = true
+}
+
+// release writes what was held. If that fails it closes the connection, whose reader then ends.
+func (g *gathered) release() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.on = false
+	if len(g.held) > 0 && g.err == nil {
+		if _, g.err = g.Conn.Write(g.held); g.err != nil {
+			g.Conn.Close()
+		}
+	}
+	g.held = g.held[:0]
+	return g.err
+}
