@@ -1,11 +1,15 @@
 package study
 
 import (
+	"context"
 	"errors"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/cohort-engine/cohort/engine/method"
 	"github.com/cohort-engine/cohort/engine/privacy"
@@ -83,6 +87,52 @@ func TestAPaymentIsForOneStudy(t *testing.T) {
 		if state, err := with.File.State(); err != nil || state.Runs[0].Ended != c.ended {
 			t.Errorf("the run has ended: %v, not %v (%v)", state.Runs[0].Ended, c.ended, err)
 		}
+	}
+}
+
+// A party pays before it says anything: who cannot pay has not signed the roster, and sends no message of the
+// method; who can has signed nothing yet when it pays.
+func TestPaysBeforeItSpeaks(t *testing.T) {
+	for name, refusal := range map[string]error{"who can pay": nil, "who cannot": privacy.ErrBudget} {
+		t.Run(name, func(t *testing.T) {
+			n := newNetwork(t, newFixture(t, "sulloyd", 2, 60, method.Settings{"noise": "split", "mechanism": "gaussian"}))
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			c := n.coordinator(t)
+			defer c.Close()
+			signed := func() bool {
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				return c.consents[0] != nil
+			}
+			var paid, spoken atomic.Int32
+			errs := make([]error, 2)
+			var roles sync.WaitGroup
+			roles.Go(func() { _, _ = c.Run(ctx) })
+			for p, v := range c.Invitations() {
+				j := n.join(t, v)
+				if p == 0 {
+					j.Charge = func(*Terms, bool) error {
+						paid.Add(1)
+						if signed() {
+							t.Error("it has signed before it pays")
+						}
+						return refusal
+					}
+					j.Step = func(int, string) { spoken.Add(1) }
+				}
+				roles.Go(func() {
+					if _, errs[p] = Take(ctx, j); p == 0 && refusal != nil {
+						cancel() // the others wait for it
+					}
+				})
+			}
+			roles.Wait()
+			if paid.Load() != 1 || !errors.Is(errs[0], refusal) || signed() != (refusal == nil) ||
+				(spoken.Load() > 0) != (refusal == nil) {
+				t.Errorf("paid %d times, signed %v, %d sums begun: %v", paid.Load(), signed(), spoken.Load(), errs[0])
+			}
+		})
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -211,4 +213,47 @@ func FuzzPass(f *testing.F) {
 			t.Errorf("%q is of role %d", token, p.Party)
 		}
 	})
+}
+
+// Nothing but TLS 1.3 is spoken: neither an older version nor plain text gets an answer.
+func TestNoOlderTLS(t *testing.T) {
+	key, err := nkeys.CreateUser()
+	if err != nil {
+		t.Fatal(err)
+	}
+	public, err := key.PublicKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, pin := listen(t, []string{public, public, public}, io.Discard)
+	defer s.Close()
+	for version, spoken := range map[uint16]bool{tls.VersionTLS12: false, tls.VersionTLS13: true} {
+		config := pinned(pin)
+		config.MinVersion, config.MaxVersion = version, version
+		c, err := tls.Dial("tcp", s.Address(), config)
+		if (err == nil) != spoken {
+			t.Errorf("TLS %x is spoken: %v", version, err)
+		}
+		if err == nil {
+			c.Close()
+		}
+	}
+	plain, err := net.Dial("tcp", s.Address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer plain.Close()
+	if _, err := plain.Write([]byte("CONNECT {\"verbose\":true}\r\nPING\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	if err := plain.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if said, err := io.ReadAll(plain); bytes.Contains(said, []byte("INFO")) || bytes.Contains(said, []byte("PONG")) ||
+		errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("plain text is answered by %q, %v", said, err)
+	}
+	if older := pinned(pin); older.MinVersion != tls.VersionTLS13 {
+		t.Error("a party would speak an older version")
+	}
 }
