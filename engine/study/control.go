@@ -2,6 +2,7 @@ package study
 
 import (
 	"encoding/json"
+	"fmt"
 
 	"github.com/cohort-engine/cohort/internal/fault"
 )
@@ -69,11 +70,22 @@ func encode(v any) []byte {
 	return b
 }
 
+// versionOf says of which version a message is that was refused.
+func versionOf(b []byte) string {
+	var head struct {
+		Version int `json:"version"`
+	}
+	if json.Unmarshal(b, &head) != nil || head.Version == 0 || head.Version == version {
+		return "none of this version"
+	}
+	return fmt.Sprintf("of version %d, and this program knows version %d", head.Version, version)
+}
+
 // parseRequest reads a request of anybody.
 func parseRequest(b []byte) (*request, error) {
 	r := new(request)
 	if err := strict(b, r); err != nil || r.Version != version {
-		return nil, fault.Failed("request", "is none of this version", "use the same version everywhere", err)
+		return nil, fault.Failed("request", "is "+versionOf(b), "use the same version everywhere", err)
 	}
 	return r, nil
 }
@@ -82,8 +94,8 @@ func parseRequest(b []byte) (*request, error) {
 func parseAnswer(b []byte) (*answer, error) {
 	a := new(answer)
 	if err := strict(b, a); err != nil || a.Version != version {
-		return nil, fault.Failed("coordinator", "gave an answer that is none of this version",
-			"use the same version everywhere", err)
+		return nil, fault.Failed("coordinator", "gave an answer that is "+versionOf(b), "use the same version everywhere",
+			err)
 	}
 	if a.Refused != "" {
 		return nil, fault.Failed("coordinator", "refused: "+a.Refused[:min(len(a.Refused), 300)], "ask who runs it", nil)

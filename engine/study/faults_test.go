@@ -815,6 +815,49 @@ func TestEntries(t *testing.T) {
 	}
 }
 
+// Programs of different versions refuse each other by both numbers, whichever of them is older, and none waits.
+func TestOtherVersions(t *testing.T) {
+	n := newNetwork(t, newFixture(t, "sulloyd", 2, 60, method.Settings{"noise": "split", "mechanism": "gaussian"}))
+	c := n.coordinator(t)
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	var roles sync.WaitGroup
+	defer roles.Wait()
+	defer cancel()
+	roles.Go(func() { _, _ = c.Run(ctx) })
+	v := c.Invitations()[0]
+	id, err := newIdentity(v.Study, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := id.keys()
+	if err != nil {
+		t.Fatal(err)
+	}
+	public, err := k.signing.PublicKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := bus.Dial(ctx, bus.Dialer{Self: 0, Study: v.ID, URL: v.URL, Pin: v.Pin, Key: k.signing,
+		Proof: proof(v.Secret, v.Study, public), Frames: func(protocol.Role, []byte) {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	said, err := conn.Request(ctx, encode(request{Version: version - 1, Ask: askStudy}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	both := fmt.Sprintf("is of version %d, and this program knows version %d", version-1, version)
+	if _, err := parseAnswer(said); err == nil || !strings.Contains(err.Error(), both) {
+		t.Errorf("an older party is told %v", err)
+	}
+	if _, err := parseAnswer(encode(answer{Version: version - 1})); err == nil || !strings.Contains(err.Error(), both) {
+		t.Errorf("an older coordinator: %v", err)
+	}
+}
+
 // A study that says something else than what it does is refused.
 func TestStudyFile(t *testing.T) {
 	f := newFixture(t, "sulloyd", 3, 90, method.Settings{"noise": "split", "mechanism": "gaussian"})
@@ -826,13 +869,13 @@ func TestStudyFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, change := range [][2]string{
-		{`"epsilon":4`, `"epsilon":5`}, {`"cohort_study":1`, `"cohort_study":2`}, {`"k":3`, `"k":4`},
-		{`"threshold":3`, `"threshold":1`},
+		{`"epsilon":4`, `"epsilon":5`}, {`"cohort_study":2`, `"cohort_study":1`}, {`"k":3`, `"k":4`},
+		{`"threshold":2`, `"threshold":1`},
 		{`"records":90`, `"records":91`}, {`"method":"sulloyd"`, `"method":"nosuch"`}, {`"step":20`, `"step":0`},
 		{`{`, `{"more":1,`},
 	} {
 		if !bytes.Contains(text, []byte(change[0])) {
-			continue
+			t.Fatalf("%s does not have %s", text, change[0])
 		}
 		changed := bytes.Replace(text, []byte(change[0]), []byte(change[1]), 1)
 		if _, err := Parse(changed); err == nil {

@@ -23,7 +23,7 @@ import (
 )
 
 // version is that of study files and messages. Others are refused.
-const version = 1
+const version = 2
 
 // mostColumns and mostFile bound what a party takes from a study file.
 const (

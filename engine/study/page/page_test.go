@@ -1,12 +1,14 @@
 package page
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cohort-engine/cohort/engine/study"
 )
@@ -14,7 +16,9 @@ import (
 // ask asks a page as a browser does that names a host.
 func ask(t *testing.T, s *Server, how, path, host, word string) (status int, body string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), how, "http://"+s.control.Address+path, nil)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, how, "http://"+s.control.Address+path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +102,8 @@ func TestNoExternalAsset(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	answer, err := http.Get(fmt.Sprintf("http://%s/", s.control.Address))
+	client := http.Client{Timeout: 10 * time.Second}
+	answer, err := client.Get(fmt.Sprintf("http://%s/", s.control.Address))
 	if err != nil {
 		t.Fatal(err)
 	}
