@@ -317,7 +317,9 @@ func newStudyVerifyCommand() *cobra.Command {
 		Use: "verify PATH...", Short: "Check study files and the journals of state folders",
 		Args: arguments(1, math.MaxInt, "name study files or state folders"),
 		Long: `Check that study files are whole and that their plans are what their methods come to,
-and that the journals of state folders were not altered.`,
+and that each record of the journals of state folders follows from those before it. Nothing is
+changed. The hash that is printed stands for all records: who noted it at the end of the study can tell
+later that none was altered. Without it a journal that somebody wrote anew, or cut off between records, looks whole.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, path := range args {
 				if err := verify(cmd.OutOrStdout(), path); err != nil {
@@ -339,12 +341,16 @@ func verify(w io.Writer, path string) error {
 		if _, err := os.Stat(file); err != nil {
 			return fault.Failed(path, "holds no journal", "name the folder of --state", err)
 		}
-		j, err := journal.Open(file)
+		c, err := journal.Check(file)
 		if err != nil {
 			return err
 		}
-		defer j.Close()
-		_, err = fmt.Fprintf(w, "%s: a whole journal of %d records, %x\n", path, len(j.Records()), j.Head())
+		how := fmt.Sprintf("a whole journal of %d records", c.Records)
+		if c.Torn > 0 {
+			how = fmt.Sprintf("%d whole records of a journal, and %d bytes of one that a crash, or somebody, cut off",
+				c.Records, c.Torn)
+		}
+		_, err = fmt.Fprintf(w, "%s: %s, %x\n", path, how, c.Head)
 		return err
 	}
 	s, err := readStudy(path)

@@ -195,6 +195,12 @@ func TestStudiesGuide(t *testing.T) {
 			}
 		}
 	}
+	verifies(ctx, t, coordinator, north, south)
+}
+
+// verifies checks journals as the page does: whole ones, and one that was cut off, which stays as it is.
+func verifies(ctx context.Context, t *testing.T, coordinator, north, south machine) {
+	t.Helper()
 	verify := slices.DeleteFunc(asides(t, "STUDIES.md"), func(words []string) bool {
 		return len(words) < 2 || words[1] != "verify"
 	})
@@ -213,6 +219,20 @@ func TestStudiesGuide(t *testing.T) {
 		if said := hospital.run(ctx, t, "ledger", "show", "patients.ledger"); !strings.Contains(said, "fastlloyd") ||
 			strings.Contains(said, "did not end") || strings.Count(said, "fastlloyd") != 1 {
 			t.Errorf("the ledger: %q", said)
+		}
+	}
+	file := filepath.Join(string(north), "state", "journal")
+	whole, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, whole[:len(whole)-1], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // it is left as it is
+		if said := north.run(ctx, t, verify[0]...); !strings.Contains(said, "cut off") ||
+			strings.Contains(said, "a whole journal") {
+			t.Errorf("a journal that was cut off: %q", said)
 		}
 	}
 }

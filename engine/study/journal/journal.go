@@ -99,21 +99,8 @@ func (j *File) load() error {
 	if size < int64(len(magic)) {
 		return j.create(size)
 	}
-	r := bufio.NewReaderSize(j.file, 1<<16)
-	head := make([]byte, len(magic))
-	if _, err := io.ReadFull(r, head); err != nil || string(head) != magic {
-		return fault.Failed(j.path, "is no journal of this version",
-			"name the folder that the study was begun with", ErrDamaged)
-	}
-	j.end = int64(len(magic))
-	for j.end < size {
-		whole, err := j.next(r, size)
-		if err != nil {
-			return err
-		}
-		if !whole {
-			break
-		}
+	if err := j.scan(size); err != nil {
+		return err
 	}
 	if j.end < size {
 		if err := j.file.Truncate(j.end); err != nil {
@@ -126,6 +113,52 @@ func (j *File) load() error {
 		return fault.File(j.path, "check the disk", err)
 	}
 	return j.Sync()
+}
+
+// scan reads the records of a file of a size, up to its end or to a torn one.
+func (j *File) scan(size int64) error {
+	r := bufio.NewReaderSize(j.file, 1<<16)
+	head := make([]byte, len(magic))
+	if _, err := io.ReadFull(r, head); err != nil || string(head) != magic {
+		return fault.Failed(j.path, "is no journal of this version",
+			"name the folder that the study was begun with", ErrDamaged)
+	}
+	j.end = int64(len(magic))
+	for whole := true; whole && j.end < size; {
+		var err error
+		if whole, err = j.next(r, size); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Checked is what a journal is found to be.
+type Checked struct {
+	Records int
+	// Head is the hash of the last record, which stands for all.
+	Head [linkBytes]byte
+	// Torn is how many bytes follow that record: of one that was cut off.
+	Torn int64
+}
+
+// Check reads the journal at path to its end, and changes nothing: it may be one that a role
+// writes meanwhile, or somebody else's.
+func Check(path string) (*Checked, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fault.File(path, "name a file that can be read", err)
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, fault.File(path, "check the disk", err)
+	}
+	j := &File{file: file, path: path, hash: sha256.New()}
+	if err := j.scan(info.Size()); err != nil {
+		return nil, err
+	}
+	return &Checked{Records: len(j.records), Head: j.chain, Torn: info.Size() - j.end}, nil
 }
 
 // create begins a journal, also where the first write was cut short.
@@ -318,9 +351,6 @@ func (j *File) Flush() error {
 	}
 	return nil
 }
-
-// Head is the hash of the last record, which stands for all.
-func (j *File) Head() [linkBytes]byte { return j.chain }
 
 // Abandon closes the file and writes no more, as the death of the process does.
 func (j *File) Abandon() { j.file.Close() }

@@ -83,7 +83,14 @@ func TestTorn(t *testing.T) {
 				whole++
 			}
 			at := int64(cut) == ends[whole] && cut >= len(magic)
+			c, failed := Check(path)
 			j, err := Open(path)
+			if cut >= len(magic) && (err == nil) != (failed == nil) {
+				t.Fatalf("cut at %d with %d zeros: %v where it is opened with %v", cut, zeros, failed, err)
+			}
+			if failed == nil && (c.Records != whole || c.Torn != int64(cut+zeros)-ends[whole] || c.Head != j.chain) {
+				t.Fatalf("cut at %d with %d zeros: found to be %+v", cut, zeros, c)
+			}
 			if err != nil {
 				if zeros == 0 || at { // zeros within a record make it look altered
 					t.Fatalf("cut at %d with %d zeros: %v", cut, zeros, err)
@@ -108,6 +115,40 @@ func TestTorn(t *testing.T) {
 	}
 }
 
+// A look at a journal leaves a torn record where it is, needs no lock and makes no file.
+func TestCheckChangesNothing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal")
+	all, ends := write(t, path, 3)
+	cut := all[:len(all)-1]
+	if err := os.WriteFile(path, cut, 0o400); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		c, err := Check(path)
+		if err != nil || c.Records != 2 || c.Torn != int64(len(cut))-ends[2] {
+			t.Errorf("found to be %+v, %v", c, err)
+		}
+	}
+	if left, err := os.ReadFile(path); err != nil || !bytes.Equal(left, cut) {
+		t.Errorf("%d bytes are left of %d: %v", len(left), len(cut), err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	j := open(t, path)
+	defer j.Close()
+	if c, err := Check(path); err != nil || c.Torn != 0 {
+		t.Errorf("while a role has it: %+v, %v", c, err)
+	}
+	none := filepath.Join(t.TempDir(), "none")
+	if _, err := Check(none); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a file that is not there: %v", err)
+	}
+	if _, err := os.Stat(none); err == nil {
+		t.Error("it was made")
+	}
+}
+
 // A changed bit is refused wherever it is.
 func TestAltered(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal")
@@ -122,8 +163,8 @@ func TestAltered(t *testing.T) {
 		if err == nil {
 			j.Close()
 		}
-		if !errors.Is(err, ErrDamaged) {
-			t.Errorf("a change at %d: %v", at, err)
+		if _, failed := Check(path); !errors.Is(err, ErrDamaged) || !errors.Is(failed, ErrDamaged) {
+			t.Errorf("a change at %d: %v, %v", at, err, failed)
 		}
 	}
 }
