@@ -331,12 +331,10 @@ func Dial(ctx context.Context, d Dialer) (*Conn, error) {
 	default:
 		options = append(options, overTLS(pinned(d.Pin))...)
 	}
-	nc, err := connect(ctx, d.URL, options)
+	nc, err := connect(ctx, d, options)
 	switch {
-	case err != nil && d.Cluster != nil:
-		return nil, d.Cluster.refused(d.URL, err)
 	case err != nil:
-		return nil, refused(d.URL, err)
+		return nil, err
 	case nc.MaxPayload() < link.FrameBytes:
 		nc.Close()
 		return nil, fault.Failed("connection to "+d.URL, fmt.Sprintf("takes messages of at most %d bytes", nc.MaxPayload()),
@@ -372,13 +370,19 @@ const dialFor = 10 * time.Second
 
 // connect connects, again and again where the network or the coordinator fails, not
 // where either end refuses the other.
-func connect(ctx context.Context, url string, options []nats.Option) (*nats.Conn, error) {
+func connect(ctx context.Context, d Dialer, options []nats.Option) (*nats.Conn, error) {
 	until := time.Now().Add(dialFor)
 	for {
-		nc, err := nats.Connect(url, options...)
+		nc, err := nats.Connect(d.URL, options...)
 		var authority x509.UnknownAuthorityError
-		if err == nil || final(err) || errors.As(err, &authority) || time.Now().After(until) {
-			return nc, err
+		switch {
+		case err == nil:
+			return nc, nil
+		case !final(err) && !errors.As(err, &authority) && time.Now().Before(until):
+		case d.Cluster != nil:
+			return nil, d.Cluster.refused(d.URL, err)
+		default:
+			return nil, refused(d.URL, err)
 		}
 		select {
 		case <-ctx.Done():

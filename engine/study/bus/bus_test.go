@@ -2,6 +2,7 @@ package bus
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"encoding/base64"
 	"encoding/json"
@@ -22,6 +23,7 @@ import (
 
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/study/link"
+	"github.com/cohort-engine/cohort/internal/fault"
 )
 
 // A role has one name in subjects, and a name one role; others are of nobody.
@@ -255,5 +257,24 @@ func TestNoOlderTLS(t *testing.T) {
 	}
 	if older := pinned(pin); older.MinVersion != tls.VersionTLS13 {
 		t.Error("a party would speak an older version")
+	}
+}
+
+// Who is interrupted while nobody answers has been interrupted, and no address was wrong.
+func TestInterruptedDial(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	key, err := nkeys.CreateUser()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err = Dial(ctx, Dialer{Study: "00", URL: "tls://" + l.Addr().String(), Key: key})
+	if wrong := (*fault.Error)(nil); !errors.Is(err, context.DeadlineExceeded) || errors.As(err, &wrong) {
+		t.Errorf("it is told %v", err)
 	}
 }
