@@ -37,7 +37,7 @@ libcohort-full:
 
 # Programs in C and C++ that use the library (needs gcc and g++).
 test-c: libcohort
-	./scripts/test-c.sh
+	GO=$(GO) ./scripts/test-c.sh
 
 # The Python package as a wheel in bin (needs gcc, python3-build, python3-setuptools, python3-wheel).
 wheel: libcohort

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Builds the C library in bin: libcohort.so and libcohort.a, of which nothing shows but the functions of cohort.h.
+# Builds the C library in OUT, or bin: libcohort.so and libcohort.a, of which nothing shows but the functions of cohort.h.
 # Arguments are passed on to go build, such as -tags full.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 GO=${GO:-go}
 export CGO_ENABLED=1
-mkdir -p bin
+out=${OUT:-bin}
+mkdir -p "$out"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -35,5 +36,5 @@ done
 (cd "$work" && mkdir parts && cd parts && ar x ../all.a && ld -r -d -o ../cohort.o ./*.o)
 objcopy --wildcard --keep-global-symbol='cohort_*' "$work/cohort.o"
 ar rcs "$work/libcohort.a" "$work/cohort.o"
-mv "$work/libcohort.so" "$work/libcohort.a" bin/
-cp cmd/libcohort/cohort.h bin/
+mv "$work/libcohort.so" "$work/libcohort.a" "$out/"
+cp cmd/libcohort/cohort.h "$out/"
