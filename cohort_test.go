@@ -6,11 +6,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/cohort-engine/cohort/engine"
@@ -182,6 +184,52 @@ func TestBadRequests(t *testing.T) {
 	}
 }
 
+// A predictor labels as the model did when it was made, whatever happens to the model, also for several at the same time,
+// one record or many blocks of them.
+func TestPredictorKeepsTheModel(t *testing.T) {
+	ctx := context.Background()
+	rng := rand.New(rand.NewPCG(1, 2))
+	const n, d = 3*predictPoints + 5, 3
+	points := make([]float64, n*d)
+	for i := range points {
+		points[i] = rng.Float64()
+	}
+	m, err := Fit(ctx, Rows(points, n, d), Options{K: 6})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := m.Predictor()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := slices.Clone(m.Labels)
+	for j := range m.Centroids {
+		m.Centroids[j][0], m.Lower[0], m.Labels[j] = 0, -5, 0
+	}
+	eng, err := engine.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer eng.Close()
+	var all sync.WaitGroup
+	for g := range 4 {
+		all.Go(func() {
+			got := make([]int32, n)
+			if err := p.Nearest(ctx, eng, &dataset.Matrix[float64]{Data: points, N: n, D: d}, got, nil); err != nil ||
+				!slices.Equal(got, want) {
+				t.Error("all at once:", err)
+			}
+			for i := g; i < n; i += 97 {
+				one := dataset.Matrix[float64]{Data: points[i*d : (i+1)*d], N: 1, D: d}
+				if err := p.Nearest(ctx, eng, &one, got, nil); err != nil || got[0] != want[i] {
+					t.Errorf("record %d: %d, not %d (%v)", i, got[0], want[i], err)
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
 // Nothing, and too little of it, is refused in the usual form: nothing panics, no value is replaced silently.
 func TestNothingIsRefused(t *testing.T) {
 	var none context.Context // as a caller that passes nil
@@ -200,6 +248,10 @@ func TestNothingIsRefused(t *testing.T) {
 	}
 	defer eng.Close()
 	two := &dataset.Matrix[float64]{Data: []float64{1, 2, 3, 4}, N: 2, D: 2}
+	p, err := m.Predictor()
+	if err != nil {
+		t.Fatal(err)
+	}
 	fit := func(ctx context.Context, data Data, o Options) error { _, err := Fit(ctx, data, o); return err }
 	prepare := func(ctx context.Context, o PrepareOptions) error { _, err := Prepare(ctx, good, o); return err }
 	for what, try := range map[string]func() error{
@@ -222,12 +274,12 @@ func TestNothingIsRefused(t *testing.T) {
 		"fit records without context": func() error { _, err := records.Fit(none, Options{K: 2}); return err },
 		"predict by nothing":          func() error { _, err := empty.Predict([]float64{1}); return err },
 		"predict nothing":             func() error { _, err := m.Predict(nil); return err },
-		"predict without context":     func() error { return m.PredictMatrix(none, eng, two, nil, nil) },
-		"predict without engine":      func() error { return m.PredictMatrix(ctx, nil, two, nil, nil) },
-		"predict no points":           func() error { return m.PredictMatrix(ctx, eng, nil, nil, nil) },
-		"predict matrix by nothing":   func() error { return empty.PredictMatrix(ctx, eng, two, nil, nil) },
-		"predict to short labels":     func() error { return m.PredictMatrix(ctx, eng, two, make([]int32, 1), nil) },
-		"predict to short distances":  func() error { return m.PredictMatrix(ctx, eng, two, nil, make([]float64, 1)) },
+		"predict without context":     func() error { return p.Nearest(none, eng, two, nil, nil) },
+		"predict without engine":      func() error { return p.Nearest(ctx, nil, two, nil, nil) },
+		"predict no points":           func() error { return p.Nearest(ctx, eng, nil, nil, nil) },
+		"predictor of nothing":        func() error { _, err := empty.Predictor(); return err },
+		"predict to short labels":     func() error { return p.Nearest(ctx, eng, two, make([]int32, 1), nil) },
+		"predict to short distances":  func() error { return p.Nearest(ctx, eng, two, nil, make([]float64, 1)) },
 		"load from nothing":           func() error { _, err := Load(nil); return err },
 	} {
 		if err := attempt(try); !fault.IsRequest(err) {

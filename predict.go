@@ -43,19 +43,58 @@ func (m *Model) Nearest(ctx context.Context, points []float64) (labels []int32, 
 		return nil, nil, err
 	}
 	defer end()
+	p, err := m.Predictor()
+	if err != nil {
+		return nil, nil, err
+	}
 	labels, distances = make([]int32, n), make([]float64, n)
-	return labels, distances, m.PredictMatrix(ctx, eng, &dataset.Matrix[float64]{Data: points, N: n, D: d},
-		labels, distances)
+	return labels, distances, p.Nearest(ctx, eng, &dataset.Matrix[float64]{Data: points, N: n, D: d}, labels, distances)
 }
 
 // errNoModel is the refusal of a model without centroids.
 var errNoModel = fault.Request("model", "has no centroids", "fit or load one")
 
-// PredictMatrix writes the cluster of each record to labels and the distance to its centroid to distances,
-// either of which may be nil. Where the model has one scale, distances are in the data's own units of half
-// the bounds' width, and records outside the bounds of the fit are measured where they are; else they are
-// clamped.
-func (m *Model) PredictMatrix(ctx context.Context, eng *engine.Engine, points dataset.Borrowed, labels []int32,
+// Predictor labels records by a model as it was when the predictor was made, in any number of calls, also at the same
+// time.
+type Predictor struct {
+	m         Model
+	units     *kernels.UnitMap
+	centroids []float64 // normalised
+	grid      *kernels.Centroids
+}
+
+// Predictor prepares the model for labelling records.
+func (m *Model) Predictor() (*Predictor, error) {
+	if len(m.Lower) == 0 || len(m.Centroids) == 0 {
+		return nil, errNoModel
+	}
+	p := &Predictor{m: *m}
+	p.m.Centroids = make([][]float64, len(m.Centroids))
+	for j, c := range m.Centroids {
+		p.m.Centroids[j] = slices.Clone(c)
+	}
+	p.m.Lower, p.m.Upper, p.m.Labels = slices.Clone(m.Lower), slices.Clone(m.Upper), nil
+	var err error
+	if p.centroids, err = p.m.grid(); err != nil {
+		return nil, err
+	}
+	p.units = kernels.NewUnitMap(m.Lower, m.Upper, m.FractionBits)
+	grid := make([]float32, len(p.centroids))
+	for i, c := range p.centroids {
+		grid[i] = dataset.Truncate(c, m.FractionBits)
+	}
+	p.grid = kernels.NewCentroids(len(m.Centroids), len(m.Lower))
+	box := kernels.Panels{D: p.grid.D}
+	box.InBox()
+	p.grid.PrepareFilter(&box)
+	p.grid.Set(grid)
+	return p, nil
+}
+
+// Nearest writes the cluster of each record to labels and the distance to its centroid to distances, either of which
+// may be nil. Where the model has one scale, distances are in the data's own units of half the bounds' width, and
+// records outside the bounds of the fit are measured where they are; else they are clamped.
+func (p *Predictor) Nearest(ctx context.Context, eng *engine.Engine, points dataset.Borrowed, labels []int32,
 	distances []float64) error {
 	switch {
 	case ctx == nil:
@@ -64,8 +103,6 @@ func (m *Model) PredictMatrix(ctx context.Context, eng *engine.Engine, points da
 		return fault.Request("engine", "is nil", "make one by engine.New")
 	case points == nil:
 		return fault.Request("points", "are nil", "give a matrix")
-	case len(m.Lower) == 0 || len(m.Centroids) == 0:
-		return errNoModel
 	}
 	if err := points.Check("points"); err != nil {
 		return err
@@ -75,22 +112,25 @@ func (m *Model) PredictMatrix(ctx context.Context, eng *engine.Engine, points da
 	case labels != nil && len(labels) < n || distances != nil && len(distances) < n:
 		return fault.Request("points", fmt.Sprintf("are %d and have room for %d labels and %d distances", n, len(labels),
 			len(distances)), "give room for one each, or nil")
-	case d != len(m.Lower):
-		return fault.Request("points", fmt.Sprintf("have %d columns and the model %d", d, len(m.Lower)),
+	case d != len(p.m.Lower):
+		return fault.Request("points", fmt.Sprintf("have %d columns and the model %d", d, len(p.m.Lower)),
 			"give the columns of the model")
 	}
-	p, err := newPredictor(m, points, labels, distances)
-	if err != nil {
+	r := prediction{Predictor: p, points: points, labels: labels, distances: distances}
+	if err := ctx.Err(); err != nil {
 		return err
+	}
+	if n <= predictPoints { // they are labelled before other workers are awake
+		return r.block(newPredictScratch(n, d), 0, n)
 	}
 	blocks := (n + predictPoints - 1) / predictPoints
 	faults := make([]error, blocks)
-	p.scratch = make([]*predictScratch, eng.Workers())
-	err = eng.Pool().Run(ctx, blocks, func(worker, i int) {
-		if p.scratch[worker] == nil {
-			p.scratch[worker] = newPredictScratch(min(n, predictPoints), d)
+	scratch := make([]*predictScratch, eng.Workers())
+	err := eng.Pool().Run(ctx, blocks, func(worker, i int) {
+		if scratch[worker] == nil {
+			scratch[worker] = newPredictScratch(predictPoints, d)
 		}
-		faults[i] = p.block(p.scratch[worker], i*predictPoints, min((i+1)*predictPoints, n))
+		faults[i] = r.block(scratch[worker], i*predictPoints, min((i+1)*predictPoints, n))
 	})
 	for _, e := range faults {
 		if err == nil {
@@ -103,16 +143,12 @@ func (m *Model) PredictMatrix(ctx context.Context, eng *engine.Engine, points da
 // predictPoints is the number of records that a worker labels at a time.
 const predictPoints = 2048
 
-// predictor labels records in memory, a block at a time.
-type predictor struct {
-	m         *Model
+// prediction is a call of Nearest, a block of records at a time.
+type prediction struct {
+	*Predictor
 	points    dataset.Borrowed
-	units     *kernels.UnitMap
-	centroids []float64 // normalised
-	grid      *kernels.Centroids
 	labels    []int32
 	distances []float64
-	scratch   []*predictScratch // by worker
 }
 
 // predictScratch is a worker's memory.
@@ -129,27 +165,8 @@ func newPredictScratch(n, d int) *predictScratch {
 		labels: make([]uint16, n), row: make([]float32, d)}
 }
 
-func newPredictor(m *Model, points dataset.Borrowed, labels []int32, distances []float64) (*predictor, error) {
-	p := &predictor{m: m, points: points, labels: labels, distances: distances}
-	var err error
-	if p.centroids, err = m.grid(); err != nil {
-		return nil, err
-	}
-	p.units = kernels.NewUnitMap(m.Lower, m.Upper, m.FractionBits)
-	grid := make([]float32, len(p.centroids))
-	for i, c := range p.centroids {
-		grid[i] = dataset.Truncate(c, m.FractionBits)
-	}
-	p.grid = kernels.NewCentroids(len(m.Centroids), len(m.Lower))
-	box := kernels.Panels{D: p.grid.D}
-	box.InBox()
-	p.grid.PrepareFilter(&box)
-	p.grid.Set(grid)
-	return p, nil
-}
-
 // block labels the records [lo, hi).
-func (p *predictor) block(w *predictScratch, lo, hi int) error {
+func (p *prediction) block(w *predictScratch, lo, hi int) error {
 	n, d := hi-lo, len(p.m.Lower)
 	rows, grid := w.rows[:n*d], w.grid[:n*d]
 	p.points.Widen(rows, lo, hi, d)
@@ -185,7 +202,7 @@ func (p *predictor) block(w *predictScratch, lo, hi int) error {
 }
 
 // toUnit scales records, of which lo is the first, to length 1 where the model's have it. What is not finite stays.
-func (p *predictor) toUnit(rows []float64, lo int) error {
+func (p *prediction) toUnit(rows []float64, lo int) error {
 	d := len(p.m.Lower)
 	for at := 0; p.m.Metric == cosine && at < len(rows); at += d {
 		row := rows[at : at+d]
@@ -208,7 +225,7 @@ func (m *Model) outside(row []float64) bool {
 }
 
 // direct labels a record by its distances in the data's own units.
-func (p *predictor) direct(i int, row []float64) {
+func (p *prediction) direct(i int, row []float64) {
 	best, least := 0, math.Inf(1)
 	unit := p.m.unit()
 	for j, c := range p.m.Centroids {

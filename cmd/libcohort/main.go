@@ -185,6 +185,15 @@ func goFit(e C.uintptr_t, holders *C.cohort_data, count C.int32_t, weights *C.do
 	})
 }
 
+// model is what the handle of one stands for.
+type model struct {
+	*cohort.Model
+	// predictor prepares the model when it is first asked for labels.
+	predictor func() (*cohort.Predictor, error)
+}
+
+func keepModel(m *cohort.Model) C.uintptr_t { return keep(&model{m, sync.OnceValues(m.Predictor)}) }
+
 // asked is the engine of a handle and what a caller's options ask it for.
 func asked(e C.uintptr_t, options *C.char) (*engine.Engine, *request.Options, error) {
 	eng, err := find[*engine.Engine]("engine", e)
@@ -209,7 +218,7 @@ func fit(c *C.cohort_call, e C.uintptr_t, options *C.char, out *C.uintptr_t,
 		}
 		m, err := how(ctx, k, o, eng)
 		if err == nil {
-			*out = keep(m)
+			*out = keepModel(m)
 		}
 		return err
 	})
@@ -218,7 +227,7 @@ func fit(c *C.cohort_call, e C.uintptr_t, options *C.char, out *C.uintptr_t,
 //export goModelShape
 func goModelShape(h C.uintptr_t, k, columns, rows *C.int64_t) C.int32_t {
 	return run(nil, func(context.Context, *call) error {
-		m, err := find[*cohort.Model]("model", h)
+		m, err := find[*model]("model", h)
 		if err == nil {
 			set(k, len(m.Centroids))
 			set(columns, len(m.Lower))
@@ -231,7 +240,7 @@ func goModelShape(h C.uintptr_t, k, columns, rows *C.int64_t) C.int32_t {
 //export goModelCentroids
 func goModelCentroids(h C.uintptr_t, to *C.double, room C.int64_t) C.int32_t {
 	return run(nil, func(context.Context, *call) error {
-		m, err := find[*cohort.Model]("model", h)
+		m, err := find[*model]("model", h)
 		if err != nil {
 			return err
 		}
@@ -250,7 +259,7 @@ func goModelCentroids(h C.uintptr_t, to *C.double, room C.int64_t) C.int32_t {
 //export goModelLabels
 func goModelLabels(h C.uintptr_t, to *C.int32_t, room C.int64_t) C.int32_t {
 	return run(nil, func(context.Context, *call) error {
-		m, err := find[*cohort.Model]("model", h)
+		m, err := find[*model]("model", h)
 		if err != nil {
 			return err
 		}
@@ -268,7 +277,7 @@ var pins sync.Map // of *runtime.Pinner
 //export goModelLabelsView
 func goModelLabelsView(h C.uintptr_t, to **C.int32_t) C.int32_t {
 	return run(nil, func(context.Context, *call) error {
-		m, err := find[*cohort.Model]("model", h)
+		m, err := find[*model]("model", h)
 		if err != nil {
 			return err
 		}
@@ -295,7 +304,7 @@ func goModelJSON(h C.uintptr_t, out **C.char, c *C.cohort_call) C.int32_t {
 			return null("json")
 		}
 		*out = nil
-		m, err := find[*cohort.Model]("model", h)
+		m, err := find[*model]("model", h)
 		if err != nil {
 			return err
 		}
@@ -317,7 +326,7 @@ func goModelLoad(in *C.char, c *C.cohort_call, out *C.uintptr_t) C.int32_t {
 		*out = 0
 		m, err := cohort.Load(strings.NewReader(C.GoString(in)))
 		if err == nil {
-			*out = keep(m)
+			*out = keepModel(m)
 		}
 		return err
 	})
@@ -336,7 +345,7 @@ func goPredict(e, h C.uintptr_t, in *C.cohort_data, labels *C.int32_t, distances
 		if err != nil {
 			return err
 		}
-		m, err := find[*cohort.Model]("model", h)
+		m, err := find[*model]("model", h)
 		if err != nil {
 			return err
 		}
@@ -355,6 +364,10 @@ func goPredict(e, h C.uintptr_t, in *C.cohort_data, labels *C.int32_t, distances
 		if distances != nil {
 			x = unsafe.Slice((*float64)(distances), n)
 		}
-		return m.PredictMatrix(ctx, eng, data.Parts[0], l, x)
+		p, err := m.predictor()
+		if err != nil {
+			return err
+		}
+		return p.Nearest(ctx, eng, data.Parts[0], l, x)
 	})
 }
