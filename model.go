@@ -76,7 +76,10 @@ func (m *Model) label(ctx context.Context, pool *engine.Pool, records *dataset.N
 	if err != nil || private {
 		return err
 	}
-	cost *= m.unit() * m.unit()
+	if cost *= m.unit() * m.unit(); math.IsNaN(cost) || math.IsInf(cost, 0) {
+		return fault.Failed("inertia", fmt.Sprintf("squares of distances of records between %g and %g are beyond float64",
+			slices.Min(m.Lower), slices.Max(m.Upper)), "divide the data by a large number", nil)
+	}
 	m.Inertia = &cost
 	m.Count(m.Labels)
 	return nil

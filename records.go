@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 
@@ -158,7 +159,9 @@ func (r *Records) Fit(ctx context.Context, o Options) (*Model, error) {
 			total = *res.Weight
 		}
 		estimate := total * *res.LossEstimate * model.unit() * model.unit()
-		model.InertiaEstimate = &estimate
+		if !math.IsNaN(estimate) && !math.IsInf(estimate, 0) { // as of bounds of 1e300
+			model.InertiaEstimate = &estimate
+		}
 	}
 	if !o.NoLabels || !m.Private {
 		if err := model.label(ctx, eng.Pool(), &r.prepared.Normalised, m.Private); err != nil {

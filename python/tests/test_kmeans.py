@@ -148,7 +148,7 @@ def test_bad_input(blobs):
         (pd.DataFrame({"a": [1] * 50, "b": ["x"] * 50}), "X, column 'b': could not convert"), (X + 1j, "Complex"),
         (pd.DataFrame({"day": pd.date_range("2026", periods=50), "b": range(50)}), "X, column 'day': has dates"),
         (pd.DataFrame(), "X: the data frame is empty"), (pd.DataFrame({"a": []}), "0 sample"),
-        (np.array([["x"]] * 50, dtype=object), "could not convert"),
+        (np.array([["x"]] * 50, dtype=object), "could not convert"), (X * 1e300, "inertia"), (np.full((50, 2), 1e308), "inertia"),
     ):
         with pytest.raises(ValueError, match=says) as refused:
             KMeans(3).fit(bad)

@@ -14,7 +14,7 @@ import warnings
 import numpy as np
 import pytest
 
-from cohort_kmeans import KMeans, LibraryError, PrivateKMeans, _library, library_version
+from cohort_kmeans import FederatedKMeans, KMeans, LibraryError, PrivateKMeans, _library, library_version
 
 
 def script(text, **environment):
@@ -62,7 +62,7 @@ def test_fork_gives_one_clear_error():
     out = script("""
         import os, sys
         import numpy as np
-        from cohort_kmeans import KMeans, ForkError, _library
+        from cohort_kmeans import FederatedKMeans, KMeans, ForkError, _library
         X = np.random.default_rng(0).normal(size=(500, 2))
         m = KMeans(2).fit(X)
         pid = os.fork()
@@ -228,8 +228,13 @@ def test_arrow(blobs):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # an array has no names
         np.testing.assert_array_equal(got.predict(table), want.labels_)
+        np.testing.assert_array_equal(got.transform(table), want.transform(np.asarray(table)))
+        assert got.score(table) == want.score(np.asarray(table))
     assert list(got.feature_names_in_) == ["age", "height", "visits"] and got.n_features_in_ == 3
     assert table.released == 5  # schema, three batches, stream
+    parts = [Table(table.names, table.batches[:1]), Table(table.names, table.batches[1:])]
+    f = FederatedKMeans(3, bounds=(0, 100)).fit(parts)
+    assert [len(found) for found in f.labels_] == [1000, 5000]
     m = PrivateKMeans(3, epsilon=2, bounds=(0, 100)).fit(table)
     assert m.ledger_.total()[0] <= 2 and len(m.labels_) == 6000
 
