@@ -184,8 +184,8 @@ func TestBadRequests(t *testing.T) {
 	}
 }
 
-// A predictor labels as the model did when it was made, whatever happens to the model, also for several at the same time,
-// one record or many blocks of them.
+// A predictor labels as the model did when it was made, whatever happens to the model, also for several at the same
+// time, one record or many blocks of them.
 func TestPredictorKeepsTheModel(t *testing.T) {
 	ctx := context.Background()
 	rng := rand.New(rand.NewPCG(1, 2))
