@@ -1,6 +1,7 @@
 package sum
 
 import (
+	"bytes"
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/hkdf"
@@ -204,9 +205,9 @@ func (c *Config) newSet() Set { return make(Set, (c.Parties+7)/8) }
 
 // everybody is the set of all parties.
 func (c *Config) everybody() Set {
-	s := c.newSet()
-	for p := range c.Parties {
-		s.add(p)
+	s := Set(bytes.Repeat([]byte{0xff}, (c.Parties+7)/8))
+	if more := c.Parties % 8; more > 0 {
+		s[len(s)-1] = 1<<more - 1
 	}
 	return s
 }
