@@ -43,7 +43,7 @@ type networkCase struct {
 
 var networkCases = []networkCase{
 	{3, 45, 300, true, true}, {3, 45, 60, false, true}, {100, 45, 30, true, true}, {100, 45, 2, false, true},
-	{1000, 45, 20, true, true}, {1000, 7850, 5, true, false}, {1000, 45, 2, false, false},
+	{1000, 45, 60, true, true}, {1000, 7850, 12, true, false}, {1000, 45, 2, false, false},
 }
 
 func runNetwork(ctx context.Context, e *Env) {
@@ -200,7 +200,7 @@ func measureTransport(ctx context.Context, command []string) (virtual.Transport,
 			for i, words := range transportWords {
 				// Of short rounds there are more.
 				n := networkCase{parties: transportSizes[at], words: words, plain: true,
-					rounds: 6 + 60_000/(transportSizes[at]*(45+words/16))}
+					rounds: 12 + 60_000/(transportSizes[at]*(45+words/16))}
 				m, err := n.measureRounds(ctx, command)
 				if err != nil {
 					return nil, err
