@@ -179,6 +179,13 @@ func (o *joinFlags) agree(t *study.Terms, in io.Reader, out io.Writer) error {
 	if t.Role.Serves() {
 		who = "This server: " + t.Study.Name(t.Role)
 	}
+	if !t.Role.Serves() {
+		outline, err := t.Study.Outline()
+		if err != nil {
+			return err
+		}
+		who += misfit(outline.ClusterSizes, t.Study.K, t.Rows)
+	}
 	fmt.Fprintf(out, "%s\nFingerprint of all keys: %s\n", fault.Visible(who), t.Roster.Fingerprint())
 	if o.yes {
 		return nil
@@ -189,6 +196,20 @@ func (o *joinFlags) agree(t *study.Terms, in io.Reader, out io.Writer) error {
 		return fault.Request("terms", "were not agreed to", "start the same command again, and type yes, or give --yes")
 	}
 	return nil
+}
+
+// misfit says, for the party alone, how far its number of records is from what the study's clusters can have.
+func misfit(sizes *[2]int, k, rows int) string {
+	switch {
+	case sizes == nil:
+	case rows > k*sizes[1]:
+		return fmt.Sprintf("; %d clusters have %d at most each here, so %d or more are left out", k, sizes[1],
+			rows-k*sizes[1])
+	case rows < k*sizes[0]:
+		return fmt.Sprintf("; %d clusters have %d at least each here, so %d of their places have no record", k, sizes[0],
+			k*sizes[0]-rows)
+	}
+	return ""
 }
 
 // charge pays for the study from the ledger file, once.

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cohort-engine/cohort/engine/study"
 )
 
 // commandVar has this test's binary run its arguments as cohort does.
@@ -233,6 +235,31 @@ func verifies(ctx context.Context, t *testing.T, coordinator, north, south machi
 		if said := north.run(ctx, t, verify[0]...); !strings.Contains(said, "cut off") ||
 			strings.Contains(said, "a whole journal") {
 			t.Errorf("a journal that was cut off: %q", said)
+		}
+	}
+}
+
+// A party is told, and nobody else, how many of its records the study has no place for, or how many places it
+// leaves without one.
+func TestTermsTellMisfit(t *testing.T) {
+	dir := machine(t.TempDir())
+	dir.run(t.Context(), t, "study", "new", "--names", "North,South", "--method", "fastlloyd", "--k", "3",
+		"--epsilon", "1", "--delta", "1e-6", "--public-n", "3000", "--columns", "a,b", "--bounds", "0:1,0:1")
+	s, err := readStudy(filepath.Join(string(dir), "study.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rows, want := range map[int]string{1500: "", 3 * 625: "", 3*625 + 1: "so 1 or more are left out",
+		30000: "so 28125 or more are left out", 3 * 400: "", 3: "so 1197 of their places have no record"} {
+		var said strings.Builder
+		o := joinFlags{yes: true}
+		err := o.agree(&study.Terms{Study: s, Roster: new(study.Roster), Rows: rows}, nil, &said)
+		if err != nil {
+			t.Fatal(err)
+		}
+		terms := said.String()
+		if told := strings.Contains(terms, " here, so "); told != (want != "") || !strings.Contains(terms, want) {
+			t.Errorf("%d records: %s", rows, terms)
 		}
 	}
 }
