@@ -28,8 +28,9 @@ type ascent struct {
 	after  []float64
 	active []bool    // clusters that the step may move freely
 	fixed  []float64 // the step of the others
-	// refilled is the step of clusters without points.
+	// refilled is the step of clusters with few points or none. After one that went too far come some steps without.
 	refilled []float64
+	alone    int
 	laplacian
 	step   []float64
 	vector [4][]float64 // residual, preconditioned, direction, image
@@ -49,10 +50,16 @@ func (s *Solver) ascend(ctx context.Context, run Runner, p *Problem, target floa
 	a := &s.ascent
 	k := p.k()
 	a.resize(k)
+	a.alone = 0
 	a.ranges = append(a.ranges[:0], s.limits(p)[:k]...)
 	prices := s.prices[:k]
 	a.level(p, prices)
-	if err := s.look(ctx, run, p, prices, nil, &a.seen, a.radius); err != nil {
+	if a.radius == 0 && s.ordered && a.plain { // single precision would not tell a small window
+		if err := s.evaluateExactly(ctx, run, p, prices, nil, &a.seen, -1); err != nil {
+			return 0, err
+		}
+		a.radius = a.seen.window
+	} else if err := s.look(ctx, run, p, prices, nil, &a.seen, a.radius); err != nil {
 		return 0, err
 	}
 	outside := a.gradient(prices, &a.seen, a.excess)
@@ -174,12 +181,19 @@ func nth[T cmp.Ordered](x []T, n int) T {
 	return x[n]
 }
 
+// stepsAlone is the number of steps without refilled clusters after one with some that went too far.
+const stepsAlone = 4
+
 // step takes a step and adapts the radius. It returns the units outside the bounds,
 // negative if there is no step that raises the dual.
 func (s *Solver) step(ctx context.Context, run Runner, p *Problem, outside, least float64) (float64, error) {
 	a := &s.ascent
 	prices := s.prices[:p.k()]
-	s.refill(p, prices)
+	clear(a.refilled)
+	refilled := false
+	if a.alone--; a.alone < 0 {
+		refilled = s.refill(p, prices)
+	}
 	predicted, along := a.newton(prices)
 	for tries := 0; predicted <= 0 && tries < 6; tries++ {
 		// Prices that stopped at 0 have bent the step too much.
@@ -216,6 +230,9 @@ func (s *Solver) step(ctx context.Context, run Runner, p *Problem, outside, leas
 		a.radius = max(a.radius/2, min(a.radius, 2*largest))
 	default:
 		a.radius = min(a.radius, largest) / 3
+	}
+	if ratio <= 0.05 && refilled {
+		a.alone = stepsAlone
 	}
 	if ratio > 0.05 {
 		a.seen, a.trial = a.trial, a.seen

@@ -8,29 +8,29 @@ import (
 	"github.com/cohort-engine/cohort/kernels"
 )
 
-// refill sets the steps of clusters that want points and have none, for which edges are
-// no model: to the price at which they have them, by some of the points.
-func (s *Solver) refill(p *Problem, prices []int64) {
+// refill sets the steps of clusters that want points and have none, or hardly any, for which edges are
+// no model: to the price at which they have them, by some of the points. It reports whether there are such clusters.
+func (s *Solver) refill(p *Problem, prices []int64) (refilled bool) {
 	a := &s.ascent
 	n := p.Points.N
 	each := max(1, n/min(4096, max(256, 8*p.k())))
-	clear(a.refilled)
 	if !a.plain || each < 8 && !s.ordered { // a pass takes no longer
-		return
+		return false
 	}
-	taken := false
+	const hardly = 0.1 // of the points that it lacks
 	for j, size := range a.seen.size[:len(prices)] {
-		if size > 0 || a.excess[j] >= 0 {
+		if lacks := -a.excess[j]; lacks <= 0 || float64(size) > hardly*lacks {
 			continue
 		}
-		if !taken {
+		if !refilled {
 			a.some.take(p, a.seen.labels, prices, each)
-			taken = true
+			refilled = true
 		}
-		if count := int(-a.excess[j]) / each; count < len(a.some.values) {
+		if count := (int(size) + int(-a.excess[j])) / each; count < len(a.some.values) {
 			a.refilled[j] = -float64(a.some.lower(p, j, prices[j], count)) / a.scale
 		}
 	}
+	return refilled
 }
 
 // handful is some of the points in runs of runPoints, which are near each other where points are in order.
