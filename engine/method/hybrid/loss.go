@@ -15,10 +15,12 @@ import (
 // sides of its box is narrow. Of each box, weight that the mixture does not explain is noise, up to two deviations of
 // it. Of all widths that explain the boxes about as well as the best one does, it takes the largest, so the estimate
 // is rather too high than too low. empty is how much of all weight is noise, and noise its deviation in a box; least
-// are the variances of the centroids' own noise in a column, which records are no nearer than.
-func lossEstimate(boxes []synopsis.Box, centroids []float32, k, d int, noise, empty float64,
-	least []float64) float64 {
+// are the variances of the centroids' own noise in a column, which records are no nearer than. each runs n tasks,
+// perhaps at the same time; the estimate does not depend on it.
+func lossEstimate(boxes []synopsis.Box, centroids []float32, k, d int, noise, empty float64, least []float64,
+	each func(n int, task func(i int))) float64 {
 	m := newLossMixture(boxes, centroids, k, d, noise, empty, least)
+	m.each = each
 	if m.total <= 0 {
 		return 0
 	}
@@ -44,6 +46,8 @@ const (
 	lossMost = 1 << 26
 	// lossLeftOut is the share of a sum that clusters of hardly any probability may have in it without being added.
 	lossLeftOut = 1e-4
+	// lossParts is the number of parts of the boxes, or of their sides, that are looked at at the same time.
+	lossParts = 16
 	// lossPooled is the share of what is common to all columns in a cluster's widths.
 	lossPooled = 0.5
 )
@@ -67,20 +71,37 @@ type lossMixture struct {
 	reached      []uint64  // the clusters whose mass in a side is above the floor, [side][words] bits
 	words        int
 	sideMass     []float64 // of a side under the mixture
-	weight       []float64 // of the last step: [cluster]
-	squares      []float64 // [cluster][column]
-	far          float64   // unexplained weight that is no noise
-	farSquares   float64
-	which        []int32   // clusters that explain a box
-	p            []float64 // by each of them, and their sum
-	sum          float64
+	last         lossSums  // of the last step, where far weight is no noise
+	each         func(n int, task func(i int))
+	parts        [lossParts]lossPart
+}
+
+// lossSums are what a step adds up.
+type lossSums struct {
+	weight     []float64 // [cluster]
+	squares    []float64 // [cluster][column]
+	far        float64   // unexplained weight
+	farSquares float64
+}
+
+func newLossSums(k, d int) lossSums {
+	return lossSums{weight: make([]float64, k), squares: make([]float64, k*d)}
+}
+
+// lossPart is what one part of the boxes has.
+type lossPart struct {
+	lossSums
+	likely float64
+	which  []int32   // clusters that explain a box
+	p      []float64 // by each of them, and their sum
+	sum    float64
 }
 
 func newLossMixture(boxes []synopsis.Box, centroids []float32, k, d int, noise, empty float64,
 	least []float64) *lossMixture {
 	m := &lossMixture{boxes: boxes, least: least, k: k, d: d, noise: noise, empty: max(empty, 1e-9),
 		side: make([]int32, len(boxes)*d), centers: make([]float64, k*d), share: make([]float64, k),
-		variance: make([]float64, k*d), weight: make([]float64, k), squares: make([]float64, k*d),
+		variance: make([]float64, k*d), last: newLossSums(k, d),
 		floor: max(1e-9, elementary.Pow(1e-250, 1/float64(d))), words: (k + 63) / 64}
 	for i, x := range centroids {
 		m.centers[i] = float64(x)
@@ -168,25 +189,38 @@ const lossReach = 6.5
 
 // sides computes mass and moment for variances times factor.
 func (m *lossMixture) sides(factor float64) {
-	clear(m.reached)
-	for i := range m.mass {
-		m.mass[i] = m.floor
+	variance, reach := make([]float64, m.k*m.d), make([]float64, m.k*m.d)
+	for i := range variance {
+		variance[i] = max(m.variance[i]*factor, m.least[i/m.d], leastVariance)
+		reach[i] = lossReach * math.Sqrt(variance[i])
 	}
-	for e := range m.sideMass {
+	m.inParts(len(m.edges), func(_ *lossPart, e int) {
+		clear(m.reached[e*m.words : (e+1)*m.words])
+		lo, hi, h := m.edges[e][0], m.edges[e][1], m.column(e)
+		if lo <= -1 { // there is nothing beyond the box
+			lo = math.Inf(-1)
+		}
+		if hi >= 1 {
+			hi = math.Inf(1)
+		}
 		m.sideMass[e] = m.floor // the shares add up to 1
-	}
-	for j := range m.k {
-		for h := range m.d {
-			v := max(m.variance[j*m.d+h]*factor, m.least[j], leastVariance)
-			center, reach := m.centers[j*m.d+h], lossReach*math.Sqrt(v)
-			for e := m.from[h]; e < m.from[h+1]; e++ {
-				// There is nothing beyond the box.
-				if edge := &m.edges[e]; (edge[0] < center+reach || edge[0] <= -1) && (edge[1] > center-reach || edge[1] >= 1) {
-					m.reach(e, j, v)
-				}
+		mass := m.mass[e*m.k : (e+1)*m.k]
+		for j := range mass {
+			mass[j] = m.floor
+			if at := j*m.d + h; lo < m.centers[at]+reach[at] && hi > m.centers[at]-reach[at] {
+				m.reach(e, j, variance[at])
 			}
 		}
-	}
+	})
+}
+
+// inParts runs task for each of n numbers, those of a part in their order.
+func (m *lossMixture) inParts(n int, task func(p *lossPart, i int)) {
+	m.each(lossParts, func(part int) {
+		for i := part * n / lossParts; i < (part+1)*n/lossParts; i++ {
+			task(&m.parts[part], i)
+		}
+	})
 }
 
 // reach computes mass and moment of a side under a cluster that reaches it, for its variance v in that column.
@@ -234,51 +268,49 @@ func normal(z float64) (below, zDensity float64) {
 // explain is what the mixture makes of box i: the probability of clusters times their shares of it in p, their sum, and
 // how much of the weight is not explained by it, two deviations of the noise at most. Clusters whose mass in one of the
 // sides is at the floor are left out where they could not change the sum by a share of lossLeftOut.
-func (m *lossMixture) explain(i int) (lost float64) {
+func (m *lossMixture) explain(part *lossPart, i int) (lost float64) {
 	sides := m.side[i*m.d : (i+1)*m.d]
-	m.which, m.p, m.sum = m.which[:0], m.p[:0], 0
+	part.which, part.p, part.sum = part.which[:0], part.p[:0], 0
 	for w := range m.words {
 		both := ^uint64(0)
 		for _, e := range sides {
 			both &= m.reached[int(e)*m.words+w]
 		}
 		for ; both != 0; both &= both - 1 {
-			m.add(sides, w*64+bits.TrailingZeros64(both))
+			m.add(part, sides, w*64+bits.TrailingZeros64(both))
 		}
 	}
-	if m.sum*lossLeftOut < m.leftOut(sides) {
-		m.which, m.p, m.sum = m.which[:0], m.p[:0], 0
+	if part.sum*lossLeftOut < m.leftOut(sides) {
+		part.which, part.p, part.sum = part.which[:0], part.p[:0], 0
 		for j := range m.k {
-			m.add(sides, j)
+			m.add(part, sides, j)
 		}
 	}
-	w, empty, expected := m.boxes[i].Weight, m.empty/float64(len(m.boxes)), float64(m.sum*m.total)
+	w, empty, expected := m.boxes[i].Weight, m.empty/float64(len(m.boxes)), float64(part.sum*m.total)
 	return min(w*empty/(empty+expected), max(w-expected, 0), 2*m.noise)
 }
 
 // add adds a cluster to those that explain a box of such sides.
-func (m *lossMixture) add(sides []int32, j int) {
+func (m *lossMixture) add(part *lossPart, sides []int32, j int) {
 	p := m.share[j]
 	for _, e := range sides {
 		p *= m.mass[int(e)*m.k+j]
 	}
-	m.which, m.p, m.sum = append(m.which, int32(j)), append(m.p, p), m.sum+p
+	part.which, part.p, part.sum = append(part.which, int32(j)), append(part.p, p), part.sum+p
 }
 
 // leftOut is at least the sum of the clusters whose mass in one of the sides is at the floor: of those in one side, at
 // most the floor times what all clusters have in any other side.
 func (m *lossMixture) leftOut(sides []int32) float64 {
-	sum := 0.0
-	for h := range sides {
-		least := 1.0
-		for other, e := range sides {
-			if other != h {
-				least = min(least, m.sideMass[e])
-			}
+	least, second := 1.0, 1.0
+	for _, e := range sides {
+		if x := m.sideMass[e]; x < least {
+			least, second = x, least
+		} else {
+			second = min(second, x)
 		}
-		sum += m.floor * least
 	}
-	return sum
+	return m.floor * (float64(least*float64(len(sides)-1)) + second)
 }
 
 // narrow finds a factor of all widths.
@@ -287,10 +319,16 @@ func (m *lossMixture) narrow() {
 	factor := 1.0
 	for f := range likely {
 		m.sides(factor)
-		for i := range m.boxes {
-			m.explain(i)
-			likely[f] += float64(m.boxes[i].Weight *
-				elementary.Log(float64(m.sum*m.total)+m.empty/float64(len(m.boxes))))
+		for i := range m.parts {
+			m.parts[i].likely = 0
+		}
+		m.inParts(len(m.boxes), func(part *lossPart, i int) {
+			m.explain(part, i)
+			part.likely += float64(m.boxes[i].Weight *
+				elementary.Log(float64(part.sum*m.total)+m.empty/float64(len(m.boxes))))
+		})
+		for i := range m.parts {
+			likely[f] += m.parts[i].likely
 		}
 		if best = max(best, likely[f]); likely[f] < best-lossFar*m.doubt() {
 			likely = likely[:f+1]
@@ -325,32 +363,50 @@ func (m *lossMixture) doubt() float64 {
 // than noise makes, counts for the loss but not for the widths.
 func (m *lossMixture) step() {
 	m.sides(1)
-	clear(m.weight)
-	clear(m.squares)
-	m.far, m.farSquares = 0, 0
-	for i := range m.boxes {
-		far := m.explain(i)
-		known := m.boxes[i].Weight - far
-		m.far += far
-		for at, p := range m.p {
-			part := p / m.sum
-			if part < 1e-3 {
-				continue
-			}
-			j := int(m.which[at])
-			m.weight[j] += float64(known * part)
-			squares, all := m.squares[j*m.d:(j+1)*m.d], 0.0
-			for h, e := range m.side[i*m.d : (i+1)*m.d] {
-				x := float64(part * m.momentOf(int(e), j))
-				squares[h] += float64(known * x)
-				all += x
-			}
-			m.farSquares += float64(far * all)
-		}
+	for i := range m.parts {
+		m.parts[i].lossSums = newLossSums(m.k, m.d)
 	}
-	noise := min(m.empty/max(m.far, 1e-9), 1)
-	m.far *= 1 - noise
-	m.farSquares *= 1 - noise
+	m.inParts(len(m.boxes), m.divide)
+	m.last = newLossSums(m.k, m.d)
+	for i := range m.parts {
+		m.last.add(&m.parts[i].lossSums)
+	}
+	noise := min(m.empty/max(m.last.far, 1e-9), 1)
+	m.last.far *= 1 - noise
+	m.last.farSquares *= 1 - noise
+}
+
+// divide is step for box i.
+func (m *lossMixture) divide(sums *lossPart, i int) {
+	far := m.explain(sums, i)
+	known := m.boxes[i].Weight - far
+	sums.far += far
+	for at, p := range sums.p {
+		part := p / sums.sum
+		if part < 1e-3 {
+			continue
+		}
+		j := int(sums.which[at])
+		sums.weight[j] += float64(known * part)
+		squares, all := sums.squares[j*m.d:(j+1)*m.d], 0.0
+		for h, e := range m.side[i*m.d : (i+1)*m.d] {
+			x := float64(part * m.momentOf(int(e), j))
+			squares[h] += float64(known * x)
+			all += x
+		}
+		sums.farSquares += float64(far * all)
+	}
+}
+
+// add adds the sums of a part.
+func (s *lossSums) add(part *lossSums) {
+	for j, w := range part.weight {
+		s.weight[j] += w
+	}
+	for i, x := range part.squares {
+		s.squares[i] += x
+	}
+	s.far, s.farSquares = s.far+part.far, s.farSquares+part.farSquares
 }
 
 // momentOf is the mean squared distance of a cluster's records in a side.
@@ -364,7 +420,7 @@ func (m *lossMixture) momentOf(e, j int) float64 {
 // renew takes shares and widths from the last step.
 func (m *lossMixture) renew() {
 	all := 0.0
-	for _, w := range m.weight {
+	for _, w := range m.last.weight {
 		all += w
 	}
 	if all <= 0 {
@@ -375,25 +431,25 @@ func (m *lossMixture) renew() {
 	for j := range m.k {
 		own := 0.0
 		for h := range m.d {
-			own += m.squares[j*m.d+h]
+			own += m.last.squares[j*m.d+h]
 		}
-		own = (own/float64(m.d) + float64(light*pooled)) / (m.weight[j] + light)
+		own = (own/float64(m.d) + float64(light*pooled)) / (m.last.weight[j] + light)
 		for h := range m.d {
-			v := m.squares[j*m.d+h] / max(m.weight[j], 1)
-			trust := m.weight[j] / (m.weight[j] + light) * (1 - lossPooled)
+			v := m.last.squares[j*m.d+h] / max(m.last.weight[j], 1)
+			trust := m.last.weight[j] / (m.last.weight[j] + light) * (1 - lossPooled)
 			m.variance[j*m.d+h] = max(float64(trust*v)+float64((1-trust)*own), leastVariance)
 		}
-		m.share[j] = (m.weight[j] + float64(light*0.01)) / (all + float64(light*0.01*float64(m.k)))
+		m.share[j] = (m.last.weight[j] + float64(light*0.01)) / (all + float64(light*0.01*float64(m.k)))
 	}
 }
 
 // loss is the mean squared distance that the last step came to.
 func (m *lossMixture) loss() float64 {
-	squares, all := m.farSquares, m.far
-	for _, x := range m.squares {
+	squares, all := m.last.farSquares, m.last.far
+	for _, x := range m.last.squares {
 		squares += x
 	}
-	for _, w := range m.weight {
+	for _, w := range m.last.weight {
 		all += w
 	}
 	return squares / max(all, 1)

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/cohort-engine/cohort/engine"
@@ -55,18 +56,24 @@ func TestLossOfWideBoxes(t *testing.T) {
 	}
 	at, least := []float32{center, center}, make([]float64, 1)
 	want := d * sigma * sigma
-	exact := lossEstimate(boxes(0), at, 1, d, 1, 0, least)
+	exact := lossEstimate(boxes(0), at, 1, d, 1, 0, least, inTurn)
 	if exact < 0.9*want || exact > 1.2*want {
 		t.Errorf("loss %v, want about %v", exact, want)
 	}
-	if noisy := lossEstimate(boxes(30), at, 1, d, 30, 12*30, least); noisy < 0.9*want || noisy > 1.3*want {
+	if noisy := lossEstimate(boxes(30), at, 1, d, 30, 12*30, least, inTurn); noisy < 0.9*want || noisy > 1.3*want {
 		t.Errorf("with noise %v, want about %v", noisy, want)
 	}
-	if far := lossEstimate(boxes(300), at, 1, d, 30, 12*30, least); far < 10*want {
+	if far := lossEstimate(boxes(300), at, 1, d, 30, 12*30, least, inTurn); far < 10*want {
 		t.Errorf("with records far off %v, want far more than %v", far, want)
 	}
-	if wide := lossEstimate(boxes(0), at, 1, d, 1, 0, []float64{4 * sigma * sigma}); wide < 3*want {
+	if wide := lossEstimate(boxes(0), at, 1, d, 1, 0, []float64{4 * sigma * sigma}, inTurn); wide < 3*want {
 		t.Errorf("%v around a centroid with noise of twice the width, want about %v", wide, 4*want)
+	}
+}
+
+func inTurn(n int, task func(i int)) {
+	for i := range n {
+		task(i)
 	}
 }
 
@@ -81,7 +88,7 @@ func TestLossOfManyColumns(t *testing.T) {
 	for h := range d {
 		at[d+h] = 1
 	}
-	loss := lossEstimate([]synopsis.Box{{Lo: lo, Hi: hi, Weight: 100}}, at, 2, d, 1, 0, make([]float64, 2))
+	loss := lossEstimate([]synopsis.Box{{Lo: lo, Hi: hi, Weight: 100}}, at, 2, d, 1, 0, make([]float64, 2), inTurn)
 	if !(loss > 0.25*d && loss < d) { // from 0, in each column
 		t.Errorf("loss %v", loss)
 	}
@@ -142,8 +149,8 @@ func normalRecords(n, d, k int, deviation float64) *kernels.Panels {
 	return p
 }
 
-// TestExplainLeavesLittleOut: what clusters make of boxes, without those that hardly reach them, is within the stated
-// share of what all make of them, and none is left out that has a part in it.
+// TestExplainLeavesLittleOut: the loss does not depend on workers, and what clusters make of boxes, without those that
+// hardly reach them, is within the stated share of what all make of them, and none is left out that has a part in it.
 func TestExplainLeavesLittleOut(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 22))
 	few := 0
@@ -167,11 +174,24 @@ func TestExplainLeavesLittleOut(t *testing.T) {
 			}
 			boxes = append(boxes, synopsis.Box{Lo: lo, Hi: hi, Weight: rng.ExpFloat64() * 100})
 		}
+		abreast := func(n int, task func(i int)) {
+			var all sync.WaitGroup
+			for i := range n {
+				all.Go(func() { task(i) })
+			}
+			all.Wait()
+		}
+		one := lossEstimate(boxes, centroids, k, d, 10, 50, least, inTurn)
+		if many := lossEstimate(boxes, centroids, k, d, 10, 50, least, abreast); one != many {
+			t.Errorf("d=%d: the loss is %v, abreast %v", d, one, many)
+		}
 		m := newLossMixture(boxes, centroids, k, d, 10, 50, least)
+		m.each = inTurn
+		part := &m.parts[0]
 		for _, factor := range []float64{1, 0.03, 1e-4} {
 			m.sides(factor)
 			for i := range boxes {
-				m.explain(i)
+				m.explain(part, i)
 				all, parts := 0.0, make([]float64, k)
 				for j := range k {
 					parts[j] = m.share[j]
@@ -180,15 +200,15 @@ func TestExplainLeavesLittleOut(t *testing.T) {
 					}
 					all += parts[j]
 				}
-				if math.Abs(m.sum-all) > 2*lossLeftOut*all {
-					t.Fatalf("d=%d: box %d has %g, of all clusters %g", d, i, m.sum, all)
+				if math.Abs(part.sum-all) > 2*lossLeftOut*all {
+					t.Fatalf("d=%d: box %d has %g, of all clusters %g", d, i, part.sum, all)
 				}
 				for j, p := range parts {
-					if p > 1e-3*all && !slices.Contains(m.which, int32(j)) {
+					if p > 1e-3*all && !slices.Contains(part.which, int32(j)) {
 						t.Fatalf("d=%d: box %d lacks cluster %d, of share %g", d, i, j, p/all)
 					}
 				}
-				if len(m.which) < k/2 {
+				if len(part.which) < k/2 {
 					few++
 				}
 			}

@@ -197,12 +197,16 @@ func (h *plan) searchTree(ctx context.Context, p *staged.Party) (*treeFound, err
 	}
 	return protocol.Once(p.Party, "summary", 0, func() (*treeFound, error) {
 		var loss float64
+		var failed error
 		if len(found.boxes)*p.K*p.D <= lossMost {
-			loss = lossEstimate(found.boxes, centroids, p.K, p.D, ground.trie.LeafNoise(), ground.trie.EmptyWeight(), least)
+			loss = lossEstimate(found.boxes, centroids, p.K, p.D, ground.trie.LeafNoise(), ground.trie.EmptyWeight(), least,
+				func(n int, task func(i int)) {
+					failed = cmp.Or(failed, p.Pool().Run(ctx, n, func(_, i int) { task(i) }))
+				})
 		} else { // as if records filled their boxes, of which there are many
 			loss = leafSpread(found.boxes, centroids, p.N, p.K, p.D).loss
 		}
-		return &treeFound{centroids, sizes, heaviest(found.boxes), found.curve, loss}, nil
+		return &treeFound{centroids, sizes, heaviest(found.boxes), found.curve, loss}, failed
 	})
 }
 
