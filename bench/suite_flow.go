@@ -21,8 +21,10 @@ func flowSuites() []Suite {
 			"sixth: that size-constrained Lloyd step with the prices of the one before. The ratio is LEMON's best algorithm, " +
 			"build and solve, given its costs, over ours: on one thread before and after ours in the same run where there are " +
 			"g++ and liblemon-dev (make peers installs them; not in a quick run), else stored figures of another machine. " +
+			"Families against LEMON: the same on data that assigners are slow on, where LEMON is installed. " +
 			"Families: all workers; data and bounds on which assigners are slow, each beside the plain mixture of the same n " +
-			"and k in the same run, and beside the time of the former solver. Growth: the same on generated mixtures; the " +
+			"and k in the same run, and beside the time of the former solver; kept a record beside them: what the solver " +
+			"keeps between solves, moves between clusters left out. Growth: the same on generated mixtures; the " +
 			"exponent is the slope of log time over log size.",
 		Needs: []string{"s1", "birch2_25k", "adult"},
 		Figures: []Figure{
@@ -56,7 +58,7 @@ const (
 	lemonHere   = "run here before and after ours, CPU time of one thread"
 )
 
-// againstLEMON measures the sets of the comparison.
+// againstLEMON measures the sets and the adversarial families of the comparison.
 func againstLEMON(ctx context.Context, e *Env) {
 	var program *lemon.Program
 	if !e.Quick {
@@ -87,6 +89,7 @@ func againstLEMON(ctx context.Context, e *Env) {
 			})
 		}
 	}
+	familiesAgainstLEMON(ctx, e, program)
 }
 
 // lemonTimes are LEMON's nanoseconds on one problem.

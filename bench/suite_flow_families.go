@@ -1,12 +1,14 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"runtime"
 	"time"
 
 	"github.com/cohort-engine/cohort/flow"
 	"github.com/cohort-engine/cohort/flow/instance"
+	"github.com/cohort-engine/cohort/flow/lemon"
 )
 
 // family is a kind of data or bounds on which an assigner may be much slower than on
@@ -22,6 +24,8 @@ type family struct {
 	within float64
 	// memory is the goal in bytes, 0 if there is none.
 	memory float64
+	// adversarial is whether the family is held against LEMON, at fewer points.
+	adversarial bool
 }
 
 func mixtureProblem(d int) func(n, k int) *flow.Problem {
@@ -64,22 +68,24 @@ func families() []family {
 		return s.Zipf(s.Centroids(0))
 	}
 	return []family{
-		{"radius .5", 100000, 100, with(func(p *flow.Problem) { p.Radius, p.Total = .5, true }), .32, 0, 0},
-		{"exclusivity 2", 100000, 100, with(func(p *flow.Problem) { p.Exclusivity = 2 }), 2.63, 0, 0},
-		{"soft sizes", 100000, 100, with(func(p *flow.Problem) { p.Penalty = &flow.Penalty{Under: .1, Over: .1} }), 0, 0, 0},
-		{"d = 1", 100000, 100, ofSet(line), 2.07, 0, 0},
-		{"d = 1, equal sizes", 100000, 100, equalSizes(line), 7.18, 0, 0},
-		{"99 % in a ball", 100000, 100, ofSet(ball), 6.24, 0, 0},
-		{"99 % in a ball", 100000, 500, ofSet(ball), 0, 2, 0},
-		{"50 places", 100000, 100, ofSet(places), 2.26, 0, 0},
-		{"50 places, equal sizes", 1000000, 50, equalSizes(places), 0, 1, 0},
-		{"coarse lattice, equal sizes", 100000, 100, equalSizes(lattice), 1, 0, 0},
-		{"Zipf sizes", 100000, 500, zipf, 10.8, 1.5, 0},
-		{"many clusters", 100000, 512, mixtureProblem(2), .203, 0, 0},
-		{"many clusters", 100000, 513, mixtureProblem(2), 2.5, 0, 0},
-		{"many clusters", 100000, 1000, mixtureProblem(2), 2.84, .6, 150e6},
-		{"many clusters", 1000000, 1000, mixtureProblem(2), 0, 8, 0},
-		{"many clusters", 100000, 4096, mixtureProblem(2), 0, 0, 0},
+		{"radius .5", 100000, 100, with(func(p *flow.Problem) { p.Radius, p.Total = .5, true }), .32, 0, 0, false},
+		{"exclusivity 2", 100000, 100, with(func(p *flow.Problem) { p.Exclusivity = 2 }), 2.63, 0, 0, false},
+		{"soft sizes", 100000, 100, with(func(p *flow.Problem) {
+			p.Penalty = &flow.Penalty{Under: .1, Over: .1}
+		}), 0, 0, 0, false},
+		{"d = 1", 100000, 100, ofSet(line), 2.07, 0, 0, true},
+		{"d = 1, equal sizes", 100000, 100, equalSizes(line), 7.18, 0, 0, true},
+		{"99 % in a ball", 100000, 100, ofSet(ball), 6.24, 0, 0, true},
+		{"99 % in a ball", 100000, 500, ofSet(ball), 0, 2, 0, false},
+		{"50 places", 100000, 100, ofSet(places), 2.26, 0, 0, true},
+		{"50 places, equal sizes", 1000000, 50, equalSizes(places), 0, 1, 0, false},
+		{"coarse lattice, equal sizes", 100000, 100, equalSizes(lattice), 1, 0, 0, true},
+		{"Zipf sizes", 100000, 500, zipf, 10.8, 1.5, 0, false},
+		{"many clusters", 100000, 512, mixtureProblem(2), .203, 0, 0, false},
+		{"many clusters", 100000, 513, mixtureProblem(2), 2.5, 0, 0, false},
+		{"many clusters", 100000, 1000, mixtureProblem(2), 2.84, .6, 150e6, false},
+		{"many clusters", 1000000, 1000, mixtureProblem(2), 0, 8, 0, false},
+		{"many clusters", 100000, 4096, mixtureProblem(2), 0, 0, 0, false},
 	}
 }
 
@@ -101,15 +107,61 @@ func flowFamilies(ctx context.Context, e *Env) {
 	}
 }
 
+// familiesAgainstLEMON measures the adversarial families at the size that LEMON's algorithms take seconds for, on
+// one thread. Without LEMON there is nothing to measure.
+func familiesAgainstLEMON(ctx context.Context, e *Env, program *lemon.Program) {
+	const n, k, wanted = 20000, 100, 50
+	if program == nil {
+		return
+	}
+	for _, f := range families() {
+		if !f.adversarial {
+			continue
+		}
+		labels := []Label{L("family", f.name), L("n", n), L("k", k)}
+		e.newCase(ctx, "families against LEMON", labels, func(ctx context.Context, c *Case) error {
+			p, s := f.make(n, k), &flow.Solver{Cold: true}
+			var res flow.Result
+			if err := s.Solve(ctx, nil, p, &res); err != nil {
+				return err
+			}
+			if err := flow.Verify(p, &res); err != nil {
+				return err
+			}
+			theirs := &lemonTimes{program: program}
+			if err := theirs.take(ctx, p, flow.Distance(p, &res)); err != nil {
+				return err
+			}
+			var failed error
+			err := c.compare(ctx, []Timed{{Name: "cold", Fn: func() {
+				if err := s.Solve(ctx, nil, p, &res); err != nil {
+					failed = err
+				}
+			}}})
+			if err = cmp.Or(err, failed); err != nil {
+				return err
+			}
+			ref := theirs.reference()
+			c.Row.value("cold").References = append(c.Row.value("cold").References, ref)
+			c.number("LEMON over cold", unitPlain, float64(ref.Value)/c.Row.value("cold").shown(),
+				Reference{Name: "at least", Kind: kindGoal, Value: wanted})
+			return nil
+		})
+	}
+}
+
 func (c *Case) family(ctx context.Context, f family, n int) error {
 	problems := []*flow.Problem{mixtureProblem(2)(n, f.k), f.make(n, f.k)}
 	var times [3][]float64 // plain, cold, warm
 	var res flow.Result
-	var memory float64
+	var memory, kept, arcs float64 // allocated; in use between the solves, and its part for moves between clusters
 	for rep := range c.Env.reps(5, 2) {
 		for i, p := range problems {
 			s := flow.NewSolver()
 			var before, after runtime.MemStats
+			if rep == 0 {
+				runtime.GC()
+			}
 			runtime.ReadMemStats(&before)
 			took, err := timeSolve(ctx, c.Env.Pool, s, p, &res)
 			if err != nil {
@@ -119,6 +171,12 @@ func (c *Case) family(ctx context.Context, f family, n int) error {
 			runtime.ReadMemStats(&after)
 			if i == 1 {
 				memory = float64(after.TotalAlloc - before.TotalAlloc)
+				if rep == 0 {
+					arcs = float64(res.Stats.MoveBytes)
+					runtime.GC()
+					runtime.ReadMemStats(&after)
+					kept = float64(after.HeapAlloc) - float64(before.HeapAlloc)
+				}
 				if took, err = timeSolve(ctx, c.Env.Pool, s, p, &res); err != nil {
 					return err
 				}
@@ -149,6 +207,9 @@ func (c *Case) family(ctx context.Context, f family, n int) error {
 		most = append(most, Reference{Name: "at most", Kind: kindGoal, Value: Number(f.memory)})
 	}
 	c.number("memory", unitBytes, memory, most...)
+	c.number("moves between clusters", unitBytes, arcs)
+	c.number("kept a record beside them", unitBytes, (kept-arcs)/float64(n),
+		Reference{Name: "at most", Kind: kindGoal, Value: 64})
 	c.number("paths", unitPlain, float64(res.Stats.Paths))
 	return flow.Verify(problems[1], &res)
 }

@@ -78,6 +78,9 @@ type entry struct {
 
 const stale = -1
 
+// entryBytes is the memory of an entry.
+const entryBytes = 16
+
 // transport is a primal-dual algorithm for minimum-cost flow on the quotient graph:
 // the columns (clusters, "unassigned", "escape") and a super-sink. Its arc from
 // column u to v is the cheapest move of a unit from u to v; arcs between a column

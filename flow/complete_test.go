@@ -3,6 +3,7 @@ package flow
 import (
 	"context"
 	"testing"
+	"unsafe"
 )
 
 // TestLongWaysInLargeQuanta: a way of many arcs is found although its length times the quantum
@@ -23,5 +24,11 @@ func TestLongWaysInLargeQuanta(t *testing.T) {
 		if want := int64(2 * (columns - 1)); s.last != want {
 			t.Errorf("quantum %d: the deficit is at distance %d, want %d", quantum, s.last, want)
 		}
+	}
+}
+
+func TestEntryBytes(t *testing.T) {
+	if size := unsafe.Sizeof(entry{}); size != entryBytes {
+		t.Errorf("an entry takes %d bytes, not %d", size, entryBytes)
 	}
 }

@@ -244,6 +244,8 @@ type Stats struct {
 	Rounds, Paths, Widenings int
 	// Tied is the number of distinct points whose assignment the tie hash decided.
 	Tied int
+	// MoveBytes is the memory that the solver keeps for moves between clusters.
+	MoveBytes int
 }
 
 // Sum is a sum of squared grid distances, Hi*2^64 + Lo.

@@ -273,6 +273,9 @@ func (s *Solver) solve(ctx context.Context, run Runner, p *Problem, plain bool) 
 	}
 	s.stats.Paths += s.members.t.paths
 	s.stats.Rounds += s.members.t.rounds
+	for _, row := range s.members.t.rows {
+		s.stats.MoveBytes += cap(row) * entryBytes
+	}
 	if p.Total || p.Penalty != nil {
 		return nil
 	}
