@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -171,9 +172,26 @@ func (o *serveFlags) invite(s *study.Study, c *study.Coordinator, out io.Writer)
 			continue
 		}
 		file := filepath.Join(o.tokens, strings.ReplaceAll(role.String(), " ", "")+".token")
-		if err := os.WriteFile(file, []byte(v.Token()+"\n"), 0o600); err != nil {
+		if err := writeToken(file, v.Token()); err != nil {
 			return unwritable("--tokens", file, err)
 		}
 	}
 	return nil
+}
+
+// writeToken writes an invitation to a file of its own, which takes the place of one that is there: that
+// may be one that others can read, or lead elsewhere.
+func writeToken(file, token string) error {
+	f, err := os.CreateTemp(filepath.Dir(file), ".token*") // its owner's alone
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(token + "\n")
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), file)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+	}
+	return err
 }

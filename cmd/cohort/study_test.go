@@ -264,6 +264,41 @@ func TestTermsTellMisfit(t *testing.T) {
 	}
 }
 
+// An invitation is for its owner's eyes, also where a file that others can read or a link had its name.
+func TestTokensAreSecret(t *testing.T) {
+	dir := t.TempDir()
+	file, link, open := filepath.Join(dir, "party1.token"), filepath.Join(dir, "party2.token"), filepath.Join(dir, "open")
+	for _, f := range []string{file, open} {
+		if err := os.WriteFile(f, []byte("before"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(open, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range []string{file, link, filepath.Join(dir, "party3.token")} {
+		if err := writeToken(f, "word"); err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Lstat(f)
+		if err != nil || info.Mode() != 0o600 {
+			t.Errorf("%s has the mode %v, %v", f, info.Mode(), err)
+		}
+		if b, err := os.ReadFile(f); err != nil || string(b) != "word\n" {
+			t.Errorf("%s has %q, %v", f, b, err)
+		}
+	}
+	if b, err := os.ReadFile(open); err != nil || string(b) != "before" {
+		t.Errorf("what the link led to has %q, %v", b, err)
+	}
+	if all, err := os.ReadDir(dir); err != nil || len(all) != 4 {
+		t.Errorf("the folder has %v, %v", all, err)
+	}
+	if err := writeToken(filepath.Join(dir, "none", "x"), "word"); err == nil {
+		t.Error("a folder that is not there")
+	}
+}
+
 // The terms say how many parties a coordinator that breaks the rules needs on its side, where that is not all of them.
 func TestTermsTellColluders(t *testing.T) {
 	for _, x := range []struct {
