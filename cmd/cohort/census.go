@@ -14,12 +14,24 @@ import (
 	"github.com/cohort-engine/cohort/engine/protocol"
 )
 
-// counted is the noisy number of records that parameters follow, 0 if none was found.
-func (in *input) counted() int {
-	if in.countedBy == nil {
-		return 0
+// follow sets the number of records that parameters follow after a noisy count of at least k: that count, or the
+// first of its halves that a run can be planned for. It can for k records, which was seen before anything was paid for.
+func (in *input) follow(o *options, m *method.Method, count int) error {
+	for n := max(count, in.k); ; n = max(n/2, in.k) {
+		in.counted = n
+		if err := in.planned(o, m); err == nil || n == in.k {
+			return err
+		}
 	}
-	return max(census.Of(in.countedBy), in.k)
+}
+
+// planned plans a run and forgets the plan.
+func (in *input) planned(o *options, m *method.Method) error {
+	job, err := in.job(o, m)
+	if err == nil {
+		_, err = job.Plan()
+	}
+	return err
 }
 
 // count is the input of one run, with the number of records found for a share of epsilon where
@@ -33,13 +45,19 @@ func (in *input) count(ctx context.Context, eng *engine.Engine, o *options, m *m
 	if err != nil {
 		return nil, err
 	}
+	mine := *in
+	if err := mine.follow(o, m, 0); err != nil { // what is refused is a matter of public values alone
+		return nil, err
+	}
 	paid, err := in.payForCount(o, m, pay, job)
 	if err != nil {
 		return nil, err
 	}
-	mine := *in
 	if mine.countedBy, err = eng.Run(ctx, paid.Job); err != nil {
 		return nil, pay.Lost(paid, err)
+	}
+	if err := mine.follow(o, m, census.Of(mine.countedBy)); err != nil {
+		return nil, err
 	}
 	if err := pay.Ended(paid, mine.countedBy.Ledger); err != nil || pay == nil {
 		return &mine, err
@@ -84,8 +102,12 @@ func (in *input) addCount(o *options, r *engine.Result) error {
 		return err
 	}
 	r.Ledger, r.Epsilon = whole, &o.epsilon
+	count := max(census.Of(in.countedBy), in.k)
 	r.Notes = append(r.Notes, fmt.Sprintf("%d records by a noisy count, for %g of epsilon; every parameter follows it",
-		in.counted(), o.countShare))
+		count, o.countShare))
+	if in.counted < count {
+		r.Notes = append(r.Notes, fmt.Sprintf("parameters follow %d records: the method has none for so many", in.counted))
+	}
 	return nil
 }
 

@@ -118,12 +118,39 @@ func TestPrivateNOnALedgerFile(t *testing.T) {
 	}
 }
 
+// A run that has paid for the number of records is not refused for what came out: there is a plan for each number
+// from k on, or for one of its halves, and where there is none for k records it is refused before.
+func TestEveryCountHasAPlan(t *testing.T) {
+	for _, args := range []string{
+		"hybrid", "sulloyd", "relative", "balcan", "lsf", "eugkm", "sketch", "ind-lap", "fastlloyd", "csulloyd",
+		"fastlloyd --mechanism laplace", "fastlloyd --clients 3 --proportions 10,1,1 --client-shares 10,1,1",
+		"csulloyd --clients 5 --exclusivity 2", "fastlloyd --radius-schedule sqrt --eta-min-alpha 1 --eta-max-alpha 1",
+		"fastlloyd --delta 1e-20",
+	} {
+		o, m, in, err := prepared(t, strings.Fields("--data builtin:blobs --n 40 --d 2 --k 7 --epsilon 1 --bounds=-60:60 "+
+			"--private-n 0.1 --method "+args)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n := in.k; n < 1<<31; n += max(1, (n-3*in.k)*40) {
+			if err := in.follow(o, m, n); err != nil || in.counted > n || in.counted < n && n < 1<<20 {
+				t.Errorf("%s: for %d records a run follows %d: %v", args, n, in.counted, err)
+			}
+		}
+	}
+	refused := "--data builtin:blobs --n 400 --d 2 --k 7 --epsilon 1 --bounds=-60:60 --private-n 0.1 --method fastlloyd " +
+		"--delta 1e-22 --format json"
+	status, out, errOut := cohort(t, append([]string{"run"}, strings.Fields(refused)...)...)
+	if status != exitWrong || out != "" || !strings.Contains(errOut, "is 1e-22, and ties") {
+		t.Errorf("status %d, %q, %q", status, out, errOut)
+	}
+}
+
 // Nothing that is shown under a number of records that is stated, or paid for, tells the data's own: neither a
 // refusal nor a note on what was joined.
 func TestOwnNumberStaysHidden(t *testing.T) {
 	few := writeFile(t, "few.csv", csvOf(5, 0))
-	// The noisy number is below 9, for which fastlloyd has no sizes of 7 clusters, but with a probability of e^-144.
-	flags := []string{"run", "--data", few, "--epsilon", "40", "--delta", "1e-6", "--bounds", "0:10", "--format", "json"}
+	flags := []string{"run", "--data", few, "--epsilon", "1", "--delta", "1e-6", "--bounds", "0:10", "--format", "json"}
 	for _, number := range []string{"--public-n=300", "--private-n=0.9"} {
 		for _, method := range []string{"hybrid", "fastlloyd", "sulloyd", "balcan", "lsf", "eugkm"} {
 			m := object(t, append(flags, "--k", "7", number, "--method", method)...)

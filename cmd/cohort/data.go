@@ -55,7 +55,7 @@ func newDataWriteCommand() *cobra.Command {
 				err = writeWhole("--out", out, func(w io.Writer) error { return writeTable(w, t, out) })
 			}
 			if err == nil && labels != "" {
-				err = writeWhole("--labels", labels, func(w io.Writer) error { return dataset.WriteLabels(w, t.Labels) })
+				err = writeWhole("--labels", labels, func(w io.Writer) error { return dataset.WriteLabels(w, t.Labels) }, out)
 			}
 			return err
 		},

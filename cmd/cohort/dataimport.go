@@ -69,6 +69,7 @@ type importOptions struct {
 	files        fileOptions
 	out          string
 	k, pca, rows int
+	read         []string // the files that are converted
 }
 
 func newDataImportCommand() *cobra.Command {
@@ -114,6 +115,7 @@ func (o *importOptions) run(ctx context.Context, name string, files []string, ou
 	if err != nil {
 		return err
 	}
+	o.read = append(strings.Split(o.files.labels, ","), files...)
 	t, err := dataset.Open(ctx, strings.Join(files, ","), read)
 	if err != nil {
 		return err
@@ -167,14 +169,14 @@ func (o *importOptions) write(name string, origin bench.Origin, t *dataset.Table
 	entry["sha256"] = hex.EncodeToString(sum[:])
 	path := filepath.Join(o.out, name+".csv")
 	if err := writeWhole("--out", path,
-		func(w io.Writer) error { _, err := w.Write(text.Bytes()); return err }); err != nil {
+		func(w io.Writer) error { _, err := w.Write(text.Bytes()); return err }, o.read...); err != nil {
 		return err
 	}
 	if t.Labels != nil {
 		labels := name + ".labels.csv"
 		entry["labels_file"] = labels
 		if err := writeWhole("--out", filepath.Join(o.out, labels),
-			func(w io.Writer) error { return dataset.WriteLabels(w, t.Labels) }); err != nil {
+			func(w io.Writer) error { return dataset.WriteLabels(w, t.Labels) }, o.read...); err != nil {
 			return err
 		}
 	}
@@ -219,5 +221,5 @@ func (o *importOptions) enter(name string, entry map[string]any) error {
 		e := json.NewEncoder(w)
 		e.SetIndent("", " ")
 		return e.Encode(manifest)
-	})
+	}, o.read...)
 }

@@ -38,7 +38,7 @@ func destinationOf(flag, path string, read ...string) (destination, error) {
 	}
 	for _, name := range read {
 		if other, err := os.Stat(name); err == nil && os.SameFile(info, other) {
-			return d, fault.Request(flag, path+" is a file that is read", "name another file")
+			return d, fault.Request(flag, path+" is a file that is read or written besides", "name another file")
 		}
 	}
 	if stdout, err := os.Stdout.Stat(); err == nil && os.SameFile(info, stdout) || !info.Mode().IsRegular() {
@@ -49,6 +49,23 @@ func destinationOf(flag, path string, read ...string) (destination, error) {
 		return d, unwritable(flag, path, err)
 	}
 	return d, nil
+}
+
+// nowhere tells whether a command's output is standard output and that is the null device, which a program also finds
+// in the place of a standard output that is closed.
+func nowhere(out io.Writer) bool {
+	if s, ok := out.(*sink); ok {
+		out = s.Writer
+	}
+	if out != io.Writer(os.Stdout) {
+		return false
+	}
+	stdout, err := os.Stdout.Stat()
+	if err != nil {
+		return true
+	}
+	null, err := os.Stat(os.DevNull)
+	return err == nil && os.SameFile(stdout, null)
 }
 
 // probe makes and removes a file where the destination's will be.
@@ -109,9 +126,9 @@ func (d destination) failed(err error) error {
 	return unwritable(d.flag, d.path, err)
 }
 
-// writeWhole writes a file that a flag names, whole or not at all.
-func writeWhole(flag, path string, write func(io.Writer) error) error {
-	d, err := destinationOf(flag, path)
+// writeWhole writes a file that a flag names, whole or not at all, and none of those that were read.
+func writeWhole(flag, path string, write func(io.Writer) error, read ...string) error {
+	d, err := destinationOf(flag, path, read...)
 	if err != nil {
 		return err
 	}

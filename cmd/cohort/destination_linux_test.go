@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -72,6 +73,63 @@ func TestDestinationsAreNotTakenAway(t *testing.T) {
 	}
 	if after := readText(t, rows); after != before {
 		t.Errorf("the data are now %.100q", after)
+	}
+}
+
+// Commands that write files beside a run keep what they have read, and what they wrote a moment ago.
+func TestFilesThatAreReadStay(t *testing.T) {
+	dir := t.TempDir()
+	rows, args := private(t, "--out", dir)
+	if status, _, errOut := cohort(t, args...); status != exitDone {
+		t.Fatal(errOut)
+	}
+	result, set, both := filepath.Join(dir, "result.json"), filepath.Join(dir, "iris.csv"), filepath.Join(dir, "both")
+	if err := os.Rename(rows, set); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(both, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	kept := []string{result, filepath.Join(dir, "model.json"), set}
+	var before []string
+	for _, path := range kept {
+		before = append(before, readText(t, path))
+	}
+	for _, args := range [][]string{
+		{"report", result, "--out", result}, {"report", result, "--out", kept[1]},
+		{"data", "import", "iris", set, "--k", "3", "--rows", "10", "--out", dir},
+		{"data", "write", "blobs", "--n", "9", "--out", both, "--labels", both},
+	} {
+		status, out, errOut := cohort(t, args...)
+		if status != exitWrong || out != "" || !strings.Contains(errOut, "is read or written besides") {
+			t.Errorf("%v: status %d, %.80q, %q", args, status, out, errOut)
+		}
+	}
+	for i, path := range kept {
+		if readText(t, path) != before[i] {
+			t.Errorf("%s is another file now", path)
+		}
+	}
+	if text := readText(t, both); strings.Count(text, "\n") != 10 {
+		t.Errorf("the records are %.80q", text)
+	}
+}
+
+// A run whose result goes nowhere is not paid for: its standard output is closed, which a program finds as the null
+// device.
+func TestResultsThatGoNowhereAreNotPaidFor(t *testing.T) {
+	ledger := filepath.Join(t.TempDir(), "ledger")
+	_, args := private(t, "--delta", "1e-6", "--ledger", ledger, "--ledger-budget", "3:1e-5")
+	for _, to := range []string{">&-", ">/dev/null"} {
+		run := exec.Command("sh", append([]string{"-c", `exec "$0" "$@" ` + to, os.Args[0]}, args...)...)
+		run.Env = append(os.Environ(), commandVar+"=1")
+		out, err := run.CombinedOutput()
+		if run.ProcessState.ExitCode() != exitFailed || !strings.Contains(string(out), "is closed or thrown away") {
+			t.Errorf("%s: %v, %s", to, err, out)
+		}
+	}
+	if _, err := os.Stat(ledger); !errors.Is(err, os.ErrNotExist) {
+		t.Fatalf("something was paid for: %v", err)
 	}
 }
 

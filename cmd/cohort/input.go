@@ -43,8 +43,9 @@ type input struct {
 	found      *engine.Result
 	pay        *library.Payment
 	boundsPaid *library.Paid
-	// countedBy is the run that found a number of records, nil without.
+	// countedBy is the run that found a number of records, nil without, and counted the number that parameters follow.
 	countedBy *engine.Result
+	counted   int
 	// start has the first centroids of --start in the normalised box, nil without.
 	start []float64
 }
@@ -445,7 +446,7 @@ func openModel(path string) (*library.Model, error) {
 // job makes a job of the method on the data.
 func (in *input) job(o *options, m *method.Method) (engine.Job, error) {
 	d := protocol.Problem{Clients: in.norm.Table(), Bounds: in.norm.Bounds, Clamped: in.norm.Clamped,
-		Labels: in.table.Labels, IDs: in.table.IDs, K: in.k, Records: in.counted(), Budget: o.budget(), Seed: o.seedPointer(),
+		Labels: in.table.Labels, IDs: in.table.IDs, K: in.k, Records: in.counted, Budget: o.budget(), Seed: o.seedPointer(),
 		NoQuality: !o.showsQuality(m), Start: in.start}
 	var err error
 	if m.Holds == method.Columns {

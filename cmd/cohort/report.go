@@ -34,7 +34,7 @@ bounds and the names of the columns. cohort run --report writes the same page.`,
 			if err != nil {
 				return err
 			}
-			if err := writeWhole("--out", out, run.WriteHTML); err != nil {
+			if err := writeWhole("--out", out, run.WriteHTML, args[0], modelBeside(args[0])); err != nil {
 				return err
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "the report is %s\n", out)
@@ -44,6 +44,9 @@ bounds and the names of the columns. cohort run --report writes the same page.`,
 	cmd.Flags().StringVar(&out, "out", "", "file to write (default: report.html beside the result)")
 	return cmd
 }
+
+// modelBeside is the model of a result, where there is one.
+func modelBeside(result string) string { return filepath.Join(filepath.Dir(result), "model.json") }
 
 // openResult reads a result and, where it is, the model beside it.
 func openResult(path string) (*page.Run, error) {
@@ -56,7 +59,7 @@ func openResult(path string) (*page.Run, error) {
 		return nil, fault.Failed(path, why, "give the result.json of a run", nil)
 	}
 	run := &page.Run{Result: r, Data: "a data set", Headline: []string{privacyLine(r)}}
-	if m, err := openModel(filepath.Join(filepath.Dir(path), "model.json")); err == nil && len(m.Lower) == r.D {
+	if m, err := openModel(modelBeside(path)); err == nil && len(m.Lower) == r.D {
 		run.Columns, run.Bounds = m.Columns, dataset.Bounds{Lo: m.Lower, Hi: m.Upper, FromData: m.FromData}
 	}
 	return run, nil

@@ -221,12 +221,17 @@ func (p *Plan) conditions() []string {
 		list = append(list, j.WeightCondition())
 	}
 	if j.Method.Constrained() {
-		list = append(list, fmt.Sprintf("a cluster has %d to %d records at each client", p.lo, p.hi))
+		sizes := fmt.Sprintf("a cluster has %d to %d records at each client", p.lo, p.hi)
+		if p.lo == p.hi {
+			sizes += ": no other whole number is near enough to its share"
+		}
+		list = append(list, sizes)
 		if j.ClientShares != nil {
 			list = append(list, "the shares of the clients in the records are public")
 		}
 		if d := p.tieDelta(p.rounds); j.total() && d > 0 {
-			list = append(list, fmt.Sprintf("a tie that the hash leaves open adds %.2g to delta", d))
+			list = append(list, fmt.Sprintf("a tie that the hash leaves open adds %.2g to delta, for at most %d records",
+				d, p.n))
 		}
 	}
 	by := p.drawers(p.rounds - 1)

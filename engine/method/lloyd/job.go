@@ -341,11 +341,17 @@ func set[T comparable](field *T, value T) {
 
 // sizes returns the least and greatest number of records of a cluster at a client
 // (Thesis-H §7.1.3): ceil(n/(alpha_min k M)) and floor(alpha_max n/(k M)), with the
-// client's public share of the records in the place of 1/M where it is given.
+// client's public share of the records in the place of 1/M where it is given. Where no
+// whole number lies between them, a proven run has clusters of lo records: its proofs
+// take any hi from lo on, and no number of records may end a run that has paid for it.
 func (j *Job) sizes(client int) (lo, hi int) {
 	share := j.shares(float64(j.K), client)
 	n := float64(j.PublicRecords())
-	return int(math.Ceil(n / (j.EtaMinAlpha * share))), int(math.Floor(j.EtaMaxAlpha * n / share))
+	lo, hi = int(math.Ceil(n/(j.EtaMinAlpha*share))), int(math.Floor(j.EtaMaxAlpha*n/share))
+	if j.total() {
+		hi = max(lo, hi)
+	}
+	return lo, hi
 }
 
 // shares is how many times the public share of a client in the records makes up so many times all of them.
