@@ -66,6 +66,7 @@ func loadAfter(ctx context.Context, o *options, m *method.Method, p *progress,
 	if p != nil {
 		read.Progress = p.reading
 	}
+	read.MayLack = !o.ownNumber()
 	in := &input{}
 	var source dataset.Source
 	if o.id != "" {

@@ -436,6 +436,9 @@ func (o *options) checkBoundsShare(m *method.Method) error {
 	return nil
 }
 
+// ownNumber tells whether the number of records that a run follows is the data's own.
+func (o *options) ownNumber() bool { return o.setting("public-n") == "" && !o.given("private-n") }
+
 // checkCountShare refuses a share of epsilon for the number of records that cannot be spent.
 func (o *options) checkCountShare(m *method.Method) error {
 	refuse := func(why, do string) error { return fault.Request("--private-n", why, do) }

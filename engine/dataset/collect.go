@@ -145,7 +145,7 @@ func (c *collector) finish(ctx context.Context, t *Table) error {
 // some refuses a source without records.
 func (c *collector) some() error {
 	switch {
-	case c.n > 0:
+	case c.n > 0 || c.opts.MayLack:
 		return nil
 	case len(c.table.Report.Dropped) > 0:
 		return fault.Failed(c.schema.Name, "every record has a missing value",

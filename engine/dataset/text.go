@@ -248,10 +248,10 @@ func newTextSource(f *file, opts *ReadOptions) (Source, error) {
 		s.line = l.row
 		comments := s.comments
 		record, err := s.firstLine(&l)
-		if err == io.EOF {
+		if err == io.EOF && !opts.MayLack {
 			return nil, bad(0, "the file has a header and no records", "give a file with one record per row")
 		}
-		if err != nil {
+		if err != nil && err != io.EOF {
 			return nil, readFault(f.name, l.row+1, err)
 		}
 		length = int64(len(record))
@@ -401,7 +401,7 @@ func (s *textSource) Chunks(ctx context.Context, yield func(Chunk) error) error 
 			return readFault(s.file.name, line+1, failure)
 		}
 	}
-	if !records {
+	if !records && !s.opts.MayLack {
 		return s.noRecords()
 	}
 	return nil

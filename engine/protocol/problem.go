@@ -118,7 +118,7 @@ func (p *Problem) Check(method string, takes Takes) error {
 		who = "table"
 	}
 	for _, check := range []func() error{
-		func() error { return checkParts(p.Clients, who, p.Records > 0 && takes.Several) },
+		func() error { return checkParts(p.Clients, who, p.Records > 0) },
 		func() error { return p.checkTaken(method, takes) },
 		func() error { return checkLabels(p.Clients, p.Labels) },
 		p.checkWeights,

@@ -722,7 +722,7 @@ func TestBadInput(t *testing.T) {
 		"public n":         {Method: Lloyd, Problem: protocol.Problem{K: 3, Clients: parts, Records: -1}},
 		"k above public n": {Method: Lloyd, Problem: protocol.Problem{K: 3, Clients: parts, Records: 2}},
 		"sizes that cross": {Method: FastLloyd, Problem: protocol.Problem{K: 4, Clients: parts, Records: 5,
-			Budget: privacy.Budget{Epsilon: 1, Delta: -1}}},
+			Calibration: privacy.Claimed, Mechanism: protocol.Laplace, Budget: privacy.Budget{Epsilon: 1, Delta: -1}}},
 	} {
 		eng, err := engine.New()
 		if err != nil {
