@@ -542,7 +542,7 @@ class PrivateKMeans(_Private):
     labels_ : ndarray of shape (n_samples,), dtype int32
         The cluster of each record, which no budget covers.
     inertia_ : float or None
-        The sum of squared distances as estimated from what was released: rough where records are few or the cells of
+        The sum of squared distances, in the units of ``transform``, as estimated from what was released: rough where records are few or the cells of
         the synopsis much wider than clusters (mostly within a factor of two). None where the method
         releases nothing to estimate it from.
     sizes_ : ndarray of shape (n_clusters,) or None
@@ -676,7 +676,8 @@ class FederatedKMeans(_Private):
     labels_ : list of ndarray
         The cluster of each record, for each client: each computes its own.
     inertia_ : float or None
-        The sum of squared distances without a budget; with one its estimate, None where there is none.
+        The sum of squared distances without a budget; with one its estimate, None where there is none. In the units
+        of ``transform``.
     n_iter_ : int
         The number of rounds.
     ledger_ : Ledger
