@@ -25,8 +25,9 @@ const (
 	// beyond a cell stands above zero before they are believed. What looks empty is cut off only
 	// where at most marginalKept of a column stays: otherwise little is gained, and few records
 	// may be there after all. What is cut off must look empty as a whole, too, within
-	// marginalEmpty deviations.
+	// marginalEmpty deviations, or marginalLoose where less than marginalFew stays, by which much is gained.
 	marginalSure, marginalEmpty, marginalKept = 2.8, 1.5, 0.64
+	marginalLoose, marginalFew                = 2.5, 0.3
 	// marginalDenies is by how many standard deviations the columns' own number of records differs from the public one
 	// where it is not believed.
 	marginalDenies = 2.5
@@ -198,7 +199,11 @@ func (c column) kept() (first, last int) {
 	last = m - 1 - c.outermost(func(i int) int { return m - 1 - i })
 	first, last = max(first-1, 0), min(last+1, m-1)
 	part := float64(last-first+1) / float64(m)
-	if part <= 0 || part > marginalKept || !c.empty(c.beyond(first, last), first+m-1-last, marginalEmpty) {
+	most := marginalEmpty
+	if part < marginalFew {
+		most = marginalLoose
+	}
+	if part <= 0 || part > marginalKept || !c.empty(c.beyond(first, last), first+m-1-last, most) {
 		return 0, m - 1
 	}
 	return first, last

@@ -257,3 +257,26 @@ func TestFrameWeighsDepth(t *testing.T) {
 		t.Errorf("%d of %d columns of narrow records are cut", narrowed, tries*d)
 	}
 }
+
+// TestFrameCutsDeeply: columns of which all records lie in a fiftieth are hardly ever left wide for the noise alone.
+func TestFrameCutsDeeply(t *testing.T) {
+	const n, d, tries = 2000, 6, 30
+	wide, row := 0, make([]float32, d)
+	for try := range uint64(tries) {
+		p := cornered(rand.New(rand.NewPCG(try, 13)), n, d, 0)
+		for i := range n {
+			for h, x := range p.Point(i, row) {
+				row[h] = staged.OnGrid(float64(x+1)/6+0.3, 16)
+			}
+			p.Set(i, row)
+		}
+		for _, w := range framed(t, p, n, 0.01, try).Widths() {
+			if w > 0.12 {
+				wide++
+			}
+		}
+	}
+	if wide > tries*d/12 {
+		t.Errorf("%d of %d columns are left wide", wide, tries*d)
+	}
+}
