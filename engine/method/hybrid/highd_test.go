@@ -60,7 +60,9 @@ func TestFarClusters(t *testing.T) {
 
 // TestHeavyCorner: where most records are in a corner of the box, each branch that has no tree on
 // all columns keeps the loss of the few others low. With all clusters around the mean it is .79 to 1
-// (high-d), .59 to .69 (projected) and 1.4 (mean). Over the fixed seeds the outcome is deterministic.
+// (high-d), .59 to .69 (projected) and 1.4 (mean). With a tree on projections that reaches no
+// farther than three quarters of the records it is .17 to .19 at epsilon 3. Over the fixed seeds the outcome is
+// deterministic.
 func TestHeavyCorner(t *testing.T) {
 	norm := squeezed(t, 10)
 	eng, err := engine.New()
@@ -72,7 +74,7 @@ func TestHeavyCorner(t *testing.T) {
 		branch  string
 		epsilon float64
 		most    float64
-	}{{"high-d", 0.1, 0.45}, {"projected", 0.3, 0.3}, {"mean", 0.03, 0.8}} {
+	}{{"high-d", 0.1, 0.45}, {"projected", 0.3, 0.3}, {"projected", 3, 0.17}, {"mean", 0.03, 0.8}} {
 		var nicv []float64
 		for seed := range uint64(5) {
 			res, err := eng.Run(context.Background(), &Job{Branch: c.branch, Problem: protocol.Problem{

@@ -52,7 +52,7 @@ func (h *plan) runProjected(ctx context.Context, p *staged.Party) (centroids []f
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	reach := distances.Quantile(0.75)
+	reach := projectedReach(distances)
 	far := 0
 	if h.least == 0 {
 		far = farClusters(mean, meanVariance(o.mean, p), distances, p.K)
@@ -71,6 +71,16 @@ func (h *plan) runProjected(ctx context.Context, p *staged.Party) (centroids []f
 	}
 	sizes, err = p.EqualRounds(ctx, o.rounds, centroids, min(within, reach))
 	return centroids, sizes, curve, err
+}
+
+// projectedReach is how far from the mean the tree on projections reaches: most records lie within it, and nearly all
+// where these are much farther, as a few records beside a heavy corner are, and noise does not make them up.
+func projectedReach(distances *staged.Distances) float64 {
+	reach := distances.Quantile(0.75)
+	if far := distances.Quantile(0.95); distances.Noise < 0.1 && far > 2*reach {
+		return far
+	}
+	return reach
 }
 
 // overseed is how many times more clusters than asked for are looked for on the
