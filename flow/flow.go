@@ -18,8 +18,8 @@
 // over all points, assign each point to the columns where distance plus price is least; Newton's
 // steps raise the dual. Passes are in single precision for plain problems, in integers for the
 // others and for small steps; a point whose columns are far enough apart for the change of prices is
-// not looked at again. A sort levels all prices of a plain problem at once, and clusters without
-// points step to where they have them. Where the steps stop paying, and first where prices may be far
+// not looked at again. A sort levels all prices of a plain problem at once, and clusters with hardly any
+// points step to where they have theirs. Where the steps stop paying, and first where prices may be far
 // apart, a subsample is completed instead; where they do so on all points in order, with few in a
 // cluster, the dual is smoothed at a temperature, which falls. On
 // a line the best clusters are intervals, and sorting gives the prices.
