@@ -542,9 +542,9 @@ class PrivateKMeans(_Private):
     labels_ : ndarray of shape (n_samples,), dtype int32
         The cluster of each record, which no budget covers.
     inertia_ : float or None
-        The sum of squared distances, in the units of ``transform``, as estimated from what was released: rough where records are few or the cells of
-        the synopsis much wider than clusters (mostly within a factor of two). None where the method
-        releases nothing to estimate it from.
+        The sum of squared distances, in the units of ``transform``, as estimated from what was released: rough where
+        records are few or the cells of the synopsis much wider than clusters (mostly within a factor of two). None
+        where the method releases nothing to estimate it from.
     sizes_ : ndarray of shape (n_clusters,) or None
         Noisy sizes of the clusters, where the method releases some.
     n_iter_ : int
