@@ -33,11 +33,13 @@ type delivery struct {
 	out    io.Writer
 	folder *folder
 	said   []string // what was written where
+	// ownNumber says that the number of records is the data's own; in a study it is public.
+	ownNumber bool
 }
 
 // prepareDelivery probes all that the result will be written to.
 func prepareDelivery(o *options, in *input, out io.Writer) (*delivery, error) {
-	d := &delivery{o: o, in: in, out: out}
+	d := &delivery{o: o, in: in, out: out, ownNumber: o.ownNumber()}
 	if o.ledger != "" && o.out == "" && o.report == "" && nowhere(out) {
 		return nil, fault.Failed("output", "is closed or thrown away, and the result would be paid for", "give --out", nil)
 	}

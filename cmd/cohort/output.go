@@ -80,7 +80,7 @@ func uncovered(r *engine.Result, d *delivery) []string {
 		return nil
 	}
 	lines := slices.Clone(r.Doubts)
-	switch bounds, n := d.in.norm.Bounds.FromData, d.o.ownNumber(); {
+	switch bounds, n := d.in.norm.Bounds.FromData, d.ownNumber; {
 	case bounds && n:
 		lines = append(lines, "epsilon does not cover the bounds and the number of records, which come from the data")
 	case bounds:
