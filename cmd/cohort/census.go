@@ -78,18 +78,24 @@ func (in *input) payForCount(o *options, m *method.Method, pay *library.Payment,
 	if err := pay.Next(charged); err != nil {
 		return nil, err
 	}
-	var later []*privacy.Ledger
-	if pay.Composition() == privacy.BasicComposition {
-		l, err := privacy.WholeRun("a run", o.budget(), privacy.AddRemove)
-		if err != nil {
-			return nil, err
-		}
-		later = append(later, l)
+	later, err := afterCount(o, pay)
+	if err != nil {
+		return nil, err
 	}
 	if err := pay.Afford(job, later...); err != nil {
 		return nil, err
 	}
 	return pay.Start(job)
+}
+
+// afterCount is what a run costs that follows a number of records, which is known before the number only where
+// guarantees add up as they are stated.
+func afterCount(o *options, pay *library.Payment) ([]*privacy.Ledger, error) {
+	if pay.Composition() != privacy.BasicComposition {
+		return nil, nil
+	}
+	l, err := privacy.WholeRun("a run", o.budget(), privacy.AddRemove)
+	return []*privacy.Ledger{l}, err
 }
 
 // addCount puts what the number of records has cost into the ledger of a run that follows it.

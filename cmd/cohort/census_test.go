@@ -147,6 +147,29 @@ func TestEveryCountHasAPlan(t *testing.T) {
 	}
 }
 
+// Bounds and a number of records are paid for from a file that has enough for both and for the run that follows,
+// whatever the data's own number is.
+func TestPrivateBoundsAndN(t *testing.T) {
+	many, few := writeFile(t, "many.csv", csvOf(4000, 0)), writeFile(t, "few.csv", csvOf(5, 0))
+	for _, c := range []struct {
+		rows, budget, told string
+		status             int
+	}{
+		{many, "0.97:1e-6", "is missing", exitWrong}, {many, "1:1e-6", "", exitDone},
+		{few, "1:1e-6", "was charged", exitFailed}, // as noise on so few could be all
+	} {
+		ledger := filepath.Join(t.TempDir(), "l")
+		status, _, errOut := cohort(t, "run", "--data", c.rows, "--epsilon", "1", "--delta", "1e-6", "--k", "7", "--method",
+			"sulloyd", "--private-bounds", "0.25", "--private-n", "0.05", "--ledger", ledger, "--ledger-budget", c.budget)
+		if status != c.status || !strings.Contains(errOut, c.told) {
+			t.Errorf("%s on %s: status %d, %q", c.rows, c.budget, status, errOut)
+		}
+		if _, err := os.Stat(ledger); (err == nil) != (status != exitWrong) {
+			t.Errorf("%s on %s: status %d, the ledger file: %v", c.rows, c.budget, status, err)
+		}
+	}
+}
+
 // Nothing that is shown under a number of records that is stated, or paid for, tells the data's own: neither a
 // refusal nor a note on what was joined. There may be no records at all.
 func TestOwnNumberStaysHidden(t *testing.T) {

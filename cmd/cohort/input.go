@@ -325,20 +325,46 @@ func (in *input) payForBounds(ctx context.Context, o *options, m *method.Method,
 	if err != nil {
 		return nil, err
 	}
-	later, err := in.foresee(o, m, n)
+	later, err := in.later(o, m, n)
 	if err != nil {
 		return nil, err
 	}
-	if err := in.pay.Afford(job, later); err != nil {
+	if err := in.pay.Afford(job, later...); err != nil {
 		return nil, err
 	}
 	return in.pay.Start(job)
 }
 
-// foresee is the ledger of a run on the data, planned from its shape alone.
-func (in *input) foresee(o *options, m *method.Method, n int) (*privacy.Ledger, error) {
+// later is what a run on n records costs once its bounds are paid for. Where a noisy number of records comes next, n
+// is not looked at: a refusal would tell it.
+func (in *input) later(o *options, m *method.Method, n int) ([]*privacy.Ledger, error) {
+	if !o.given("private-n") {
+		l, err := in.foresee(o, m, n)
+		return []*privacy.Ledger{l}, err
+	}
+	shape := in.shaped(in.k)
+	if err := shape.follow(o, m, 0); err != nil {
+		return nil, err
+	}
+	count, err := privacy.WholeRun("number of records", privacy.Budget{Epsilon: o.epsilon * o.countShare},
+		privacy.AddRemove)
+	if err != nil {
+		return nil, err
+	}
+	run, err := afterCount(o, in.pay)
+	return append(run, count), err
+}
+
+// shaped is the input with n records of which nothing but that is known.
+func (in *input) shaped(n int) *input {
 	shape := *in
 	shape.table = &dataset.Table{Name: in.table.Name, N: n, D: in.table.D, Columns: in.table.Columns}
+	return &shape
+}
+
+// foresee is the ledger of a run on the data, planned from its shape alone.
+func (in *input) foresee(o *options, m *method.Method, n int) (*privacy.Ledger, error) {
+	shape := in.shaped(n)
 	job, err := shape.job(o, m)
 	if err != nil {
 		return nil, err
