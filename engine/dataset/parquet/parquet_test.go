@@ -174,6 +174,20 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+// TestNoRecords: a file without records is refused, but where there may be none.
+func TestNoRecords(t *testing.T) {
+	path := writeRows(t, 0, 7)
+	opts := options(numeric)
+	_, err := dataset.Open(context.Background(), path, opts)
+	if err == nil || !strings.Contains(err.Error(), "no records") {
+		t.Errorf("error is %v", err)
+	}
+	opts.MayLack = true
+	if table, err := dataset.Open(context.Background(), path, opts); err != nil || table.N != 0 || table.D == 0 {
+		t.Errorf("%+v, %v", table, err)
+	}
+}
+
 func TestWriteReadsBack(t *testing.T) {
 	var b bytes.Buffer
 	const n = 3000

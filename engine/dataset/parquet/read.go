@@ -118,7 +118,7 @@ func (s *source) choose(info fs.FileInfo, opts *dataset.ReadOptions) error {
 	if s.schema.D = len(s.columns); s.schema.D == 0 {
 		return fault.Failed(s.path, "the file has no column but the "+flag, "give at least one column of numbers", nil)
 	}
-	if s.schema.N == 0 {
+	if s.schema.N == 0 && !opts.MayLack {
 		return fault.Failed(s.path, "the file has no records", "give a file with at least one record", nil)
 	}
 	return s.pieces()
