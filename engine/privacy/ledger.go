@@ -89,7 +89,7 @@ func (l *Ledger) Viewers() []string {
 // accountants can prove at l.Delta, by Cost and, where some entry has a True or is Unbounded, by that.
 func (l *Ledger) TotalFor(viewer string) Entry {
 	claimed, differs, a := l.compose(viewer, false)
-	t := Entry{Kind: totalKind, What: "everything that the " + viewer + " sees", Viewers: []string{viewer},
+	t := Entry{Kind: totalKind, What: "everything that the " + viewer + " may see", Viewers: []string{viewer},
 		Calibration: claimed, Delta: finite(l.Delta)}
 	state := func(a *accounts) (*float64, string) {
 		if a == nil {
@@ -128,7 +128,7 @@ func (l *Ledger) Totals() []Entry {
 		}
 		t, ok := done[string(seen)]
 		if ok {
-			t.What, t.Viewers = "everything that the "+v+" sees", []string{v}
+			t.What, t.Viewers = "everything that the "+v+" may see", []string{v}
 		} else {
 			t = l.TotalFor(v)
 			done[string(seen)] = t

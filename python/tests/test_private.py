@@ -141,7 +141,7 @@ def test_ledger_in_a_notebook(blobs):
     html = ledger._repr_html_()
     assert html.count("<tr>") == len(ledger.releases) + 1
     assert "discrete-gaussian" in html and "epsilon 1" in html and "<script" not in html
-    assert "everything that the outsider sees" in repr(ledger)
+    assert "everything that the outsider may see" in repr(ledger)
     ledger.entries[0]["what"] = "<b>"
     assert "&lt;b&gt;" in ledger._repr_html_()
 
