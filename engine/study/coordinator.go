@@ -347,14 +347,6 @@ func (o *Coordinator) Invitations() []Invitation {
 	return all
 }
 
-// address is where the coordinator listens, empty with a cluster.
-func (o *Coordinator) address() string {
-	if o.server == nil {
-		return ""
-	}
-	return o.server.Address()
-}
-
 // admit decides who may connect: who has a role's key, or its invitation while no key has
 // been taken for it.
 func (o *Coordinator) admit(l bus.Login) error {

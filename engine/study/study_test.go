@@ -117,6 +117,14 @@ func newNetwork(t testing.TB, f *fixture) *network {
 	return n
 }
 
+// address is where the coordinator listens, empty with a cluster.
+func (o *Coordinator) address() string {
+	if o.server == nil {
+		return ""
+	}
+	return o.server.Address()
+}
+
 // coordinator starts a coordinator.
 func (n *network) coordinator(t testing.TB) *Coordinator {
 	t.Helper()
