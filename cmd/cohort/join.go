@@ -149,6 +149,7 @@ func (o *joinFlags) load(ctx context.Context, s *study.Study, party int) (datase
 	if err != nil {
 		return dataset.Part{}, nil, err
 	}
+	read.MayLack = s.Epsilon > 0 // the number of records is public, and a party's own is not
 	var digest *[16]byte
 	if o.ledger != "" {
 		f, err := o.ledgerFile()
