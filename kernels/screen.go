@@ -38,8 +38,8 @@ type ScreenPair struct {
 // screenLimit is more than any score, and less than the score of a candidate that is not there.
 const screenLimit = 1<<31 - 1<<19
 
-// none is less than any score.
-const none = -1
+// belowScores is less than any score.
+const belowScores = -1
 
 // NewScreen makes a screen of points for as many candidates at a time, and for k steps; nil where the path in use and
 // the shape gain nothing from it. It takes half as much memory again as the points, none where they have integers of
@@ -108,7 +108,7 @@ func (s *Screen) Set(rows []float32) (fits, stale bool) {
 func (s *Screen) Limit(first int, norms, nearest []float32) {
 	limits := s.limits[first:]
 	for i := len(nearest); i%Lanes > 0; i++ {
-		limits[i] = none
+		limits[i] = belowScores
 	}
 	for i, r := range nearest {
 		if i%Lanes == 0 {
@@ -130,7 +130,7 @@ func (s *Screen) bound(panel int) float64 {
 // limit is the largest score that needs a product.
 func (s *Screen) limit(point int, norm, r float32) int32 {
 	if r <= 0 {
-		return none
+		return belowScores
 	}
 	t := s.call.offset + s.call.units*(float64(r)-float64(norm))/2 + s.bounds[point/Lanes]
 	return int32(min(math.Ceil(max(t, 0)), screenLimit)) - 1

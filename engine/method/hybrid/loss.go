@@ -46,8 +46,9 @@ const (
 	lossMost = 1 << 26
 	// lossLeftOut is the share of a sum that clusters of hardly any probability may have in it without being added.
 	lossLeftOut = 1e-4
-	// lossParts is the number of parts of the boxes, or of their sides, that are looked at at the same time.
-	lossParts = 16
+	// lossParts is the most parts of the boxes, or of their sides, that are looked at at the same time. Each has sums of
+	// its own, so that one has lossBoxes boxes at least: then the sums of all take less than 20 MB.
+	lossParts, lossBoxes = 16, 64
 	// lossPooled is the share of what is common to all columns in a cluster's widths.
 	lossPooled = 0.5
 )
@@ -73,7 +74,7 @@ type lossMixture struct {
 	sideMass     []float64 // of a side under the mixture
 	last         lossSums  // of the last step, where far weight is no noise
 	each         func(n int, task func(i int))
-	parts        [lossParts]lossPart
+	parts        []lossPart
 }
 
 // lossSums are what a step adds up.
@@ -82,6 +83,12 @@ type lossSums struct {
 	squares    []float64 // [cluster][column]
 	far        float64   // unexplained weight
 	farSquares float64
+}
+
+func (s *lossSums) reset() {
+	clear(s.weight)
+	clear(s.squares)
+	s.far, s.farSquares = 0, 0
 }
 
 func newLossSums(k, d int) lossSums {
@@ -101,8 +108,12 @@ func newLossMixture(boxes []synopsis.Box, centroids []float32, k, d int, noise, 
 	least []float64) *lossMixture {
 	m := &lossMixture{boxes: boxes, least: least, k: k, d: d, noise: noise, empty: max(empty, 1e-9),
 		side: make([]int32, len(boxes)*d), centers: make([]float64, k*d), share: make([]float64, k),
-		variance: make([]float64, k*d), last: newLossSums(k, d),
+		variance: make([]float64, k*d), parts: make([]lossPart, min(max(len(boxes)/lossBoxes, 1), lossParts)),
 		floor: max(1e-9, elementary.Pow(1e-250, 1/float64(d))), words: (k + 63) / 64}
+	for i := range m.parts {
+		m.parts[i].lossSums = newLossSums(k, d)
+	}
+	m.last = newLossSums(k, d)
 	for i, x := range centroids {
 		m.centers[i] = float64(x)
 	}
@@ -216,8 +227,8 @@ func (m *lossMixture) sides(factor float64) {
 
 // inParts runs task for each of n numbers, those of a part in their order.
 func (m *lossMixture) inParts(n int, task func(p *lossPart, i int)) {
-	m.each(lossParts, func(part int) {
-		for i := part * n / lossParts; i < (part+1)*n/lossParts; i++ {
+	m.each(len(m.parts), func(part int) {
+		for i := part * n / len(m.parts); i < (part+1)*n/len(m.parts); i++ {
 			task(&m.parts[part], i)
 		}
 	})
@@ -364,10 +375,10 @@ func (m *lossMixture) doubt() float64 {
 func (m *lossMixture) step() {
 	m.sides(1)
 	for i := range m.parts {
-		m.parts[i].lossSums = newLossSums(m.k, m.d)
+		m.parts[i].reset()
 	}
 	m.inParts(len(m.boxes), m.divide)
-	m.last = newLossSums(m.k, m.d)
+	m.last.reset()
 	for i := range m.parts {
 		m.last.add(&m.parts[i].lossSums)
 	}
