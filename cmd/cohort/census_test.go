@@ -137,6 +137,13 @@ func TestEveryCountHasAPlan(t *testing.T) {
 				in.counted < n && n < 1<<20 && !strings.Contains(args, "--delta") {
 				t.Errorf("%s: for %d records a run follows %d: %v", args, n, in.counted, err)
 			}
+			before, half := *in, n // what was tried before the half that has a plan
+			for half/2 > in.counted {
+				half /= 2
+			}
+			if before.counted = half; in.counted < n && before.planned(o, m) == nil {
+				t.Errorf("%s: for %d records a run follows %d, and there is a plan for %d", args, n, in.counted, half)
+			}
 		}
 	}
 	refused := "--data builtin:blobs --n 400 --d 2 --k 7 --epsilon 1 --bounds=-60:60 --private-n 0.1 --method fastlloyd " +

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -316,6 +317,36 @@ func TestTokensAreSecret(t *testing.T) {
 	}
 	if err := writeToken(filepath.Join(dir, "none", "x"), "word"); err == nil {
 		t.Error("a folder that is not there")
+	}
+
+	m, tokens := machine(t.TempDir()), t.TempDir()
+	m.run(t.Context(), t, "study", "new", "--names", "North,South", "--method", "sulloyd", "--k", "3", "--epsilon", "1",
+		"--public-n", "3000", "--columns", "a,b", "--bounds", "0:1,0:1")
+	s, err := readStudy(filepath.Join(string(m), "study.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	eng, err := newEngine(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer eng.Close()
+	c, err := study.NewCoordinator(study.Serve{Study: s, State: t.TempDir(), Listen: "127.0.0.1:0",
+		Log: slog.New(slog.DiscardHandler), Engine: eng})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := os.WriteFile(filepath.Join(tokens, "party1.token"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := (&serveFlags{tokens: tokens}).invite(s, c, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"party1.token", "party2.token"} {
+		if info, err := os.Lstat(filepath.Join(tokens, name)); err != nil || info.Mode() != 0o600 {
+			t.Errorf("%s has the mode %v, %v", name, info.Mode(), err)
+		}
 	}
 }
 
