@@ -39,7 +39,7 @@ look() {
     done
 }
 look "$(sed -n 's/^page: //p' serve.log)" operator.html "A live study" "North" "South" "agreed" "fastlloyd, running: sum" \
-    "noisy centroids" "everything that the server sees" 'id="abort">End'
+    "noisy centroids" "everything that the server may see" 'id="abort">End'
 look "$(sed -n 's/^page: //p' party1.log)" party.html "A live study: North" "fastlloyd, running: sum" "noisy centroids" \
     "North has paid: charged to north.ledger as its run 1" 'id="abort" hidden'
 if grep -q '>not complete<' operator.html; then
