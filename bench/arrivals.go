@@ -90,7 +90,7 @@ func (t *arrivalTimer) run(ctx context.Context, pool *engine.Pool, parts int) er
 		horizon := reach.Limit + kernels.KeptReach/float64(len(digests))
 		err := pool.Run(ctx, parts, func(worker, i int) {
 			lo, hi := bounds(i)
-			kept[i] = kernels.ArrivalsKept(t.key, digests[lo:hi], 1, reach.Limit, horizon, t.registers[worker],
+			kept[i] = kernels.Arrivals(t.key, digests[lo:hi], 1, reach.Limit, horizon, t.registers[worker],
 				t.states[lo:hi], &t.scratch[worker])
 		})
 		for err == nil && t.latest() > reach.Limit {

@@ -39,9 +39,26 @@ func NewArrivalKey(key [16]byte) *ArrivalKey {
 //
 // m is 1 to MaxRegisters, rate and limit are positive and finite, and a record
 // has less than 2^31 arrivals on average: m rate limit < 2^31.
-func Arrivals(key *ArrivalKey, digests [][16]byte, rate, limit float64, registers []float64, s *ArrivalScratch) {
+//
+// With states, it keeps in them, from the first on, where the processes stand whose next
+// arrival is at most horizon, for [Continue], and returns how many; there must be room
+// for a state of each digest. Nothing else comes up to the horizon, which may be +Inf.
+func Arrivals(key *ArrivalKey, digests [][16]byte, rate, limit, horizon float64, registers []float64,
+	states []ArrivalState, s *ArrivalScratch) int {
 	scale := checkArrivals("Arrivals", rate, limit, registers)
-	arrivals(key, digests, scale, limit, limit, registers, nil, s)
+	if states != nil && (len(states) < len(digests) || !(horizon >= limit)) {
+		panic(fmt.Sprintf("kernels: Arrivals: len(states)=%d, len(digests)=%d, limit=%v, horizon=%v: "+
+			"want room for each and a horizon beyond the limit", len(states), len(digests), limit, horizon))
+	}
+	if current == generic {
+		return arrivalsPortable(key, digests, scale, limit, horizon, registers, states)
+	}
+	w := arrivalWork{key, scale, limit, horizon, registers, states, 0, false, s}
+	for lo := 0; lo < len(digests); lo += arrivalChunk {
+		chunk := digests[lo:min(lo+arrivalChunk, len(digests))]
+		w.finish(w.first(chunk), limit)
+	}
+	return w.kept
 }
 
 // An ArrivalState is where the process of a record stands: at its first arrival
@@ -52,25 +69,20 @@ type ArrivalState struct {
 	mark  uint32
 }
 
-// ArrivalsKept is [Arrivals], and keeps in states, from the first on, where the
-// processes stand whose next arrival is at most horizon, for [Continue]; it returns
-// how many. There must be room for a state of each digest. Nothing else comes up to
-// the horizon, which may be +Inf.
-func ArrivalsKept(key *ArrivalKey, digests [][16]byte, rate, limit, horizon float64, registers []float64,
-	states []ArrivalState, s *ArrivalScratch) int {
-	scale := checkArrivals("ArrivalsKept", rate, limit, registers)
-	if len(states) < len(digests) || !(horizon >= limit) {
-		panic(fmt.Sprintf("kernels: ArrivalsKept: len(states)=%d, len(digests)=%d, limit=%v, horizon=%v: "+
-			"want room for each and a horizon beyond the limit", len(states), len(digests), limit, horizon))
-	}
-	return arrivals(key, digests, scale, limit, horizon, registers, states[:len(digests)], s)
-}
-
 // Continue goes on with processes where they stand, under the same key and rate and
 // with as many registers, up to a later limit, beyond which they stand then: registers
-// and states are those of [ArrivalsKept] with that limit.
+// and states are those of [Arrivals] with that limit.
 func Continue(key *ArrivalKey, states []ArrivalState, rate, limit float64, registers []float64, s *ArrivalScratch) {
-	advance(key, states, checkArrivals("Continue", rate, limit, registers), limit, registers, s)
+	scale := checkArrivals("Continue", rate, limit, registers)
+	if current == generic {
+		advancePortable(key, states, scale, limit, registers)
+		return
+	}
+	for lo := 0; lo < len(states); lo += arrivalChunk {
+		chunk := states[lo:min(lo+arrivalChunk, len(states))]
+		w := arrivalWork{key, scale, limit, math.Inf(1), registers, chunk, 0, true, s}
+		w.finish(w.take(), limit)
+	}
 }
 
 // A Reach is the time up to which to generate the arrivals of a set of records until no
@@ -112,7 +124,7 @@ func checkArrivals(name string, rate, limit float64, registers []float64) (scale
 	return -1 / (m * rate)
 }
 
-// arrivalsPortable is the reference form of [Arrivals] and [ArrivalsKept], with
+// arrivalsPortable is the reference form of [Arrivals], with
 // scale = -1/(m rate). Without states it keeps none.
 func arrivalsPortable(key *ArrivalKey, digests [][16]byte, scale, limit, horizon float64, registers []float64,
 	states []ArrivalState) (kept int) {
@@ -202,32 +214,7 @@ type ArrivalScratch struct {
 	}
 }
 
-func arrivals(key *ArrivalKey, digests [][16]byte, scale, limit, horizon float64, registers []float64,
-	states []ArrivalState, s *ArrivalScratch) int {
-	if current == generic {
-		return arrivalsPortable(key, digests, scale, limit, horizon, registers, states)
-	}
-	w := arrivalWork{key, scale, limit, horizon, registers, states, 0, false, s}
-	for lo := 0; lo < len(digests); lo += arrivalChunk {
-		chunk := digests[lo:min(lo+arrivalChunk, len(digests))]
-		w.finish(w.first(chunk), limit)
-	}
-	return w.kept
-}
-
-func advance(key *ArrivalKey, states []ArrivalState, scale, limit float64, registers []float64, s *ArrivalScratch) {
-	if current == generic {
-		advancePortable(key, states, scale, limit, registers)
-		return
-	}
-	for lo := 0; lo < len(states); lo += arrivalChunk {
-		chunk := states[lo:min(lo+arrivalChunk, len(states))]
-		w := arrivalWork{key, scale, limit, math.Inf(1), registers, chunk, 0, true, s}
-		w.finish(w.take(), limit)
-	}
-}
-
-// arrivalWork is a call of [ArrivalsKept] or [Continue].
+// arrivalWork is a call of [Arrivals] or [Continue].
 type arrivalWork struct {
 	key            *ArrivalKey
 	scale          float64

@@ -32,9 +32,9 @@ func (d *draws) complete(key *ArrivalKey, digests [][16]byte, rate float64, regi
 		registers[i] = math.Inf(1)
 	}
 	limit := 1 / (rate * float64(len(digests)))
-	for Arrivals(key, digests, rate, limit, registers, &d.scratch); slices.Max(registers) > limit; {
+	for Arrivals(key, digests, rate, limit, limit, registers, nil, &d.scratch); slices.Max(registers) > limit; {
 		limit *= 2
-		Arrivals(key, digests, rate, limit, registers, &d.scratch)
+		Arrivals(key, digests, rate, limit, limit, registers, nil, &d.scratch)
 	}
 }
 

@@ -322,32 +322,24 @@ func BenchmarkCostRows(b *testing.B) {
 	})
 }
 
-// BenchmarkArrivals takes 4096 registers for each of five clusters of 100000
-// records together; an item is a record.
+// BenchmarkArrivals takes 4096 registers for each of five clusters of 100000 records
+// together, up to a time from which it can go on; an item is a record.
 func BenchmarkArrivals(b *testing.B) {
-	overClusters(b, func(key *ArrivalKey, part [][16]byte, reg []float64, scratch *ArrivalScratch) {
-		Arrivals(key, part, 1, (math.Log(float64(len(reg)))+3)/float64(len(part)), reg, scratch)
-	})
-}
-
-// BenchmarkArrivalsKept is BenchmarkArrivals up to an earlier time, from which it could
-// go on.
-func BenchmarkArrivalsKept(b *testing.B) {
 	states := make([]ArrivalState, 1000000)
 	overClusters(b, func(key *ArrivalKey, part [][16]byte, reg []float64, scratch *ArrivalScratch) {
 		n := float64(len(part))
 		limit := (math.Log(float64(len(reg))) + 2) / n
-		ArrivalsKept(key, part, 1, limit, limit+14/n, reg, states, scratch)
+		Arrivals(key, part, 1, limit, limit+14/n, reg, states, scratch)
 	})
 }
 
-// BenchmarkContinue is BenchmarkArrivalsKept that goes on.
+// BenchmarkContinue is BenchmarkArrivals, and goes on.
 func BenchmarkContinue(b *testing.B) {
 	states := make([]ArrivalState, 1000000)
 	overClusters(b, func(key *ArrivalKey, part [][16]byte, reg []float64, scratch *ArrivalScratch) {
 		n := float64(len(part))
 		limit := (math.Log(float64(len(reg))) + 2) / n
-		kept := ArrivalsKept(key, part, 1, limit, limit+14/n, reg, states, scratch)
+		kept := Arrivals(key, part, 1, limit, limit+14/n, reg, states, scratch)
 		Continue(key, states[:kept], 1, limit+2/n, reg, scratch)
 	})
 }

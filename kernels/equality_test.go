@@ -180,7 +180,7 @@ func TestArrivalsEqualPortable(t *testing.T) {
 			}}
 		ours := arrivalSteps{
 			func(key *ArrivalKey, digests [][16]byte, rate, limit, horizon float64, reg []float64, states []ArrivalState) int {
-				return ArrivalsKept(key, digests, rate, limit, horizon, reg, states, &scratch)
+				return Arrivals(key, digests, rate, limit, horizon, reg, states, &scratch)
 			},
 			func(key *ArrivalKey, states []ArrivalState, rate, limit float64, reg []float64) {
 				Continue(key, states, rate, limit, reg, &scratch)
@@ -192,13 +192,13 @@ func TestArrivalsEqualPortable(t *testing.T) {
 			limit := (math.Log(float64(m)) + 2) / rate / float64(n+1)
 			want, got, less := registers(m), registers(m), registers(m)
 			arrivalsPortable(key, digests, -1/(float64(m)*rate), limit, limit, want, nil)
-			Arrivals(key, digests, rate, limit, got, &scratch)
+			Arrivals(key, digests, rate, limit, limit, got, nil, &scratch)
 			if !slices.Equal(got, want) {
 				t.Fatalf("n=%d m=%d rate %v limit %v:\n%x\n%x", n, m, rate, limit, got, want)
 			}
 			rng.Shuffle(n, func(i, j int) { digests[i], digests[j] = digests[j], digests[i] })
-			Arrivals(key, digests[:n/3], rate, limit/2, less, &scratch)
-			Arrivals(key, digests[n/3:], rate, limit/2, less, &scratch)
+			Arrivals(key, digests[:n/3], rate, limit/2, limit/2, less, nil, &scratch)
+			Arrivals(key, digests[n/3:], rate, limit/2, limit/2, less, nil, &scratch)
 			for j, x := range less {
 				if x <= limit/2 && x != want[j] || x > limit/2 && want[j] <= limit/2 {
 					t.Fatalf("n=%d m=%d limit %v, half of it: register %d is %v, want %v", n, m, limit, j, x, want[j])
@@ -211,7 +211,7 @@ func TestArrivalsEqualPortable(t *testing.T) {
 	})
 }
 
-// arrivalSteps are a form of [ArrivalsKept] and [Continue].
+// arrivalSteps are a form of [Arrivals] and [Continue].
 type arrivalSteps struct {
 	begin func(key *ArrivalKey, digests [][16]byte, rate, limit, horizon float64, reg []float64, states []ArrivalState) int
 	next  func(key *ArrivalKey, states []ArrivalState, rate, limit float64, reg []float64)
@@ -672,7 +672,7 @@ func TestKernelsDoNotAllocate(t *testing.T) {
 				centres := gridRows(rng, k, d, 16)
 				for name, fn := range map[string]func(){
 					"Set":                func() { c.Set(centres) },
-					"ArrivalsKept":       func() { ArrivalsKept(key, digests, 1, 1, 5, reg, states, scratch) },
+					"Arrivals":           func() { Arrivals(key, digests, 1, 1, 5, reg, states, scratch) },
 					"Continue":           func() { Continue(key, states, 1, 2, reg, scratch) },
 					"Pack":               func() { Pack(p, rows) },
 					"Quantise":           func() { Quantise(rows, wide, units) },
@@ -699,7 +699,6 @@ func TestKernelsDoNotAllocate(t *testing.T) {
 					},
 					"LeastDot":  func() { LeastDot(f64, n/d, n/d, f64[:d]) },
 					"Project":   func() { Project(*p, m, *out) },
-					"Arrivals":  func() { Arrivals(key, digests, 1, 1, reg, scratch) },
 					"AddUint64": func() { AddUint64(u64, v64) },
 					"ShareCounts": func() {
 						ShareCounts(f64[:32], f64[32:64], 16, []int32{0, 16}, u64[:9], f64[64:73], f64[73:82])

@@ -301,10 +301,10 @@ func FuzzArrivals(f *testing.F) {
 		for _, path := range supportedPaths()[1:] {
 			restore, got := forcePath(path), registers(int(m))
 			if len(data)%2 == 0 {
-				Arrivals(key, blocks, rate, limit, got, new(ArrivalScratch))
+				Arrivals(key, blocks, rate, limit, limit, got, nil, new(ArrivalScratch))
 			}
 			states := make([]ArrivalState, len(blocks))
-			kept := ArrivalsKept(key, blocks, rate, limit/4, 2*limit, got, states, new(ArrivalScratch))
+			kept := Arrivals(key, blocks, rate, limit/4, 2*limit, got, states, new(ArrivalScratch))
 			Continue(key, states[:kept], rate, limit, got, new(ArrivalScratch))
 			restore()
 			if !slices.Equal(want, got) {

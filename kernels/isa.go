@@ -152,7 +152,6 @@ var kernelTable = []struct {
 	{"NearestSums", all},
 	{"Nearer", all},
 	{"Arrivals", all},
-	{"ArrivalsKept", all},
 	{"Continue", all},
 	{"ShareCounts", []path{avx2, avx512}},
 	{"SumMaxima", []path{avx2, avx512}},

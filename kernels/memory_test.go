@@ -84,12 +84,12 @@ func runGuarded(t *testing.T, atEnd bool) {
 		digests := guarded[[16]byte](t, n, atEnd)
 		scratch := guarded[ArrivalScratch](t, 1, atEnd)
 		key, registers := NewArrivalKey([16]byte{1}), guarded[float64](t, n+1, atEnd)
-		Arrivals(key, digests, 1, 3, registers, &scratch[0])
+		Arrivals(key, digests, 1, 3, 3, registers, nil, &scratch[0])
 		states := guarded[ArrivalState](t, n, atEnd)
 		guardedShares(t, n, atEnd)
 		labelCells(guarded[uint32](t, n, atEnd), guarded[uint16](t, n, atEnd), 3)
 		CountCells([][]uint16{guarded[uint16](t, n, atEnd), guarded[uint16](t, n, atEnd)}, 3, guarded[int64](t, 9, atEnd))
-		kept := ArrivalsKept(key, digests, 1, 3, 9, registers, states, &scratch[0])
+		kept := Arrivals(key, digests, 1, 3, 9, registers, states, &scratch[0])
 		Continue(key, states[:kept], 1, 5, registers, &scratch[0])
 	}
 }

@@ -154,21 +154,27 @@ func TestMisuseOfArrivalsAndCounts(t *testing.T) {
 	panics(t, []misuse{
 		{"LeastDot", []string{"4 sums", "7 values", "stride 4"},
 			func() { LeastDot(make([]float64, 7), 4, 4, make([]float64, 2)) }},
-		{"Arrivals", []string{"0", "1048576"}, func() { Arrivals(nil, nil, 1, 1, nil, nil) }},
-		{"Arrivals", []string{"rate=0"}, func() { Arrivals(nil, nil, 0, 1, make([]float64, 1), nil) }},
+		{"Arrivals", []string{"0", "1048576"}, func() { Arrivals(nil, nil, 1, 1, 1, nil, nil, nil) }},
+		{"Arrivals", []string{"rate=0"}, func() { Arrivals(nil, nil, 0, 1, 1, make([]float64, 1), nil, nil) }},
 		{"ShareCounts", []string{"length=12"}, func() { ShareCounts(nil, nil, 12, nil, nil, nil, nil) }},
 		{"ShareCounts", []string{"row at 1", "8 weights"}, func() {
 			ShareCounts(make([]float64, 8), make([]float64, 8), 8, []int32{1}, nil, nil, nil)
 		}},
 		{"ShareCounts", []string{"len(counts)=0"}, func() { ShareCounts(nil, nil, 8, nil, make([]uint64, 1), nil, nil) }},
 		{"SumMaxima", []string{"len(y)=1"}, func() { SumMaxima(nil, make([]float64, 1)) }},
-		{"ArrivalsKept", []string{"len(states)=0", "len(digests)=1"}, func() {
-			ArrivalsKept(nil, make([][16]byte, 1), 1, 1, 2, make([]float64, 1), nil, nil)
+		{"Arrivals", []string{"len(states)=0", "len(digests)=1"}, func() {
+			Arrivals(nil, make([][16]byte, 1), 1, 1, 2, make([]float64, 1), []ArrivalState{}, nil)
 		}},
-		{"ArrivalsKept", []string{"horizon=0.5"}, func() { ArrivalsKept(nil, nil, 1, 1, 0.5, make([]float64, 1), nil, nil) }},
+		{"Arrivals", []string{"horizon=0.5"}, func() {
+			Arrivals(nil, nil, 1, 1, 0.5, make([]float64, 1), []ArrivalState{}, nil)
+		}},
 		{"Continue", []string{"rate=-1"}, func() { Continue(nil, nil, -1, 1, make([]float64, 1), nil) }},
-		{"Arrivals", []string{"limit=NaN"}, func() { Arrivals(nil, nil, 1, math.NaN(), make([]float64, 1), nil) }},
-		{"Arrivals", []string{"limit=1e+09", "2^31"}, func() { Arrivals(nil, nil, 1, 1e9, make([]float64, 3), nil) }},
+		{"Arrivals", []string{"limit=NaN"}, func() {
+			Arrivals(nil, nil, 1, math.NaN(), 1, make([]float64, 1), nil, nil)
+		}},
+		{"Arrivals", []string{"limit=1e+09", "2^31"}, func() {
+			Arrivals(nil, nil, 1, 1e9, 1e9, make([]float64, 3), nil, nil)
+		}},
 		{"CountCells", []string{"len(column)=1", "want 2"}, func() {
 			CountCells([][]uint16{{0, 0}, {0}}, 2, make([]int64, 4))
 		}},

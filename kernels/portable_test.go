@@ -282,7 +282,7 @@ func TestArrivalsAreAES(t *testing.T) {
 			}
 		}
 		got := registers(m)
-		Arrivals(NewArrivalKey(key), digests, 2.5, 5, got, new(ArrivalScratch))
+		Arrivals(NewArrivalKey(key), digests, 2.5, 5, 5, got, nil, new(ArrivalScratch))
 		for j := range got {
 			if math.Abs(got[j]-want[j]) > 1e-12*want[j] {
 				t.Fatalf("%d registers: register %d is %v, want %v", m, j, got[j], want[j])

@@ -229,7 +229,7 @@ func fillArrivals(key *ArrivalKey, digests [][16]byte, reg []float64, states []A
 	}
 	rate := float64(len(digests))
 	r := NewReach(rate, len(reg))
-	kept := ArrivalsKept(key, digests, 1, r.Limit, r.Limit+KeptReach/rate, reg, states, scratch)
+	kept := Arrivals(key, digests, 1, r.Limit, r.Limit+KeptReach/rate, reg, states, scratch)
 	for slices.Max(reg) > r.Limit {
 		r.Extend()
 		Continue(key, states[:kept], 1, r.Limit, reg, scratch)

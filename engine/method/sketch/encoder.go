@@ -9,7 +9,7 @@ import (
 
 // encoder has the registers of one party's sketches under one set of keys: for each
 // cluster and sketch the first arrival over the cluster's ids and phantoms
-// (kernels.ArrivalsKept), which is rounded to a height at the end. Encoders with the same
+// (kernels.Arrivals), which is rounded to a height at the end. Encoders with the same
 // keys and shape make parts that merge joins, in any order, with the same result.
 type encoder struct {
 	clusters  int

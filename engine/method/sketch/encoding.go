@@ -231,7 +231,7 @@ func (w *encodingWorker) add(e *encoding, kind, a int, digests []Digest, rate fl
 	}
 	chunk := &chunks[len(chunks)-1]
 	n, full := len(*chunk), (*chunk)[:len(*chunk)+len(digests)]
-	n += kernels.ArrivalsKept(e.keys[kind], digests, rate, c.Limit, c.horizon, w.encoder.registers[a], full[n:],
+	n += kernels.Arrivals(e.keys[kind], digests, rate, c.Limit, c.horizon, w.encoder.registers[a], full[n:],
 		&w.encoder.scratch)
 	*chunk = full[:n]
 }

@@ -325,7 +325,7 @@ func (e *encodings) encode(t *testing.T, sk *sketcher) *encoder {
 func (e *encodings) exhaustive() *encoder {
 	x, keys := newEncoder(e.secret, encodedSketches, encodedClusters), newArrivalKeys(e.secret, 5)
 	put := func(key *kernels.ArrivalKey, digest Digest, rate float64, a int) {
-		kernels.Arrivals(key, []Digest{digest}, rate, 0.05, x.registers[a], &x.scratch)
+		kernels.Arrivals(key, []Digest{digest}, rate, 0.05, 0.05, x.registers[a], nil, &x.scratch)
 	}
 	for row, a := range e.labels {
 		put(keys[0], x.hash.record(e.id(row, nil)), 1, int(a))
