@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"math"
 	"path/filepath"
@@ -381,7 +382,7 @@ func (o *Coordinator) answer(from protocol.Role, body []byte) []byte {
 	}
 	if err != nil {
 		o.Log.Warn("a request was refused", "party", from.String(), "why", err.Error())
-		a = answer{Refused: err.Error()}
+		a = answer{Refused: o.told(err)}
 	}
 	a.Version = version
 	return encode(a)
@@ -675,13 +676,29 @@ func (o *Coordinator) dismiss(ctx context.Context, box *postbox, why error) {
 		return // interrupted: the same command goes on
 	}
 	o.over(why.Error())
+	told := []byte(o.told(why))
 	for _, r := range o.Study.roles() {
 		if !box.left[r] {
-			_ = box.send(ctx, r, mailEnd, []byte(why.Error()))
+			_ = box.send(ctx, r, mailEnd, told)
 		}
 	}
 	box.settle(ctx, func() bool { return false }, settleTime)
 	o.seeOff(ctx, 0, settleTime)
+}
+
+// told is how the parties hear of an error: one of this machine's own names its files, which are nobody else's
+// business.
+func (o *Coordinator) told(err error) string {
+	const failed = "the coordinator's machine has failed: its log says how"
+	if errors.As(err, new(*fs.PathError)) {
+		return failed
+	}
+	for cause := err; cause != nil; cause = errors.Unwrap(cause) {
+		if f, is := cause.(*fault.Error); is && f.What == filepath.Join(o.State, JournalName) {
+			return failed
+		}
+	}
+	return err.Error()
 }
 
 // End ends the study, before it begins or later: all parties are told why, nothing is released any more.

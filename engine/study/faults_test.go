@@ -607,6 +607,28 @@ func TestEndedByItsOperator(t *testing.T) {
 	}
 }
 
+// What fails on the coordinator's machine is told to the parties without the names of its files.
+func TestPartiesLearnNoPathOfTheCoordinator(t *testing.T) {
+	n := newNetwork(t, newFixture(t, "sulloyd", 2, 40, nil))
+	c := n.coordinator(t)
+	defer c.Close()
+	c.journal.Close()
+	a, err := parseAnswer(c.answer(0, encode(request{Version: version, Ask: askDone})))
+	if err == nil {
+		t.Fatalf("what cannot be kept is accepted: %+v", a)
+	}
+	_, gone := c.journal.Read(journal.Record{Length: 1})
+	damaged := fmt.Errorf("a record: %w", fault.Failed(filepath.Join(c.State, JournalName), "was altered", "", nil))
+	for _, text := range []string{err.Error(), c.told(gone), c.told(damaged)} {
+		if strings.Contains(text, c.State) || !strings.Contains(text, "its log says how") {
+			t.Errorf("the parties are told %q", text)
+		}
+	}
+	if text := c.told(errors.New("too few parties are left")); text != "too few parties are left" {
+		t.Errorf("the parties are told %q", text)
+	}
+}
+
 // enrolled has a party take part until it has a place, and returns what ends it.
 func enrolled(ctx context.Context, t *testing.T, c *Coordinator, j Join) (stop func()) {
 	t.Helper()
