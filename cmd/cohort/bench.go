@@ -159,7 +159,32 @@ func (b *benchCommand) check(cmd *cobra.Command, args []string) error {
 	case b.PeerPython != "" && b.Peers == "":
 		return fault.Request("--peer-python", "is for the code of --peers", "give --peers DIR, too")
 	}
+	if err := b.checkFolders(); err != nil {
+		return err
+	}
 	return checkSimulated(&b.simulated, args)
+}
+
+// checkFolders refuses folders for results that are read, and one for rows that holds what no benchmark has written
+// there: the page and the tables would take the place of files of their names.
+func (b *benchCommand) checkFolders() error {
+	for _, written := range [][2]string{{"--out", b.Out}, {"--results", b.results}} {
+		for _, read := range [][2]string{{"--data-dir", b.DataDir}, {"--peers", b.Peers}} {
+			info, err := os.Stat(written[1])
+			if other, e := os.Stat(read[1]); err == nil && e == nil && os.SameFile(info, other) {
+				return fault.Request(written[0], written[1]+" is the folder of "+read[0], "name another folder")
+			}
+		}
+	}
+	if _, err := os.Stat(filepath.Join(b.Out, bench.ResultsFile)); b.Out == "" || err == nil {
+		return nil
+	}
+	entries, err := os.ReadDir(b.Out)
+	if err != nil || len(entries) == 0 {
+		return nil
+	}
+	return fault.Failed("--out", fmt.Sprintf("%s holds %s, which is not a result of cohort bench", b.Out,
+		entries[0].Name()), "name a new or empty folder", nil)
 }
 
 // measure runs suites and writes their results where they are asked for.

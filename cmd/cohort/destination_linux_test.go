@@ -133,6 +133,24 @@ func TestResultsThatGoNowhereAreNotPaidFor(t *testing.T) {
 	}
 }
 
+// A run whose result a closed output would lose is refused without a ledger file, too; one that is thrown away on
+// purpose, or has written something, is not.
+func TestResultsOfClosedOutputs(t *testing.T) {
+	labels := filepath.Join(t.TempDir(), "labels.csv")
+	for _, x := range []struct {
+		args, to string
+		status   int
+	}{{"", ">&-", exitFailed}, {"", ">/dev/null", exitDone}, {" --labels-out " + labels, ">&-", exitDone}} {
+		run := exec.Command("sh", "-c", `exec "$0" run --k 2 --data builtin:blobs --n 40`+x.args+" "+x.to, os.Args[0])
+		run.Env = append(os.Environ(), commandVar+"=1")
+		out, err := run.CombinedOutput()
+		refused := strings.Contains(string(out), "would be lost")
+		if run.ProcessState.ExitCode() != x.status || refused != (x.status == exitFailed) {
+			t.Errorf("%s %s: %v, %s", x.args, x.to, err, out)
+		}
+	}
+}
+
 // An answer that cannot be written is no success, whichever command it is of.
 func TestAnswersThatCannotBeWrittenFail(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)

@@ -94,7 +94,7 @@ func TestProfileBadInput(t *testing.T) {
 }
 
 func TestBenchBadInput(t *testing.T) {
-	file := writeFile(t, "f", "x")
+	file, sets := writeFile(t, "f", "x"), t.TempDir()
 	for _, c := range []struct {
 		name   string
 		args   []string
@@ -107,6 +107,12 @@ func TestBenchBadInput(t *testing.T) {
 		{"workers", []string{"--workers", "0"}, exitWrong, "--workers"},
 		{"output that cannot be written", []string{"kernels", "--quick", "--out", filepath.Join(file, "sub")},
 			exitFailed, "--out"},
+		{"output among other files", []string{"nothing-printed", "--out", filepath.Dir(file)}, exitFailed,
+			"is not a result of cohort bench"},
+		{"output over the sets", []string{"nothing-printed", "--out", sets, "--data-dir", sets + "/."}, exitWrong,
+			"--data-dir"},
+		{"pictures over the sets", []string{"nothing-printed", "--results", sets, "--data-dir", sets}, exitWrong,
+			"--data-dir"},
 	} {
 		status, out, errOut := cohort(t, append([]string{"bench"}, c.args...)...)
 		if status != c.status || out != "" || strings.Count(errOut, "\n") != 1 || !strings.Contains(errOut, c.want) {

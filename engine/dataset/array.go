@@ -41,6 +41,9 @@ func newArray(f *file, opts *ReadOptions, a array) (Source, error) {
 		return nil, fault.Request("--"+flag, f.name+" is an array of numbers",
 			"give the labels or ids in a file of text, or in Parquet")
 	}
+	if a.n == 0 && !opts.MayLack {
+		return nil, fault.Failed(f.name, "the file has no records", "give a file with at least one record", nil)
+	}
 	s := &arraySource{array: a, file: f, seeks: f.path != "" && !f.gzip && !f.once}
 	s.schema = Schema{Name: f.name, N: -1, D: a.d, Once: f.once, Size: f.size, RowBytes: int64(a.d * a.kind.size),
 		Bytes: a.kind == idxKinds[0x08]}

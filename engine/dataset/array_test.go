@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"bytes"
 	"context"
 	"os"
 	"path/filepath"
@@ -50,6 +51,34 @@ func TestArrayFiles(t *testing.T) {
 		})
 		if err != nil || at != n {
 			t.Fatalf("%d records: %v", at, err)
+		}
+	}
+}
+
+// TestArraysWithoutRecords: an array of no records is refused, but where there may be none.
+func TestArraysWithoutRecords(t *testing.T) {
+	for name, b := range map[string][]byte{
+		"rows.npy": npy("<f8", false, "(0, 3)", []float64{}), "columns.npy": npy("<f8", true, "(0, 3)", []float64{}),
+		"images.idx": idx(8, []uint32{0, 3}, []uint8{})} {
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for columns, d := range map[string]int{"": 3, "3,1": 2} {
+			for _, may := range []bool{false, true} {
+				opts := ReadOptions{Columns: columns, MayLack: may}
+				file, err := Open(t.Context(), path, opts)
+				stream, also := Read(t.Context(), name, bytes.NewReader(b), opts)
+				for _, got := range []struct {
+					*Table
+					error
+				}{{file, err}, {stream, also}} {
+					if may && (got.error != nil || got.N != 0 || got.D != d) ||
+						!may && (got.error == nil || !strings.Contains(got.Error(), "the file has no records")) {
+						t.Errorf("%s, columns %q, %v: %v, %+v", name, columns, may, got.error, got.Table)
+					}
+				}
+			}
 		}
 	}
 }

@@ -60,8 +60,5 @@ func newIDX(f *file, opts *ReadOptions) (Source, error) {
 		}
 		d *= int(size)
 	}
-	if n == 0 {
-		return nil, fault.Failed(f.name, "the file has no records", "give a file with at least one record", nil)
-	}
 	return newArray(f, opts, array{kind: kind, n: n, d: d, skip: 4 + 4*dims})
 }

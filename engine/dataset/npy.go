@@ -50,7 +50,7 @@ func newNPY(f *file, opts *ReadOptions) (Source, error) {
 	if err != nil {
 		return nil, bad(".npy header: "+err.Error(), "write the array again with numpy.save")
 	}
-	if h.n == 0 || h.d == 0 {
+	if h.d == 0 {
 		return nil, bad("the array is empty", "give an array with one record per row")
 	}
 	return newArray(f, opts, array{kind: h.kind, n: h.n, d: h.d, fortran: h.fortran, skip: at + size})

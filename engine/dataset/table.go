@@ -85,8 +85,8 @@ type ReadOptions struct {
 	Workers     int       // that parse; 0: one per CPU
 	Formats     []Format  // binary formats beside those of this package
 	Stdin       io.Reader // what the source "-" reads
-	// MayLack says that no records are records, too: of a text or Parquet file with columns alone, or where all were
-	// dropped. Whoever may not tell how many there are may not refuse that there are none.
+	// MayLack says that no records are records, too: of a file with columns alone, or where all were dropped. Whoever
+	// may not tell how many there are may not refuse that there are none.
 	MayLack bool
 	// Progress, if set, is told after each piece how many records of total, 0 if unknown, were read.
 	Progress func(read, total int)
