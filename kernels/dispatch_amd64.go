@@ -712,7 +712,30 @@ func asmRankN(number int, x *float32, panels int, c *int32, k int, scale float32
 			return
 		}
 	}
-	panic(noRoutine("Rank", 0))
+	switch number {
+	case 6:
+		asm.Rank6AVX2(x, panels, c, k, scale, band, low, labels, doubts)
+	case 7:
+		asm.Rank7AVX2(x, panels, c, k, scale, band, low, labels, doubts)
+	case 8:
+		asm.Rank8AVX2(x, panels, c, k, scale, band, low, labels, doubts)
+	case 9:
+		asm.Rank9AVX2(x, panels, c, k, scale, band, low, labels, doubts)
+	case 10:
+		asm.Rank10AVX2(x, panels, c, k, scale, band, low, labels, doubts)
+	case 11:
+		asm.Rank11AVX2(x, panels, c, k, scale, band, low, labels, doubts)
+	case 12:
+		asm.Rank12AVX2(x, panels, c, k, scale, band, low, labels, doubts)
+	case 13:
+		asm.Rank13AVX2(x, panels, c, k, scale, band, low, labels, doubts)
+	case 14:
+		asm.Rank14AVX2(x, panels, c, k, scale, band, low, labels, doubts)
+	case 15:
+		asm.Rank15AVX2(x, panels, c, k, scale, band, low, labels, doubts)
+	default:
+		panic(noRoutine("Rank", number))
+	}
 }
 
 func asmRead(p *byte, blocks int) {

@@ -5,6 +5,9 @@ package kernels
 // rankPays is the rule that says which paths and shapes rank points where they are, from measurements of [Assign] with
 // and without it.
 func rankPays(d, k int) bool {
+	if current == avx2 {
+		return d > 5 && d < exactDims && k >= 8 && k <= 64
+	}
 	return current >= avx512vnni && d >= 5 && d <= exactDims && k >= 4 && k <= 128
 }
 

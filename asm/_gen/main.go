@@ -57,6 +57,7 @@ var files = map[string]func(){
 	"ntt_avx512":        func() { nttFile(avx512) },
 	"ntt_avx2":          func() { nttFile(avx2) },
 	"rank_vnni":         func() { rankFile(vnni) },
+	"rank_avx2":         func() { rankFile(avx2) },
 	"weighted_avx512":   func() { weightedFile(avx512) },
 	"weighted_avx2":     func() { weightedFile(avx2) },
 }
