@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"net"
@@ -46,11 +47,25 @@ func (dialer) SkipTLSHandshake() bool { return true }
 type secure struct {
 	*tls.Conn
 	below *gathered
+	until time.Time // when writes are given up
 }
 
 func newSecure(c net.Conn, config *tls.Config) *secure {
 	below := &gathered{Conn: c}
-	return &secure{tls.Client(below, config), below}
+	return &secure{Conn: tls.Client(below, config), below: below}
+}
+
+// deadlines is how much later than it was asked for a write may be given up.
+const deadlines = 30 * time.Second
+
+// SetWriteDeadline implements net.Conn, for one goroutine at a time. nats.go sets a deadline before each write and
+// none after it, and each change costs as much as a seal: one that is set is moved when it comes near.
+func (s *secure) SetWriteDeadline(t time.Time) error {
+	if t.IsZero() || t.Before(s.until) {
+		return nil
+	}
+	s.until = t.Add(deadlines)
+	return s.Conn.SetWriteDeadline(s.until)
 }
 
 // Write implements net.Conn.
@@ -63,13 +78,22 @@ func (s *secure) Write(b []byte) (int, error) {
 	return n, err
 }
 
+// SetDeadline implements net.Conn.
+func (s *secure) SetDeadline(t time.Time) error {
+	s.until = time.Time{}
+	return s.Conn.SetDeadline(t)
+}
+
+// room has buffers in which connections hold what they write. A write is over before the next begins on the same
+// core, so that its bytes are in the cache yet.
+var room = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
 // gathered is a connection below TLS, which writes by itself, too: handshakes and alerts.
 type gathered struct {
 	net.Conn
 	mu   sync.Mutex
-	held []byte
-	on   bool  // what is written is held
-	err  error // of release: TLS has counted as sent what was not
+	held *bytes.Buffer // what is written, while it is held
+	err  error         // of release: TLS has counted as sent what was not
 }
 
 // Write implements net.Conn.
@@ -79,9 +103,8 @@ func (g *gathered) Write(b []byte) (int, error) {
 	switch {
 	case g.err != nil:
 		return 0, g.err
-	case g.on:
-		g.held = append(g.held, b...)
-		return len(b), nil
+	case g.held != nil:
+		return g.held.Write(b)
 	}
 	return g.Conn.Write(b)
 }
@@ -90,19 +113,20 @@ func (g *gathered) Write(b []byte) (int, error) {
 func (g *gathered) hold() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.on = true
+	g.held = room.Get().(*bytes.Buffer)
 }
 
 // release writes what was held. If that fails it closes the connection, whose reader then ends.
 func (g *gathered) release() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.on = false
-	if len(g.held) > 0 && g.err == nil {
-		if _, g.err = g.Conn.Write(g.held); g.err != nil {
+	if g.held.Len() > 0 && g.err == nil {
+		if _, g.err = g.Conn.Write(g.held.Bytes()); g.err != nil {
 			g.Conn.Close()
 		}
 	}
-	g.held = g.held[:0]
+	g.held.Reset()
+	room.Put(g.held)
+	g.held = nil
 	return g.err
 }

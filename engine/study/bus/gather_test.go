@@ -100,3 +100,49 @@ func TestRecordsLeaveTogether(t *testing.T) {
 		t.Errorf("%d bytes arrived of two messages of %d", len(all), len(message))
 	}
 }
+
+// deadlined remembers the deadline of a connection's writes.
+type deadlined struct {
+	net.Conn
+	moved int
+	at    time.Time
+}
+
+func (d *deadlined) SetWriteDeadline(t time.Time) error {
+	d.moved++
+	d.at = t
+	return nil
+}
+
+func (d *deadlined) SetDeadline(t time.Time) error { return d.SetWriteDeadline(t) }
+
+// A write has the deadline that was asked for or one up to 30 s later, also after others took it
+// away, and most writes do not move it.
+func TestDeadlineOfWrites(t *testing.T) {
+	below := new(deadlined)
+	s := newSecure(below, new(tls.Config))
+	begun := time.Unix(1000, 0)
+	ask := func(after time.Duration) {
+		t.Helper()
+		asked := begun.Add(after)
+		if err := s.SetWriteDeadline(asked); err != nil {
+			t.Fatal(err)
+		}
+		if late := below.at.Sub(asked); late < 0 || late > 30*time.Second {
+			t.Errorf("a write that may take until %v has %v more", after, late)
+		}
+		if err := s.SetWriteDeadline(time.Time{}); err != nil { // when it has been written
+			t.Fatal(err)
+		}
+	}
+	for i := range 1000 {
+		ask(time.Duration(i) * time.Second / 10)
+	}
+	if below.moved != 4 {
+		t.Errorf("the deadline was moved %d times in 100 s", below.moved)
+	}
+	if err := s.SetDeadline(time.Time{}); err != nil { // as at the end of a handshake
+		t.Fatal(err)
+	}
+	ask(101 * time.Second)
+}
