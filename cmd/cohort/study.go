@@ -346,7 +346,10 @@ func verify(w io.Writer, path string) error {
 			return err
 		}
 		how := fmt.Sprintf("a whole journal of %d records", c.Records)
-		if c.Torn > 0 {
+		switch {
+		case c.Written:
+			how = fmt.Sprintf("%d whole records of a journal, and %d bytes of one that its role is writing", c.Records, c.Torn)
+		case c.Torn > 0:
 			how = fmt.Sprintf("%d whole records of a journal, and %d bytes of one that a crash, or somebody, cut off",
 				c.Records, c.Torn)
 		}

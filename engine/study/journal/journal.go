@@ -138,13 +138,23 @@ type Checked struct {
 	Records int
 	// Head is the hash of the last record, which stands for all.
 	Head [linkBytes]byte
-	// Torn is how many bytes follow that record: of one that was cut off.
-	Torn int64
+	// Torn is how many bytes follow that record: of one that was cut off or, if a role has the journal
+	// open (Written), of one that it has not written to its end.
+	Torn    int64
+	Written bool
 }
 
 // Check reads the journal at path to its end, and changes nothing: it may be one that a role
 // writes meanwhile, or somebody else's.
 func Check(path string) (*Checked, error) {
+	c, err := check(path)
+	if err != nil || c.Torn == 0 || c.Written {
+		return c, err
+	}
+	return check(path) // the role may have written on and ended in between
+}
+
+func check(path string) (*Checked, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, fault.File(path, "name a file that can be read", err)
@@ -158,7 +168,9 @@ func Check(path string) (*Checked, error) {
 	if err := j.scan(info.Size()); err != nil {
 		return nil, err
 	}
-	return &Checked{Records: len(j.records), Head: j.chain, Torn: info.Size() - j.end}, nil
+	c := &Checked{Records: len(j.records), Head: j.chain, Torn: info.Size() - j.end}
+	c.Written = c.Torn > 0 && filelock.Try(file) != nil
+	return c, nil
 }
 
 // create begins a journal, also where the first write was cut short.

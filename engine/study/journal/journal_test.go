@@ -140,6 +140,16 @@ func TestCheckChangesNothing(t *testing.T) {
 	if c, err := Check(path); err != nil || c.Torn != 0 {
 		t.Errorf("while a role has it: %+v, %v", c, err)
 	}
+	if _, err := j.Append('a', make([]byte, 2*gathered)); err != nil { // of which the end is not in the file yet
+		t.Fatal(err)
+	}
+	if c, err := Check(path); err != nil || c.Records != 2 || c.Torn < 2*gathered || !c.Written {
+		t.Errorf("while a role writes a record: %+v, %v", c, err)
+	}
+	j.Abandon() // as a role that is killed there
+	if c, err := Check(path); err != nil || c.Records != 2 || c.Torn < 2*gathered || c.Written {
+		t.Errorf("after it was killed: %+v, %v", c, err)
+	}
 	none := filepath.Join(t.TempDir(), "none")
 	if _, err := Check(none); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a file that is not there: %v", err)
