@@ -348,19 +348,7 @@ func Dial(ctx context.Context, d Dialer) (*Conn, error) {
 	if d.Frames == nil {
 		return c, nil
 	}
-	prefix := "c." + d.Study + "."
-	known := make(map[string]protocol.Role) // by subject: who has sent before
-	sub, err := nc.Subscribe(prefix+"*."+name(d.Self), func(m *nats.Msg) {
-		r, ok := known[m.Subject]
-		if !ok {
-			from, _, _ := strings.Cut(strings.TrimPrefix(m.Subject, prefix), ".")
-			if r, ok = parseName(from); !ok || r == d.Self {
-				return
-			}
-			known[m.Subject] = r
-		}
-		d.Frames(r, m.Data)
-	})
+	sub, err := nc.Subscribe("c."+d.Study+".*."+name(d.Self), d.hear())
 	if err == nil {
 		err = sub.SetPendingLimits(-1, 512<<20)
 	}
@@ -372,6 +360,23 @@ func Dial(ctx context.Context, d Dialer) (*Conn, error) {
 		return nil, fault.Failed("connection", err.Error(), "check the network", err)
 	}
 	return c, nil
+}
+
+// hear returns what takes messages to a role, one at a time.
+func (d *Dialer) hear() nats.MsgHandler {
+	known := make(map[string]protocol.Role) // by subject: who has sent before
+	prefix := "c." + d.Study + "."
+	return func(m *nats.Msg) {
+		r, ok := known[m.Subject]
+		if !ok {
+			from, _, _ := strings.Cut(strings.TrimPrefix(m.Subject, prefix), ".")
+			if r, ok = parseName(from); !ok || r == d.Self {
+				return
+			}
+			known[m.Subject] = r
+		}
+		d.Frames(r, m.Data)
+	}
 }
 
 // dialFor is how long a connection is tried again where nobody answers: a coordinator
