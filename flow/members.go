@@ -52,17 +52,15 @@ type members struct {
 
 	columns []column
 	groups  []group
-	record  []int32 // points of the groups
-	after   []int32 // the place in record of the next point of the same group, -1 if there is none
+	after   []int32 // the next point of the same group or, of a point that is no member, of the same column; -1: none
 	several []int32 // groups that have or had several slots
 	arcs    []arc   // of groups of ties, instead of coordinates: those of q are arcs[first[q]:first[q+1]]
 	first   []int32
 	above   []int32 // the groups of the level before
 	fresh   []int32 // points that become members, ascending in each column
-	rest    []int32 // the points with a gap of at most horizon that are no members, by their columns
 	horizon float32
-	laid    bool // the columns are laid out
-	parts   [][]int32
+	laid    bool    // the columns are laid out
+	ends    []int   // of what list has listed of each part
 	least   float32 // gap up to which list lists
 	near    int64   // reduced cost up to which a new row lists
 	work    func(worker, index int)
@@ -81,7 +79,7 @@ type column struct {
 	x      []float64 // x[c*stride+slot] is coordinate c in grid units
 	stride int
 	slots  []slot
-	rest   []int32 // its part of members.rest
+	rest   int32 // the first of its points with a gap of at most members.horizon that are no members, -1: none
 }
 
 // slot is a part of a group: its units in a column, and its next slot elsewhere.
@@ -94,13 +92,11 @@ type slot struct {
 // place is a slot of a column; column -1 is none.
 type place struct{ column, slot int32 }
 
-// group is all identical members, of which point is one. Their places in members.record are
-// a chain, and units counts their multiplicities.
+// group is all identical members, a chain in members.after that begins at point. Units counts their multiplicities.
 type group struct {
-	point, head int32
-	first       place
-	units       int64
-	several     bool // is one of members.several
+	point, units int32
+	first        place
+	several      bool // is one of members.several
 }
 
 // laying is the memory of a worker that lays columns out.
@@ -220,40 +216,40 @@ func (m *members) inGrid(gap float32) int64 { return int64(min(float64(gap)/m.un
 // listAll lists the points with a gap of at most least in fresh.
 func (m *members) listAll(ctx context.Context) error {
 	const part = 1 << 14
-	n := m.points.N
-	if n <= 4*part || m.run.Workers() == 1 {
-		m.fresh = m.list(m.fresh[:0], 0, n)
+	n, count := m.points.N, 1
+	m.fresh = slices.Grow(m.fresh[:0], n)[:n]
+	if n > 4*part && m.run.Workers() > 1 {
+		count = (n + part - 1) / part
+	}
+	m.ends = slices.Grow(m.ends[:0], count)[:count]
+	if count == 1 {
+		m.fresh = m.fresh[:m.list(0, n)]
 		return nil
 	}
-	count := (n + part - 1) / part
-	for len(m.parts) < count {
-		m.parts = append(m.parts, nil)
-	}
 	if m.work == nil {
-		m.work = func(_, index int) {
-			m.parts[index] = m.list(m.parts[index][:0], index*part, min((index+1)*part, m.points.N))
-		}
+		m.work = func(_, index int) { m.ends[index] = m.list(index*part, min((index+1)*part, m.points.N)) }
 	}
 	if err := m.run.Run(ctx, count, m.work); err != nil {
 		return err
 	}
-	m.fresh = m.fresh[:0]
-	for _, p := range m.parts[:count] {
-		m.fresh = append(m.fresh, p...)
+	listed := m.ends[0]
+	for index, end := range m.ends[1:] {
+		listed += copy(m.fresh[listed:], m.fresh[(index+1)*part:end])
 	}
+	m.fresh = m.fresh[:listed]
 	return nil
 }
 
-// list appends those of the points [first, last) that listAll looks for, without branches.
-func (m *members) list(points []int32, first, last int) []int32 {
-	at := len(points)
-	points = slices.Grow(points, last-first)[:at+last-first]
+// list lists those of the points [first, last) that listAll looks for, without branches, in fresh from first on,
+// and returns where they end.
+func (m *members) list(first, last int) int {
+	points, at := m.fresh[first:last], 0
 	least := int64(int32(math.Float32bits(m.least))) // floats are in the order of their bits, but for negative ones
 	for i, gap := range m.v.gap[first:last] {
 		points[at] = int32(first + i)
 		at += int(uint64(int64(int32(math.Float32bits(gap)))-least-1) >> 63)
 	}
-	return points[:at]
+	return first + at
 }
 
 // admit makes the listed points members, groups them and lays their columns out.
@@ -264,10 +260,10 @@ func (m *members) admit(ctx context.Context) error {
 			m.known[u] = infinity
 		}
 		c := &m.columns[u]
-		c.slots, c.rest = c.slots[:0], nil
+		c.slots, c.rest = c.slots[:0], -1
 	}
-	m.groups, m.record, m.after, m.several = slices.Grow(m.groups[:0], len(m.fresh)), m.record[:0], m.after[:0],
-		m.several[:0]
+	m.groups, m.several = m.groups[:0], m.several[:0]
+	m.after = slices.Grow(m.after[:0], m.points.N)[:m.points.N]
 	m.horizon, m.laid = m.least, false
 	m.rehash(2 * len(m.fresh))
 	for _, i := range m.fresh {
@@ -295,25 +291,14 @@ func (m *members) foresee(ctx context.Context, horizon float32) error {
 	if err := m.listAll(ctx); err != nil {
 		return err
 	}
-	v, ends, kept := m.v, make([]int32, m.t.columns+1), 0
-	for _, i := range m.fresh {
-		if v.gap[i] != isMember {
-			ends[v.labels[i]+1]++
-			m.fresh[kept] = i
-			kept++
+	for u := range m.t.columns {
+		m.columns[u].rest = -1
+	}
+	for at := len(m.fresh) - 1; at >= 0; at-- {
+		if i := m.fresh[at]; m.v.gap[i] != isMember {
+			c := &m.columns[m.v.labels[i]]
+			m.after[i], c.rest = c.rest, i
 		}
-	}
-	for u := range m.t.columns {
-		ends[u+1] += ends[u]
-	}
-	m.rest = slices.Grow(m.rest[:0], kept)[:kept]
-	for u := range m.t.columns {
-		m.columns[u].rest = m.rest[ends[u]:ends[u+1]]
-	}
-	for _, i := range m.fresh[:kept] {
-		to := &ends[v.labels[i]]
-		m.rest[*to] = i
-		*to++
 	}
 	return nil
 }
@@ -346,16 +331,16 @@ func (m *members) widen(ctx context.Context, u int32) error {
 		m.known[u] = m.inGrid(least) - m.offset[u]
 	}
 	for at := range from {
-		c, left := &from[at], 0
-		for _, i := range c.rest {
+		for link := &from[at].rest; *link >= 0; {
+			i := *link
 			if m.v.gap[i] <= least {
+				*link = m.after[i]
 				m.join(i)
 			} else {
-				c.rest[left] = i
-				left++
+				link = &m.after[i]
 			}
 		}
-		if c.rest = c.rest[:left]; left > 0 {
+		if from[at].rest >= 0 {
 			m.known[u] = m.inGrid(least) - m.offset[u]
 		}
 	}
@@ -409,10 +394,7 @@ func (m *members) spread(ctx context.Context) error {
 // columns that it is in, and the rest to "escape".
 func (m *members) join(i int32) {
 	q, units := m.groupOf(i), m.p.weight(int(i))
-	g := &m.groups[q]
-	g.units += units
-	m.record, m.after = append(m.record, i), append(m.after, g.head)
-	g.head = int32(len(m.record) - 1)
+	m.groups[q].units += int32(units)
 	m.v.gap[i] = isMember
 	left := units * m.exclusive
 	put := func(u int32, units int64) {
@@ -434,16 +416,19 @@ func (m *members) join(i int32) {
 	}
 }
 
-// groupOf returns the group of the members that are identical to point i, a new one if there are none.
+// groupOf puts point i before the members that are identical to it, and returns their group, a new one if there are
+// none.
 func (m *members) groupOf(i int32) int32 {
 	if 2*len(m.groups) >= len(m.table) {
 		m.rehash(4 * len(m.groups))
 	}
 	at := m.place(i)
 	if *at == 0 {
-		m.groups = append(m.groups, group{point: i, head: -1, first: place{-1, -1}})
+		m.groups = append(m.groups, group{point: -1, first: place{-1, -1}})
 		*at = int32(len(m.groups))
 	}
+	g := &m.groups[*at-1]
+	m.after[i], g.point = g.point, i
 	return *at - 1
 }
 
@@ -569,7 +554,8 @@ func (m *members) fit(c *column) {
 	if n <= c.stride {
 		return
 	}
-	x, stride := make([]float64, m.dims*2*n), 2*n
+	stride := n*5/4 + 4
+	x := make([]float64, m.dims*stride)
 	for h := range m.dims {
 		copy(x[h*stride:], c.x[h*c.stride:(h+1)*c.stride])
 	}
@@ -674,9 +660,9 @@ func (m *members) accepts(u, s, v int32) int64 {
 // capacity returns how many units of group q column v takes at most.
 func (m *members) capacity(q, v int32) int64 {
 	if v == m.escape {
-		return m.groups[q].units * (m.exclusive - 1)
+		return int64(m.groups[q].units) * (m.exclusive - 1)
 	}
-	return m.groups[q].units
+	return int64(m.groups[q].units)
 }
 
 // room returns how many units of column u can move to column v at no more than the given cost,
@@ -999,10 +985,10 @@ func (m *members) release() {
 			at = s.next
 		}
 		m.deals = m.deals[:0]
-		for at := g.head; at >= 0; at = m.after[at] {
-			m.deals = append(m.deals, m.record[at])
+		for i := g.point; i >= 0; i = m.after[i] {
+			m.deals = append(m.deals, i)
 		}
-		if len(columns) == 1 && int64(columns[0].Units) == g.units {
+		if len(columns) == 1 && columns[0].Units == g.units {
 			for _, i := range m.deals {
 				v.labels[i] = columns[0].Cluster
 			}
@@ -1015,7 +1001,7 @@ func (m *members) release() {
 			}
 			return int(a - b)
 		})
-		m.p.deal(columns, m.deals, g.units, func(i int32, held []Membership) {
+		m.p.deal(columns, m.deals, int64(g.units), func(i int32, held []Membership) {
 			v.labels[i] = held[0].Cluster
 			if len(held) > 1 || int64(held[0].Units) < m.p.weight(int(i)) {
 				v.extra = append(v.extra, held...)

@@ -17,7 +17,6 @@ type order struct {
 	rows    []float32
 	runs    []run
 	parts   []run
-	labels  []uint16
 
 	whole, part cover // of all points, and of the sample
 }
@@ -106,6 +105,7 @@ func (o *order) sort(ctx context.Context, workers Runner, p *Problem) error {
 		*own = *kernels.NewPanels(n, d)
 	}
 	kernels.Pack(&o.problem.Points, o.rows)
+	o.rows = nil
 	o.whole.set(o.problem.Points)
 	return nil
 }
@@ -170,11 +170,11 @@ func (o *order) swap(d, i, j int) {
 	}
 }
 
-// restore gives the result of the ordered problem the points of the problem.
-func (o *order) restore(res *Result) {
-	o.labels = append(o.labels[:0], res.Labels...)
+// restore gives the result of the ordered problem the points of the problem; scratch is of that many labels.
+func (o *order) restore(res *Result, scratch []uint16) {
+	copy(scratch, res.Labels)
 	for q, i := range o.ids {
-		res.Labels[i] = o.labels[q]
+		res.Labels[i] = scratch[q]
 	}
 	if len(res.Units) > 0 {
 		units := slices.Clone(res.Units)
@@ -387,10 +387,7 @@ func (s *Solver) countLeaf(w *scratch, c *choice, first, last int) {
 	labels, gap := v.labels[first:last], v.gap[first:last]
 	kernels.TopTwo(t.p.Points.Slice(first, last), w.rows32, w.bias, topTwoSlack(d, k), float32(v.certain), labels,
 		w.cells, gap)
-	side := func(cell int, units int64) {
-		u, other := c.clusters[cell/k], c.clusters[cell%k]
-		w.sides = append(w.sides, pair{uint64(min(u, other))<<32 | uint64(max(u, other)), units})
-	}
+	side := func(cell int, units int64) { w.side(int(c.clusters[cell/k]), int(c.clusters[cell%k]), units) }
 	const few = 32
 	if k <= few {
 		w.table = slices.Grow(w.table[:0], few*few)[:k*k]

@@ -478,7 +478,7 @@ func (s *Solver) countNear(worker, index int) {
 			}
 		}
 		stands := min(each, len(w.near)-q+each/2) * int(p.weight(i))
-		w.sides = append(w.sides, pair{uint64(min(label, next))<<32 | uint64(max(label, next)), int64(stands)})
+		w.side(label, next, int64(stands))
 	}
 }
 
@@ -490,22 +490,42 @@ func (s *Solver) sumSides(v *view, workers int) {
 			v.size[j] += x
 		}
 		if i > 0 {
-			all = append(all, s.scratch[i].sides...)
+			all = append(all, tally(s.scratch[i].sides)...)
 		}
 	}
+	all = tally(all)
 	s.scratch[0].sides = all
-	slices.SortFunc(all, func(a, b pair) int { return cmp.Compare(a.cell, b.cell) })
 	v.edges = v.edges[:0]
-	for i, c := range all {
+	for _, c := range all {
 		u, w := int32(c.cell>>32), int32(c.cell&math.MaxUint32)
-		switch {
-		case int(u) >= s.pass.p.k(): // "unassigned" and "escape": no price can part them
-		case i > 0 && all[i-1].cell == c.cell:
-			v.edges[len(v.edges)-1].count += float64(c.count)
-		default:
+		if int(u) < s.pass.p.k() { // not "unassigned" and "escape": no price can part them
 			v.edges = append(v.edges, edgeCount{u, w, float64(c.count)})
 		}
 	}
+}
+
+// tally sorts pairs and makes one of those of the same columns.
+func tally(sides []pair) []pair {
+	slices.SortFunc(sides, func(a, b pair) int { return cmp.Compare(a.cell, b.cell) })
+	kept := sides[:0]
+	for _, c := range sides {
+		if last := len(kept) - 1; last >= 0 && kept[last].cell == c.cell {
+			kept[last].count += c.count
+		} else {
+			kept = append(kept, c)
+		}
+	}
+	return kept
+}
+
+// side notes units of one column next to another.
+func (w *scratch) side(u, v int, units int64) {
+	if len(w.sides) == cap(w.sides) && len(w.sides) >= 1024 {
+		if w.sides = tally(w.sides); len(w.sides) > cap(w.sides)/2 {
+			w.sides = slices.Grow(w.sides, cap(w.sides))
+		}
+	}
+	w.sides = append(w.sides, pair{uint64(min(u, v))<<32 | uint64(max(u, v)), units})
 }
 
 // choose is the shard of an exact pass.
@@ -712,7 +732,7 @@ func (w *scratch) meet(u, v int, units int64, near bool) {
 			return
 		}
 	}
-	w.sides = append(w.sides, pair{cell, units})
+	w.side(u, v, units)
 }
 
 // topTwo returns the two cheapest columns, "escape" aside, by costs for w.clusters, and their

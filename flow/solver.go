@@ -151,7 +151,7 @@ func (s *Solver) Solve(ctx context.Context, run Runner, p *Problem, res *Result)
 		err = s.write(ctx, p, res)
 	}
 	if s.ordered && err == nil {
-		s.order.restore(res)
+		s.order.restore(res, s.ascent.seen.labels)
 	}
 	s.warm = err == nil
 	res.Stats = s.stats

@@ -244,7 +244,7 @@ func (m *members) narrow(upper *members, ties []tie, word int) {
 func (m *members) add(upper *members, ties []tie, word int) {
 	from := &upper.groups[ties[0].group]
 	q, point := int32(len(m.groups)), from.point
-	m.groups = append(m.groups, group{point: point, head: -1, first: place{-1, -1}, units: from.units})
+	m.groups = append(m.groups, group{point: point, first: place{-1, -1}, units: from.units})
 	m.above = append(m.above, ties[0].group)
 	m.first = append(m.first, int32(len(m.arcs)))
 	hash, left := m.s.hash.digest(m.p, int(point)), int64(0)
