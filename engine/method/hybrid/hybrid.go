@@ -19,7 +19,9 @@ import (
 // Low dimension: half of the budget goes to a midpoint tree of noisy counts
 // made consistent by projection; k-means with restarts and swaps runs on its
 // leaves for free; the other half goes to one or more rounds of relative sums
-// and counts, with a radius for each cluster taken from the synopsis. High
+// and counts, with a radius for each cluster taken from the synopsis. Where the tree is coarse, the
+// first of several rounds measures up to three times as many clusters, after which the leaves,
+// moved accordingly, are searched again. High
 // dimension: a private mean, a histogram of distances to it, and up to twenty
 // relative rounds with a common radius and James-Stein shrinkage, from a tree on
 // a few random directions, where half as many clusters again are looked for and
@@ -93,6 +95,8 @@ type plan struct {
 	rounds  []*staged.Release
 	reach   float64 // of a round, in root mean square distances
 	balance float64
+	// overseed is how many times more clusters than asked for the first round measures, 0 where it is as many.
+	overseed float64
 	// least is the least number of clusters where the synopsis decides, 0 where it does not.
 	least int
 	elbow bool

@@ -26,7 +26,7 @@ func (h *plan) addProjected(rounds, k int) *projectedPlan {
 		reach: f.AddDistances(l.Part(0.01))}
 	tree := l.Part(share)
 	o.tree = f.AddTree(tree, min(max(int(elementary.Log2(float64(f.N)*tree.Mu())/2.5), 2), 6, f.D))
-	o.recover = f.AddRound("recover", l.Part(share/2), h.overseeds(k))
+	o.recover = f.AddRound("recover", l.Part(share/2), overseeds(overseed, k, f.N))
 	o.within = f.AddDistances(l.Part(0.01))
 	if rounds == 0 {
 		rounds = f.ManyRounds()
@@ -87,9 +87,9 @@ func projectedReach(distances *staged.Distances) float64 {
 // projections, where clusters lie in front of each other.
 const overseed = 1.5
 
-// overseeds is how many clusters are looked for on the projections where k are asked for.
-func (h *plan) overseeds(k int) int {
-	return min(int(math.Ceil(overseed*float64(k))), h.N, math.MaxUint16-1)
+// overseeds is how many clusters of n records are looked for where k are asked for, so many times more.
+func overseeds(times float64, k, n int) int {
+	return min(int(math.Ceil(times*float64(k))), n, math.MaxUint16-1)
 }
 
 // overseeded finds more clusters than k in the tree on projections, releases
@@ -101,7 +101,7 @@ func (h *plan) overseeded(ctx context.Context, p *staged.Party, mean []float64,
 	reach float64, far int) ([]float32, []engine.KFit, error) {
 	o, number := h.projected, &numbered{k: p.K - far}
 	origin := staged.GridRow(mean, p.FractionBits)
-	k := h.overseeds(p.K)
+	k := overseeds(overseed, p.K, p.N)
 	low, err := p.ProjectedStart(ctx, o.tree, k, origin, reach)
 	if err != nil {
 		return nil, nil, err

@@ -38,6 +38,20 @@ func refinement(snr, halvings float64, d int) (rounds int, radius float64) {
 	return rounds, radius
 }
 
+// treeOverseed is how many times more clusters than asked for are looked for on a coarse tree, 0
+// where its own search decides: that shows badly which cells belong together, and no round leaves a
+// wrong choice. The first of several rounds measures the clusters; the tree, moved to what it has
+// measured, is searched again (leafSearch.moved). More clusters have fewer records each, so that the
+// signal decides, and none are looked for where an average cluster stands less than nine deviations
+// above the noise of a count. A round costs the same whatever its number of clusters (THEOREMS.md T2);
+// the searches are post-processing.
+func (h *plan) treeOverseed(rounds int) float64 {
+	if rounds < 2 || !coarseTree(h.halvings(), h.D) || h.Signal(h.Share) < float64(9*h.K) {
+		return 0
+	}
+	return min(max(overseed, h.SNR()/10), 3)
+}
+
 func (h *plan) addTreeBranch(j *Job) {
 	f, l := h.Plan, h.Share
 	share := f.MarginalShare()
@@ -63,9 +77,14 @@ func (h *plan) addTreeBranch(j *Job) {
 		synopsisShare = 1
 	}
 	h.reach, h.tree = c, f.AddTree(l.Part(synopsisShare), f.D)
+	h.overseed = h.treeOverseed(rounds)
 	for r := range rounds {
+		k := j.K
+		if r == 0 && h.overseed > 0 {
+			k = overseeds(h.overseed, k, f.N)
+		}
 		h.rounds = append(h.rounds, f.AddRound(fmt.Sprintf("round %d", r+1), l.Part((1-synopsisShare)/float64(rounds)),
-			j.K))
+			k))
 	}
 }
 
@@ -98,10 +117,13 @@ func (h *plan) releaseTree(ctx context.Context, p *staged.Party) (*ground, error
 	return g, err
 }
 
-// leafSearch is what the search on a tree's leaves found.
+// leafSearch is what the search on a tree's leaves found: k clusters, or more that are to be measured.
 type leafSearch struct {
 	boxes []synopsis.Box
 	curve []engine.KFit
+	k     int
+	// points are what was searched.
+	points *synopsis.Weighted
 	*synopsis.Solution
 }
 
@@ -124,14 +146,18 @@ func (h *plan) searchLeaves(ctx context.Context, p *staged.Party, ground *ground
 			return nil, err
 		}
 	}
-	found.curve = number.curve
+	found.curve, found.k, found.points = number.curve, number.k, points
 	stream := p.Public.Stream(int(protocol.Server), 0, "search")
 	if h.balance != 0 {
 		even := 1 / float64(p.K)
 		found.Solution, err = synopsis.SearchBalanced(ctx, p.Pool(), points, p.K, even/h.balance, min(even*h.balance, 1),
 			p.Searching, stream)
 	} else {
-		found.Solution, err = synopsis.Search(ctx, p.Pool(), points, number.k, p.Searching, stream)
+		k := number.k
+		if h.overseed > 0 {
+			k = overseeds(h.overseed, k, p.N)
+		}
+		found.Solution, err = synopsis.Search(ctx, p.Pool(), points, k, p.Searching, stream)
 	}
 	return found, err
 }
@@ -156,7 +182,7 @@ func (h *plan) searchTree(ctx context.Context, p *staged.Party) (*treeFound, err
 	if err != nil {
 		return nil, err
 	}
-	p = h.chosen(p, found.curve, len(found.Weights))
+	p = h.chosen(p, found.curve, found.k)
 	p.NoteTopUp(found.Solution)
 	if h.balance != 0 && found.TopUp == 0 {
 		sizes = found.Weights
@@ -164,33 +190,20 @@ func (h *plan) searchTree(ctx context.Context, p *staged.Party) (*treeFound, err
 			"the records nearest to a centroid can be more or fewer", slices.Min(sizes), slices.Max(sizes))
 	}
 	centroids := staged.GridRow(found.Centers, p.FractionBits)
-	o := staged.NewOffsets(p.Pool(), p.K, p.D, p.FractionBits)
 	least := make([]float64, p.K) // variance of the noise in a centroid's columns
+	o := staged.NewOffsets(p.Pool(), len(found.Weights), p.D, p.FractionBits)
 	for r, s := range h.rounds {
-		spread, err := protocol.Once(p.Party, "spread", r,
-			func() (*clusterSpread, error) { return leafSpread(found.boxes, centroids, p.N, p.K, p.D), nil })
-		if err != nil {
+		if sizes, least, err = h.treeRound(ctx, p, r, o, found.boxes, centroids, sizes); err != nil {
 			return nil, err
 		}
-		if sizes == nil {
-			sizes = spread.weights
+		if r == 0 && h.overseed > 0 {
+			if centroids, sizes, err = found.measured(ctx, p, centroids, sizes); err != nil {
+				return nil, err
+			}
+			o = staged.NewOffsets(p.Pool(), p.K, p.D, p.FractionBits)
+		} else {
+			p.Show(s.Release, staged.Widen(centroids), math.NaN())
 		}
-		radius, scales := make([]float64, p.K), make([]staged.Scales, p.K)
-		for i := range radius {
-			radius[i] = min(h.reach*spread.rms[i], 2*math.Sqrt(float64(p.D)))
-			scales[i] = p.RelativeScales(s.Share, radius[i], max(sizes[i], float64(p.N)/float64(10*p.K)))
-		}
-		sums, counts, err := p.RelativeRound(ctx, o, s, centroids, radius, scales)
-		if err != nil {
-			return nil, err
-		}
-		staged.Move(s.Share, centroids, sums, counts, radius, scales, p.D, p.FractionBits)
-		sizes = counts
-		for i := range least {
-			least[i] = s.Share.Variance(scales[i].Sums) / max(float64(counts[i]*counts[i]), 1)
-			least[i] = min(least[i], float64(radius[i]*radius[i])/float64(p.D)) // as Move cuts
-		}
-		p.Show(s.Release, staged.Widen(centroids), math.NaN())
 		if err := p.EndRound(ctx, r, len(h.rounds)); err != nil {
 			return nil, err
 		}
@@ -208,6 +221,64 @@ func (h *plan) searchTree(ctx context.Context, p *staged.Party) (*treeFound, err
 		}
 		return &treeFound{centroids, sizes, heaviest(found.boxes), found.curve, loss}, failed
 	})
+}
+
+// treeRound is a relative round of the clusters that there are, which it moves, with the
+// radii that the leaves tell. sizes are what is known of their sizes, nil for nothing. It returns their
+// noisy counts, and the variance of the noise in each one's columns.
+func (h *plan) treeRound(ctx context.Context, p *staged.Party, r int, o *staged.Offsets, boxes []synopsis.Box,
+	centroids []float32, sizes []float64) (counts, least []float64, err error) {
+	s, k := h.rounds[r], len(centroids)/p.D
+	spread, err := protocol.Once(p.Party, "spread", r,
+		func() (*clusterSpread, error) { return leafSpread(boxes, centroids, p.N, k, p.D), nil })
+	if err != nil {
+		return nil, nil, err
+	}
+	if sizes == nil {
+		sizes = spread.weights
+	}
+	radius, scales := make([]float64, k), make([]staged.Scales, k)
+	for i := range radius {
+		radius[i] = min(h.reach*spread.rms[i], 2*math.Sqrt(float64(p.D)))
+		scales[i] = p.RelativeScales(s.Share, radius[i], max(sizes[i], float64(p.N)/float64(10*k)))
+	}
+	sums, counts, err := p.RelativeRound(ctx, o, s, centroids, radius, scales)
+	if err != nil {
+		return nil, nil, err
+	}
+	staged.Move(s.Share, centroids, sums, counts, radius, scales, p.D, p.FractionBits)
+	least = make([]float64, k)
+	for i := range least {
+		least[i] = s.Share.Variance(scales[i].Sums) / max(float64(counts[i]*counts[i]), 1)
+		least[i] = min(least[i], float64(radius[i]*radius[i])/float64(p.D)) // as Move cuts
+	}
+	return counts, least, nil
+}
+
+// measured are the clusters that the run asks for, found on the points as the round has moved them.
+func (l *leafSearch) measured(ctx context.Context, p *staged.Party, centroids []float32,
+	counts []float64) ([]float32, []float64, error) {
+	found, err := p.Search(ctx, l.moved(centroids, counts), p.K, 1)
+	if err != nil {
+		return nil, nil, err
+	}
+	return staged.GridRow(found.Centers, p.FractionBits), found.Weights, nil
+}
+
+// moved are the points that were searched, those of each cluster all moved alike, so that their mean is the
+// one that was measured, and weighed so that they have its noisy count together, at least 1.
+func (l *leafSearch) moved(centroids []float32, counts []float64) *synopsis.Weighted {
+	d := l.points.D
+	points := &synopsis.Weighted{D: d, Points: slices.Clone(l.points.Points), Weights: slices.Clone(l.points.Weights)}
+	for i, label := range l.Labels {
+		j := int(label)
+		points.Weights[i] *= max(counts[j], 1) / max(l.Weights[j], 1)
+		for h := range d {
+			x := points.Points[i*d+h] + float64(centroids[j*d+h]) - l.Centers[j*d+h]
+			points.Points[i*d+h] = min(max(x, -1), 1)
+		}
+	}
+	return points
 }
 
 // shownCells is the number of cells of a synopsis that a result keeps.

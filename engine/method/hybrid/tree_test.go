@@ -32,6 +32,77 @@ func TestRefinement(t *testing.T) {
 	}
 }
 
+// TestTreeOverseed: more clusters than asked for are measured on a coarse tree, the more the stronger the signal, in
+// the first of several rounds only, and none where the tree is fine, the signal too weak or one round is asked for.
+func TestTreeOverseed(t *testing.T) {
+	for _, c := range []struct {
+		records, d, k, rounds int
+		epsilon               float64
+		first                 int
+	}{
+		{5000, 8, 5, 0, 1, 15}, {1000, 8, 5, 0, 0.5, 8}, {150, 4, 3, 0, 1, 5},
+		{5000, 8, 5, 1, 1, 5}, {150, 4, 3, 0, 0.3, 3}, {400, 2, 3, 0, 0.1, 3}, {100_000, 4, 5, 0, 1, 5},
+	} {
+		shape := dataset.Part{Points: dataset.Shape(c.records, *box(c.d), datasettest.Bits).Points,
+			FractionBits: datasettest.Bits}
+		job := &Job{Branch: "tree", Problem: protocol.Problem{Clients: []dataset.Part{shape}, Bounds: *box(c.d), K: c.k,
+			Iterations: c.rounds, Budget: privacy.Budget{Epsilon: c.epsilon, Delta: -1}}}
+		h, err := job.plan()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for r, s := range h.rounds {
+			want := c.k
+			if r == 0 {
+				want = c.first
+			}
+			if got := s.Words / (c.d + 1); got != want {
+				t.Errorf("%+v: round %d measures %d clusters, want %d", c, r+1, got, want)
+			}
+		}
+	}
+}
+
+// TestMoved: the points of each cluster have the mean and the count that a round measured.
+func TestMoved(t *testing.T) {
+	rng := rand.New(rand.NewPCG(49, 50))
+	const n, k, d = 300, 4, 3
+	points := &synopsis.Weighted{D: d}
+	for range n {
+		points.Append([]float64{rng.Float64() / 2, rng.Float64() / 2, rng.Float64() / 2}, 5*rng.Float64())
+	}
+	found, err := synopsis.Search(t.Context(), nil, points, k, synopsis.SearchOptions{}, rng)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &leafSearch{points: points, Solution: found}
+	counts, centroids := []float64{100, 7, -3, 900}, make([]float32, k*d)
+	for i := range centroids {
+		centroids[i] = float32(found.Centers[i] + (rng.Float64()-0.5)/10)
+	}
+	moved := l.moved(centroids, counts)
+	sums, weights := make([]float64, k*d), make([]float64, k)
+	for i, j := range found.Labels {
+		weights[j] += moved.Weights[i]
+		for h := range d {
+			sums[int(j)*d+h] += moved.Weights[i] * moved.Points[i*d+h]
+		}
+	}
+	for j, n := range counts {
+		if math.Abs(weights[j]-max(n, 1)) > 1e-9 {
+			t.Errorf("cluster %d weighs %v, its count is %v", j, weights[j], n)
+		}
+		for h := range d {
+			if got, want := sums[j*d+h]/weights[j], float64(centroids[j*d+h]); math.Abs(got-want) > 1e-5 {
+				t.Errorf("cluster %d: the mean of column %d is %v, measured was %v", j, h, got, want)
+			}
+		}
+	}
+	if points.Weights[0] == moved.Weights[0] {
+		t.Error("the weights are those of before")
+	}
+}
+
 // TestTreeOfManyRecords: the cells of a tree grow with the records up to a bound, or to a share of each cluster.
 func TestTreeOfManyRecords(t *testing.T) {
 	for _, c := range []struct{ records, k, cuts int }{

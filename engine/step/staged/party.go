@@ -193,15 +193,16 @@ func (p *Party) with(change func(core *protocol.Plan)) *Party {
 	return &q
 }
 
-// NoteTopUp says that a search had too few points to place all centroids.
+// NoteTopUp says that a search had too few points to place all centroids, beside those that are more than k.
 func (p *Party) NoteTopUp(found *synopsis.Solution) {
+	missing := found.TopUp - (len(found.Weights) - p.K)
 	switch {
-	case found.TopUp == p.K:
+	case missing == p.K:
 		p.Note("no cell of the synopsis has a positive weight: all %d centroids are data-independent; "+
 			"more records or a larger budget would help", p.K)
-	case found.TopUp > 0:
+	case missing > 0:
 		p.Note("the synopsis has fewer weighted points than k: %d of the %d centroids are data-independent",
-			found.TopUp, p.K)
+			missing, p.K)
 	}
 }
 
