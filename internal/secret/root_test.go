@@ -1,6 +1,9 @@
 package secret
 
 import (
+	"bytes"
+	"crypto/hkdf"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -45,5 +48,24 @@ func TestRootPrintsRedacted(t *testing.T) {
 			strings.Contains(text, fmt.Sprint(s.key[0], " ", s.key[1])) || !strings.Contains(text, "redacted") {
 			t.Errorf("a root prints as %s", text)
 		}
+	}
+}
+
+// Derive is HKDF-Expand of crypto/hkdf.
+func TestDeriveIsHKDF(t *testing.T) {
+	for i := range 200 {
+		r, name := New(), strings.Repeat("name ", i)
+		want, err := hkdf.Expand(sha256.New, r.key[:], name, len(r.key))
+		if got := r.Derive(name).key; err != nil || !bytes.Equal(got[:], want) {
+			t.Fatalf("the root of %q: %x, want %x, %v", name, got, want, err)
+		}
+	}
+}
+
+func BenchmarkDerive(b *testing.B) {
+	r := New()
+	b.ReportAllocs()
+	for b.Loop() {
+		r = r.Derive("streams")
 	}
 }
