@@ -24,37 +24,72 @@ import (
 // maker builds a job on one side of a pair; the replay is nil for a run of its own.
 type maker func(parts []dataset.Part, b privacy.Budget, seed *uint64, replay *privacy.Replay) engine.Job
 
-// wholeRun starts a case that runs a method from end to end: its ledger, and how to run a side of it.
-func wholeRun(p Pair, s Settings, viewer string, job maker) (*Case, func(ctx context.Context, rt *engine.Runtime,
-	seed uint64, side int, replay *privacy.Replay) (*engine.Result, error), error) {
-	sides := [2][]dataset.Part{p.parts(false, s.Neighbours), p.parts(true, s.Neighbours)}
-	b := privacy.Budget{Epsilon: s.epsilon(), Delta: s.Delta}
-	if b.Delta == 0 {
-		b.Delta = 1e-5
-	}
-	run := func(ctx context.Context, rt *engine.Runtime, seed uint64, side int,
-		replay *privacy.Replay) (*engine.Result, error) {
-		plan, err := job(sides[side], b, &seed, replay).Plan()
-		if err != nil {
-			return nil, err
-		}
-		return plan.Run(ctx, rt)
-	}
+// runs are those of a case from end to end. A worker plans either side of the pair once: its trials are simulations of
+// other seeds.
+type runs struct {
+	job    maker
+	sides  [2][]dataset.Part
+	budget privacy.Budget
+	plans  *perWorker[*[2]protocol.Runner]
+}
+
+// wholeRun starts a case that runs a method from end to end, with its ledger.
+func wholeRun(p Pair, s Settings, viewer string, job maker) (*Case, *runs, error) {
+	r := &runs{job: job, sides: [2][]dataset.Part{p.parts(false, s.Neighbours), p.parts(true, s.Neighbours)},
+		budget: privacy.Budget{Epsilon: s.epsilon(), Delta: cmp.Or(s.Delta, 1e-5)},
+		plans:  newPerWorker(func() (*[2]protocol.Runner, error) { return new([2]protocol.Runner), nil })}
 	pool := engine.NewPool(1)
 	defer pool.Close()
-	res, err := run(context.Background(), engine.NewRuntime(pool), 0, 1, nil)
+	res, err := r.run(context.Background(), engine.NewRuntime(pool), 0, 1, nil)
 	if err != nil {
 		return nil, nil, err
 	}
 	one := &Case{Name: p.Name, About: p.About, Weight: 1}
-	return one, run, one.state(res.Ledger, viewer)
+	return one, r, one.state(res.Ledger, viewer)
+}
+
+// plan is the plan of a side with a seed. A worker's replay is always the same.
+func (r *runs) plan(rt *engine.Runtime, seed uint64, side int, replay *privacy.Replay) (protocol.Runner, error) {
+	plans, err := r.plans.of(rt)
+	if err != nil {
+		return nil, err
+	}
+	if plans[side] == nil {
+		plan, err := r.job(r.sides[side], r.budget, &seed, replay).Plan()
+		if err != nil {
+			return nil, err
+		}
+		plans[side] = plan.(protocol.Runner)
+	}
+	core := plans[side].Core()
+	*core = *core.Again(seed)
+	return plans[side], nil
+}
+
+func (r *runs) run(ctx context.Context, rt *engine.Runtime, seed uint64, side int,
+	replay *privacy.Replay) (*engine.Result, error) {
+	plan, err := r.plan(rt, seed, side, replay)
+	if err != nil {
+		return nil, err
+	}
+	return plan.Run(ctx, rt)
+}
+
+// connect is run with what the options record.
+func (r *runs) connect(ctx context.Context, rt *engine.Runtime, seed uint64, side int, o protocol.Options) error {
+	plan, err := r.plan(rt, seed, side, o.Replay)
+	if err != nil {
+		return err
+	}
+	_, err = plan.Connect(ctx, rt, o)
+	return err
 }
 
 // releases is a whole run that is judged by everything it releases: the same outcome is run through the
 // neighbour too, and the score is the log ratio of how likely it is on either: exact, but for choices by
 // permute-and-flip (see Replay.Choose). Any score is sound, the exact one tells most.
 func releases(p Pair, s Settings, viewer string, weight int, job maker) (*Case, error) {
-	one, run, err := wholeRun(p, s, viewer, job)
+	one, runs, err := wholeRun(p, s, viewer, job)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +98,7 @@ func releases(p Pair, s Settings, viewer string, weight int, job maker) (*Case, 
 	one.Ratio = true
 	one.Draw = byReleases(p, func(ctx context.Context, rt *engine.Runtime, seed uint64, side int,
 		replay *privacy.Replay) error {
-		_, err := run(ctx, rt, seed, side, replay)
+		_, err := runs.run(ctx, rt, seed, side, replay)
 		return err
 	})
 	return one, nil
@@ -118,14 +153,12 @@ func ratio(replay *privacy.Replay, side int, name string, run func(side int) err
 // seenByClient is a whole run with additive noise that is judged, as by releases, by the last of several clients, who
 // takes its own noise off what is released. The record is the first client's.
 func seenByClient(p Pair, s Settings, weight, clients int, job maker) (*Case, error) {
-	one, _, err := wholeRun(p, s, privacy.Clients, job)
+	one, runs, err := wholeRun(p, s, privacy.Clients, job)
 	if err != nil {
 		return nil, err
 	}
 	one.Watched = "every release of a whole run, less the client's own noise, by its likelihood ratio on the pair"
 	one.Distribution, one.Ratio, one.Weight = direct, true, weight
-	sides := [2][]dataset.Part{p.parts(false, s.Neighbours), p.parts(true, s.Neighbours)}
-	budget := privacy.Budget{Epsilon: s.epsilon(), Delta: cmp.Or(s.Delta, 1e-5)}
 	records := (len(p.Records) + len(p.Extra)) / p.D
 	replays := newPerWorker(func() (*privacy.Replay, error) { return &privacy.Replay{Records: records}, nil })
 	one.Draw = func(ctx context.Context, rt *engine.Runtime, st *privacy.Stream, present bool) ([]float64, error) {
@@ -136,11 +169,11 @@ func seenByClient(p Pair, s Settings, weight, clients int, job maker) (*Case, er
 		seed, side := st.Uint64(), sideOf(present)
 		var own protocol.Draws
 		replay.Record()
-		if _, err = connect(ctx, rt, job(sides[side], budget, &seed, replay), &own, replay); err != nil {
+		if err = runs.connect(ctx, rt, seed, side, protocol.Options{Draws: &own, Replay: replay}); err != nil {
 			return nil, err
 		}
 		replay.Replay()
-		_, err = connect(ctx, rt, job(sides[1-side], budget, &seed, replay), nil, replay)
+		err = runs.connect(ctx, rt, seed, 1-side, protocol.Options{Replay: replay})
 		if err == nil {
 			_, err = replay.Loss()
 		}
@@ -177,13 +210,13 @@ func seenByClient(p Pair, s Settings, weight, clients int, job maker) (*Case, er
 // centroids is a whole run that is judged by the centroids that it ends with, in order of their first
 // coordinate.
 func centroids(p Pair, s Settings, viewer string, weight int, distribution Distribution, job maker) (*Case, error) {
-	one, run, err := wholeRun(p, s, viewer, job)
+	one, runs, err := wholeRun(p, s, viewer, job)
 	if err != nil {
 		return nil, err
 	}
 	one.Watched, one.Distribution, one.Weight = "the centroids of a whole run", distribution, weight
 	one.Draw = func(ctx context.Context, rt *engine.Runtime, st *privacy.Stream, present bool) ([]float64, error) {
-		res, err := run(ctx, rt, st.Uint64(), sideOf(present), nil)
+		res, err := runs.run(ctx, rt, st.Uint64(), sideOf(present), nil)
 		if err != nil {
 			return nil, err
 		}
@@ -414,22 +447,14 @@ func local(method string, c privacy.Calibration, s Settings) ([]Case, error) {
 func untold(method string, c privacy.Calibration, s Settings) (*Case, error) {
 	p := fewRecords(3, 2, 40)
 	p.Name += ", three parties, seen by a party"
-	job := byColumns(method, p, 3, c, s)
-	one, _, err := wholeRun(p, s, privacy.Clients, job)
+	one, runs, err := wholeRun(p, s, privacy.Clients, byColumns(method, p, 3, c, s))
 	if err != nil {
 		return nil, err
 	}
 	one.Watched, one.Weight = "the messages that reach the last party: how many, how long, and what is in them", 40
-	sides := [2][]dataset.Part{p.parts(false, s.Neighbours), p.parts(true, s.Neighbours)}
-	budget := privacy.Budget{Epsilon: s.epsilon(), Delta: cmp.Or(s.Delta, 1e-5)}
 	one.Draw = func(ctx context.Context, rt *engine.Runtime, st *privacy.Stream, present bool) ([]float64, error) {
-		seed := st.Uint64()
-		plan, err := job(sides[sideOf(present)], budget, &seed, nil).Plan()
-		if err != nil {
-			return nil, err
-		}
 		var views protocol.Views
-		if _, err := plan.(protocol.Runner).Connect(ctx, rt, protocol.Options{Views: &views}); err != nil {
+		if err := runs.connect(ctx, rt, st.Uint64(), sideOf(present), protocol.Options{Views: &views}); err != nil {
 			return nil, err
 		}
 		messages, bytes, sum := 0, 0, 0
