@@ -2,7 +2,7 @@ package ckks
 
 import (
 	"math"
-	"slices"
+	"math/bits"
 
 	"github.com/cohort-engine/cohort/engine/method/ckks/rns"
 )
@@ -98,9 +98,10 @@ type setting struct {
 	collective              bool // keys of the evaluation, made by the holders together
 	public                  bool // columns encrypted under a public key
 	lowScale, unit, failure float64
-	log, inputLog           float64 // of the events at slots, in ciphertexts and rounds, over their probability
+	log                     float64 // of the events at slots, in ciphertexts and rounds, over their probability
 	keyLog                  float64 // of those of keys
-	turns, blocks           float64 // rotations on the way of a comparison, comparisons side by side
+	lay                     layout
+	turns                   float64 // rotations on the way of a comparison
 	secret, errors, product slots   // of the secret, of keys' errors, and of the error of the key for products
 	relin, turn             slots   // weights of a rounding that is relinearised, or rotated
 }
@@ -151,13 +152,9 @@ func (s *setting) digits(g *rns.Gadget, level int, divided bool) (squares float6
 func (s *setting) prepare() {
 	k, slotsN := float64(s.k), float64(s.p.N())
 	batches := math.Ceil(float64(s.n) / slotsN)
-	s.blocks = 1
-	if batches == 1 {
-		s.blocks = max(1, math.Floor(min(slotsN/float64(s.n), k*(k-1)/4+1)))
-	}
-	s.turns = math.Ceil(math.Log2(s.blocks))
+	s.lay = newLayout(s.n, s.p.N(), s.k, s.encrypted, s.public)
+	s.turns = float64(bits.Len(uint(s.lay.blocks)) - 1)
 	s.log = math.Log(64 * slotsN * batches * k * k * signStages * float64(s.rounds) / s.failure)
-	s.inputLog = s.log*divergence/(divergence-1) + 1 // centroids follow from columns' roundings
 	s.keyLog = math.Log(1024 * slotsN / s.failure)
 	s.secret = s.slotsOf(secretVariance * float64(s.holders))
 	s.errors = s.slotsOf(errorProxy * float64(s.holders))
@@ -204,14 +201,12 @@ func (s *setting) variances() (stages [signStages]float64, node float64) {
 		}
 		node = max(node, half*math.Exp2(-2*last))
 	}
-	// The sum of columns times integers: their roundings, and that of the part in the clear.
-	stages[0] += half * s.blocks / (s.freshScale() * s.freshScale())
 	return stages, node
 }
 
-// freshScale is the scale of encrypted columns.
-func (s *setting) freshScale() float64 {
-	return freshScale(s.p, columns{encrypted: slices.Repeat([]bool{true}, s.encrypted)})
+// uniform is the variance proxy of a column's rounding at a slot over the given one of a comparison's input.
+func (s *setting) uniform(input float64) float64 {
+	return float64(s.p.N()) / 2 / (s.lay.freshScale(s.p) * s.lay.freshScale(s.p) * input)
 }
 
 // encryption is a variance proxy, at a slot, of the error of an encrypted column, in units of its scale: of the
@@ -227,12 +222,13 @@ func (s *setting) encryption() float64 {
 	return left/(prime*prime) + n/2*(2+s.secret.most)
 }
 
-// spare bounds by how much the columns' encryption moves an input of a comparison, whatever the comparison: gains of a
-// block's columns have the 1-norm 1, so that the sum over blocks of the largest error of a column counts.
+// spare bounds by how much the columns' encryption moves an input of a comparison, whatever the comparison: gains
+// have the 1-norm 1, so that the largest error of a column at the slot counts.
 func (s *setting) spare() float64 {
-	of := s.blocks * (s.blocks*math.Log(2*float64(max(s.encrypted, 1))) + s.log)
+	of := math.Log(2*float64(max(s.encrypted, 1))) + s.log
 	n := float64(s.p.N())
-	return math.Sqrt(2*s.encryption()*of)/s.freshScale() + math.Sqrt(n*s.log)/math.Exp2(float64(s.p.Chain.LogLevel-1))
+	return math.Sqrt(2*s.encryption()*of)/s.lay.freshScale(s.p) +
+		math.Sqrt(n*s.log)/math.Exp2(float64(s.p.Chain.LogLevel-1))
 }
 
 // bound computes the bounds. They hold for comparisons whose inputs stay in the sign's domain, and are of no use where
@@ -242,7 +238,7 @@ func (s *setting) bound() (a arithmetic, ok bool) {
 	n, k, d, slotsN := float64(s.n), float64(s.k), float64(s.d), float64(s.p.N())
 	batches, pairs := math.Ceil(n/slotsN), k*(k-1)/2
 	variances, node := s.variances()
-	sign := boundSign(variances, 2*s.inputLog, float64(2*s.log)*s.relin.most)
+	sign := boundSign(variances, 2*s.log, float64(2*s.log)*s.relin.most)
 	// Each factor of a product is off by at most swing, and a node of it by at most half of that.
 	swing := max(sign.error+math.Sqrt(2*s.log*s.turns*node*s.turn.most), 2*math.Sqrt(2*s.log*node*s.relin.most))
 	game := newGame(s.k, swing)
@@ -252,12 +248,13 @@ func (s *setting) bound() (a arithmetic, ok bool) {
 	width := float64(1+d) * float64((1+off)*(1+off))
 	// Roundings change the weights of later ones.
 	turned := float64(game.grown*game.grown) * add(float64(sign.turn*add(game.factors*signStages*s.relin.most,
-		4*s.log*s.relin.most*s.relin.most/s.relin.sum)), float64(game.factors*sign.inputTurn)*2*s.inputLog)
+		4*s.log*s.relin.most*s.relin.most/s.relin.sum)), float64(game.factors*sign.inputTurn)*2*s.log)
 	slope := min(game.squared(sign.steepest), add(game.squared(sign.variance), turned))
 	nodes := float64(game.grown*game.grown*k*max(k-2, 0)) * node
-	a.fresh = width * (float64((slope+nodes)*s.relin.sum) + float64(game.squared(profile{far: node})*s.turns*s.turn.sum))
-	a.once = float64(width*game.squared(sign.input)*n) +
-		float64((1+d)*game.grown*game.grown*max(k, game.sum*game.sum)*slotsN*batches*slotsN/2)/(s.lowScale*s.lowScale)
+	a.fresh = width * (float64((slope+nodes)*s.relin.sum) + float64(game.squared(profile{far: node})*s.turns*s.turn.sum) +
+		float64(game.squared(sign.input)*n))
+	a.once = float64((1+d)*game.grown*game.grown*max(k, game.sum*game.sum)*slotsN*batches*slotsN/2) /
+		(s.lowScale * s.lowScale)
 
 	// Second orders: sums of squares of their means and, in the tail, of their largest weight.
 	largest := 4 * a.log() * game.grown // of both clusters of a comparison
@@ -267,25 +264,29 @@ func (s *setting) bound() (a arithmetic, ok bool) {
 	// Slots without a record of their own have products of any comparisons, times the errors of encrypted columns.
 	padded := float64(game.grown*k*(k-1)) * slotsN * batches
 	a.fresh += float64(d*off*off*game.grown*padded) *
-		(float64((sign.steepest.most+node)*s.relin.mean) + float64(s.turns*node*s.turn.mean))
-	a.once += float64(d*off*off*game.grown*padded) * sign.input.most
+		(float64((sign.steepest.most+node)*s.relin.mean) + float64(s.turns*node*s.turn.mean) + sign.input.most)
 	tail := largest / padded
 	second += float64(off*padded) * (add(float64(sign.bend.most*s.relin.mean), tail*sign.bend.most*s.relin.most) +
 		add(sign.inputBend.most, tail*sign.inputBend.most))
 
 	a.fresh += s.aggregates()
 	elements := slotsN * batches * (2 + rns.MaxDigits) * float64(pairs*(signStages+s.turns)+float64(k*k)+1)
-	a.rest = float64(math.Sqrt(width)*second) + float64(math.Sqrt(elements)*machine*(math.Sqrt(a.fresh)+math.Sqrt(a.once)))
+	// Columns' roundings weigh as the input's, and those of a column meet in all comparisons of a slot.
+	uniform := s.uniform(variances[0]) * (k - 1) * (float64(width*game.squared(sign.input)*n) +
+		float64(d*off*off*game.grown*padded)*sign.input.most)
+	a.rest = float64(math.Sqrt(width)*second) + float64(math.Sqrt(elements)*machine*(math.Sqrt(a.fresh)+math.Sqrt(a.once)+
+		math.Sqrt(uniform)))
 	a.column = (1 + off + s.elsewhere(game.grown)) * (1 + k*constants)
 	return a, a.rest < float64(s.n)
 }
 
-// elsewhere bounds what a record adds to the sums from the blocks beside the one that counts, in the norm of a record
-// in a corner: products of its comparisons in the wrong order, each at most grown, times errors of encrypted columns.
+// elsewhere bounds what a record adds to the sums from slots beside the one that counts, in the norm of a record in a
+// corner: products of its comparisons in the wrong order, each at most grown, times errors of encrypted columns. They
+// are in its own other slots and, turned past their end, in those of the record before.
 func (s *setting) elsewhere(grown float64) float64 {
-	blocks, columns := s.blocks-1, float64(s.encrypted)
-	squares := float64(blocks*columns) + 2*math.Sqrt(blocks*columns*s.log) + 2*s.log
-	return grown * math.Sqrt(blocks*float64(s.k)*s.encryption()*squares/float64(s.d)) / s.lowScale
+	beside, columns := 2*float64(s.lay.blocks-1), float64(s.encrypted)
+	squares := float64(beside*columns) + 2*math.Sqrt(beside*columns*s.log) + 2*s.log
+	return grown * math.Sqrt(beside*float64(s.k)*s.encryption()*squares/float64(s.d)) / s.lowScale
 }
 
 // game bounds what is left of clusters' products without one factor, when each factor may be off by a number: they

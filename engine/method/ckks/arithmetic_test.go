@@ -61,7 +61,7 @@ func plannedSetting(t *testing.T, n, k, d int) *setting {
 func TestSignBoundsHold(t *testing.T) {
 	s := plannedSetting(t, 1000, 5, 2)
 	variances, _ := s.variances()
-	inputMost, most := 2*s.inputLog, 2*s.log*s.relin.most
+	inputMost, most := 2*s.log, 2*s.log*s.relin.most
 	b := boundSign(variances, inputMost, most)
 	r := rand.New(rand.NewPCG(1, 2))
 	var steepest, tightest float64
@@ -268,7 +268,7 @@ func TestEncryptionStaysWithinTheSpare(t *testing.T) {
 		for h := 1; h < 4; h++ {
 			got := decode(t, s.params, roles.alice.tops[h][0], roles.key(s.params))
 			for i := range data.Points.N {
-				most = max(most, math.Abs(got[i]-float64(data.Points.Point(i, nil)[h])))
+				most = max(most, math.Abs(got[i*s.lay.blocks]-float64(data.Points.Point(i, nil)[h])))
 			}
 		}
 		if most > s.cols.spare || most < s.cols.spare/100 {
@@ -291,14 +291,17 @@ func TestSlotsBesideRecordsAreCounted(t *testing.T) {
 	for h := 1; h < d; h++ {
 		errors[h] = decode(t, s.params, roles.alice.lows[h][0], roles.key(s.params))
 	}
-	beside := float64(s.lay.blocks - 1)
+	beside := 2 * float64(s.lay.blocks-1)
 	var most, largest float64
 	for i := range n {
 		var squares float64
-		for u := 1; u < s.lay.blocks; u++ {
+		for at := max(i-1, 0) * s.lay.blocks; at < (i+1)*s.lay.blocks; at++ {
+			if at%s.lay.blocks == 0 {
+				continue
+			}
 			for h := 1; h < d; h++ {
-				squares += math.Pow(errors[h][u*n+i], 2)
-				largest = max(largest, math.Abs(errors[h][u*n+i]))
+				squares += math.Pow(errors[h][at], 2)
+				largest = max(largest, math.Abs(errors[h][at]))
 			}
 		}
 		most = max(most, math.Sqrt(beside*k*squares/d))

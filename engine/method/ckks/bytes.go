@@ -6,29 +6,17 @@ import (
 	"github.com/cohort-engine/cohort/engine/protocol"
 )
 
-// Outline implements engine.Plan: it counts the messages, too, which follow from public values. The
-// comparisons of a run begin with those that its start needs, so without a seed, where each run has another
-// start, it is a bound.
+// Outline implements engine.Plan: it counts the messages, too, which follow from public values.
 func (pl *jobPlan) Outline() (*engine.Outline, error) {
 	s, err := newRun(pl)
 	if err != nil {
 		return nil, err
 	}
-	atMost := pl.Seed == nil && s.lay.rank == nil && s.lay.batches == 1
-	if atMost {
-		all := pl.K * (pl.K - 1) / 2
-		s.lay = newLayout(pl.N, pl.params.slots(), all, all)
-		s.terms.Blocks = s.lay.blocks
-	}
 	counted := *pl.Plan
 	if counted.Messages, err = s.messages(); err != nil {
 		return nil, err
 	}
-	o, err := counted.Outline()
-	if err == nil {
-		o.BytesAtMost = o.BytesAtMost || atMost
-	}
-	return o, err
+	return counted.Outline()
 }
 
 // messages counts what the parties send each other.
@@ -127,7 +115,7 @@ func (x sizes) column(l layout, seeded bool) int {
 		}
 		return 8 + 2*x.polynomial(level, -1)
 	}
-	return 4 + 1 + 4 + l.tops()*cipher(x.p.MaxLevel()) + 4 + l.lows()*cipher(aggregateLevel)
+	return 4 + 1 + seedSize + 4 + l.tops()*cipher(x.p.MaxLevel()) + 4 + l.lows()*cipher(aggregateLevel)
 }
 
 // aggregates are so many totals.

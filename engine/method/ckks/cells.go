@@ -15,11 +15,11 @@ import (
 // where j is nearer, with |t| <= 1 on the box [-1, 1]^d.
 type pair struct {
 	i, j int
-	// gain is the linear coefficient of each column. For an encrypted column it
-	// is gainInt / unit with an integer gainInt.
-	gain    []float64
-	gainInt []int64
-	offset  float64
+	// gain is the linear coefficient of each column, with encrypted columns' rounded once the pair has its group.
+	gain   []float64
+	offset float64
+	// middle is the point between the centroids, where t is 0.
+	middle []float64
 	// width is the |t| beyond which the comparison counts as decided: the polynomial's and the error of the
 	// encrypted input.
 	width float64
@@ -29,59 +29,53 @@ type pair struct {
 // the least that is allowed for that error.
 const inputSpare = 1.0 / 512
 
+// domain is what is left of the polynomial's domain for comparisons of exact columns.
+func (c columns) domain() float64 { return 1 - inputSpare - max(c.spare, inputSpare) }
+
 // newPair normalises the squared-distance difference
 //
-//	|x - c_i|^2 - |x - c_j|^2 = 2 x.(c_j - c_i) + |c_i|^2 - |c_j|^2
+//	|x - c_i|^2 - |x - c_j|^2 = 2 (x - m).(c_j - c_i), m = (c_i + c_j)/2
 //
 // by its maximum on the box. cols tells which columns are ciphertexts, whose coefficients become integers over
-// unit, and what room their errors take. Of the factors between 15/16
-// and 1 of the exact normalisation the one that rounds best is taken, so that
-// the bisector moves as little as possible.
+// unit, and what room their errors take.
 func newPair(i, j int, ci, cj []float64, cols columns, unit float64) pair {
-	d, encrypted, spare := len(ci), cols.encrypted, max(cols.spare, inputSpare)
-	p := pair{i: i, j: j, gain: make([]float64, d), gainInt: make([]int64, d), width: 1.0/(1<<alphaBits) + spare}
-	var size, offset float64
+	d := len(ci)
+	p := pair{i: i, j: j, gain: make([]float64, d), middle: make([]float64, d),
+		width: 1.0/(1<<alphaBits) + max(cols.spare, inputSpare)}
 	for h := range ci {
 		p.gain[h] = 2 * (cj[h] - ci[h])
-		size += math.Abs(p.gain[h])
-		offset += float64(ci[h]*ci[h]) - float64(cj[h]*cj[h])
+		p.middle[h] = (ci[h] + cj[h]) / 2
 	}
-	size += math.Abs(offset)
+	p.setOffset()
+	size := p.size()
 	if size == 0 {
 		// Equal centroids: t is 0 everywhere and both sides win one half.
 		return p
 	}
 	// Room for the rounding of the integer coefficients.
-	slack := 1 - inputSpare - spare
-	for h := range ci {
-		if encrypted[h] {
-			slack -= 0.5 / unit
-		}
-	}
-	best, f := math.Inf(1), 1.0
-	for step := 0; step <= 64; step++ {
-		g := 1 - float64(step)/1024
-		var err float64
-		for h := range ci {
-			if encrypted[h] {
-				a := p.gain[h] * unit * slack * g / size
-				err += math.Abs(a - math.RoundToEven(a))
-			}
-		}
-		if err < best-1e-9 {
-			best, f = err, g
-		}
-	}
-	m := slack * f / size
-	for h := range ci {
+	m := (cols.domain() - 0.5*float64(cols.count())/unit) / size
+	for h := range p.gain {
 		p.gain[h] *= m
-		if encrypted[h] {
-			p.gainInt[h] = int64(math.RoundToEven(p.gain[h] * unit))
-			p.gain[h] = float64(p.gainInt[h]) / unit
-		}
 	}
-	p.offset = offset * m
+	p.setOffset()
 	return p
+}
+
+// setOffset makes t vanish between the centroids.
+func (p *pair) setOffset() {
+	p.offset = 0
+	for h, a := range p.gain {
+		p.offset -= float64(a * p.middle[h])
+	}
+}
+
+// size is the largest |t| on the box.
+func (p *pair) size() float64 {
+	s := math.Abs(p.offset)
+	for _, a := range p.gain {
+		s += math.Abs(a)
+	}
+	return s
 }
 
 // half is the half-space a.x <= b.
@@ -109,9 +103,9 @@ func (p pair) side(c int) half {
 // box. So at every point the clusters that are not clearly beaten are compared
 // with each other, which bounds the sum of memberships (see Overlap). Pairs are
 // tried from the most distant centroids on. All of it is public.
-func prune(pairs []pair, centroids [][]float64) []pair {
+func prune(pairs []pair, centroids [][]float64) (kept []bool) {
 	k := len(centroids)
-	kept := make([]bool, len(pairs))
+	kept = make([]bool, len(pairs))
 	order := make([]int, len(pairs))
 	distance := make([]float64, len(pairs))
 	for n, p := range pairs {
@@ -150,13 +144,22 @@ func prune(pairs []pair, centroids [][]float64) []pair {
 			cells[p.i], cells[p.j] = cell(p.i), cell(p.j)
 		}
 	}
-	var out []pair
+	return kept
+}
+
+// restore keeps, too, every pair whose clusters' soft cells meet when those kept are rounded to the given ones, and
+// tells whether there is any.
+func restore(pairs []pair, kept []bool, rounded []pair, centroids [][]float64) (more bool) {
+	cells := make([][]half, len(centroids))
+	for _, p := range rounded {
+		cells[p.i], cells[p.j] = append(cells[p.i], p.side(p.i)), append(cells[p.j], p.side(p.j))
+	}
 	for n, p := range pairs {
-		if kept[n] {
-			out = append(out, p)
+		if !kept[n] && meet(append(slices.Clone(cells[p.i]), cells[p.j]...), len(p.gain), centroids[p.i], centroids[p.j]) {
+			kept[n], more = true, true
 		}
 	}
-	return out
+	return more
 }
 
 // meet reports whether the half-spaces have a common point in [-1, 1]^d. When

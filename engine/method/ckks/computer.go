@@ -25,8 +25,8 @@ type computer struct {
 	tops, lows [][]*cipher
 	// packed[h] are the columns spread for comparison by rank.
 	packed [][]*cipher
-	// slots[h] are the coefficients of own columns in the layout's order for
-	// comparisons, and slots[d] those of the records' places in each block.
+	// slots[h] are coefficients in the layout's order for comparisons: of own columns, and of what
+	// encrypted ones were rounded with, to be subtracted.
 	slots [][][]float64
 	// plain[h][batch] are own columns, and plain[d] the 0/1 mask of records, as
 	// factors for the aggregates.
@@ -48,7 +48,7 @@ func newComputer(ctx context.Context, pool *engine.Pool, p *parameters, lay layo
 		c.work = append(c.work, newScratch(p))
 	}
 	c.plainScale = lowScale
-	c.plain, c.slots = make([][]rns.Poly, cols.d+1), make([][][]float64, cols.d+1)
+	c.plain, c.slots = make([][]rns.Poly, cols.d+1), make([][][]float64, cols.d)
 	c.tops, c.lows = make([][]*cipher, cols.d), make([][]*cipher, cols.d)
 	for h := range c.plain {
 		if h < cols.d && cols.encrypted[h] {
@@ -66,7 +66,7 @@ func newComputer(ctx context.Context, pool *engine.Pool, p *parameters, lay layo
 			}
 			return err
 		})
-		if err == nil && lay.rank == nil {
+		if err == nil && h < cols.d && lay.rank == nil {
 			err = c.embedSlots(ctx, pool, h, column)
 		}
 		if err != nil {
@@ -76,20 +76,9 @@ func newComputer(ctx context.Context, pool *engine.Pool, p *parameters, lay layo
 	return c, nil
 }
 
-// embedSlots encodes an own column, or the places of records for a nil column, for
-// comparisons. The places are needed where blocks lie side by side: a single
-// block's offsets may fill the ciphertext.
+// embedSlots encodes an own column for comparisons.
 func (c *computer) embedSlots(ctx context.Context, pool *engine.Pool, h int, column []float64) error {
-	if column == nil && c.lay.blocks == 1 {
-		return nil
-	}
 	c.slots[h] = make([][]float64, c.lay.tops())
-	if column == nil {
-		column = make([]float64, c.lay.n)
-		for i := range column {
-			column[i] = 1
-		}
-	}
 	return c.each(ctx, pool, c.lay.tops(), func(w *scratch, i int) error {
 		c.lay.fillTop(i, column, w.values)
 		c.slots[h][i] = make([]float64, len(w.values))
@@ -123,13 +112,6 @@ func (c *computer) each(ctx context.Context, pool *engine.Pool, n int, f func(w 
 		err = ctx.Err()
 	}
 	return firstError(err, errs)
-}
-
-// grouping is the number of ciphertexts of comparisons per batch, and how many
-// comparisons each holds: as few ciphertexts as the blocks allow, equally full.
-func (l layout) grouping(pairs int) (groups, per int) {
-	groups = (pairs + l.blocks - 1) / l.blocks
-	return groups, (pairs + groups - 1) / groups
 }
 
 // liveCiphertexts bounds the comparisons that are held at a time.
@@ -167,23 +149,21 @@ func (c *computer) compare(ctx context.Context, pool *engine.Pool, r *roundPlan,
 	for b := range out {
 		out[b] = make([]*cipher, len(r.pairs))
 	}
-	groups, per := c.lay.grouping(len(r.pairs))
-	err := c.each(ctx, pool, len(out)*groups, func(w *scratch, index int) error {
-		b, g := index/groups, index%groups
-		pairs := r.pairs[g*per : min((g+1)*per, len(r.pairs))]
-		in := c.input(w, r, lo+b, pairs)
+	err := c.each(ctx, pool, len(out)*len(r.groups), func(w *scratch, index int) error {
+		b, g := index/len(r.groups), r.groups[index%len(r.groups)]
+		in := c.input(w, r, lo+b, g)
 		h := c.ev.halfSign(w, in)
 		c.ev.free(in)
-		shifted := out[b][g*per:][:len(pairs)]
+		shifted := out[b][g.first:][:len(g.pairs)]
 		shifted[0] = h
-		for u := 1; u < len(pairs); u++ {
+		for u := 1; u < len(shifted); u++ {
 			// From the block with the highest bit of u removed, one rotation.
 			top := 1
 			for top*2 <= u {
 				top *= 2
 			}
 			var err error
-			if shifted[u], err = c.ev.rotate(w, shifted[u-top], top*c.lay.n); err != nil {
+			if shifted[u], err = c.ev.rotate(w, shifted[u-top], top); err != nil {
 				return err
 			}
 		}
@@ -204,41 +184,26 @@ func firstError(err error, errs []error) error {
 	return nil
 }
 
-// input is the linear step: sum_h gainInt_h X_h over the encrypted columns,
+// input is the linear step: the sum over the encrypted columns of their products with the group's integers,
 // re-labelled with the scale of the comparison, plus Alice's part in the clear.
-func (c *computer) input(w *scratch, r *roundPlan, batch int, pairs []pair) *cipher {
+func (c *computer) input(w *scratch, r *roundPlan, batch int, g *group) *cipher {
 	top := topLevel(r.depth)
 	in := c.ev.newZero(top)
 	in.scale = math.Exp2(r.scales.in)
 	clear(w.values)
-	for u, p := range pairs {
-		at := batch*c.lay.blocks + u
-		for h, enc := range c.cols.encrypted {
-			switch {
-			case !enc:
-				addMultiple(w.values, p.gain[h], c.slots[h][at])
-			case p.gainInt[h] != 0:
-				w.Multiple(&in.c, &c.tops[h][at].c, float64(p.gainInt[h]), true)
-				w.ops.Scalars++
-			}
+	for h, enc := range c.cols.encrypted {
+		if enc {
+			c.ev.addSparse(w, in, c.tops[h][batch], g.whole[h])
 		}
-		if c.lay.blocks == 1 {
-			w.values[0] += p.offset
-		} else {
-			addMultiple(w.values, p.offset, c.slots[c.cols.d][at])
-		}
+		addProduct(w.values, g.plain[h], c.slots[h][batch])
+	}
+	for j, x := range g.offset {
+		w.values[j*len(w.values)/len(g.offset)] += x
 	}
 	m := w.lift(w.values, top, in.scale)
 	c.params.lattice.Add(in.c[0], in.c[0], m)
 	c.params.lattice.Free(m)
 	return in
-}
-
-// addMultiple adds f x to dst.
-func addMultiple(dst []float64, f float64, x []float64) {
-	for i, v := range x {
-		dst[i] += float64(f * v)
-	}
 }
 
 // memberships multiplies each cluster's comparisons: out[cluster][batch] is the

@@ -74,8 +74,8 @@ func encryptColumns(ctx context.Context, pool *engine.Pool, p *parameters, lay l
 	msgs := make([]*columnMessage, len(order))
 	per := lay.tops() + lay.lows()
 	for i, h := range order {
-		msgs[i] = &columnMessage{Column: h, Seeded: seeded, Tops: make([]columnCipher, lay.tops()),
-			Lows: make([]columnCipher, lay.lows())}
+		msgs[i] = &columnMessage{Column: h, Seeded: seeded, Dither: rnd.key("dither", h),
+			Tops: make([]columnCipher, lay.tops()), Lows: make([]columnCipher, lay.lows())}
 	}
 	type tool struct {
 		*embedder
@@ -93,14 +93,16 @@ func encryptColumns(ctx context.Context, pool *engine.Pool, p *parameters, lay l
 		i, at := index/per, index%per
 		values := columns[order[i]]
 		level, scale := p.MaxLevel(), topScale
+		column := fmt.Sprintf("column %d", order[i])
 		if at < lay.tops() {
 			lay.fillTop(at, values, t.values)
+			t.roundBy(dither(msgs[i].Dither))
+			t.drawn = uint64(at)
 		} else {
 			lay.fillLow(at-lay.tops(), values, t.values)
 			level, scale = aggregateLevel, lowScale
+			t.roundBy(rnd.rounding(column+": rounding", index))
 		}
-		column := fmt.Sprintf("column %d", order[i])
-		t.roundBy(rnd.rounding(column+": rounding", index))
 		var pt ring.Poly
 		if pt, errs[index] = t.encodeWide(p, t.values, level, scale); errs[index] != nil {
 			return

@@ -7,7 +7,7 @@
 //
 //	compare   h(t_ij) ~ sign(|x-c_i|^2 - |x-c_j|^2)/2 for the pairs of clusters
 //	          whose soft cells meet: t_ij is linear in x, so its encrypted part
-//	          is a product with small integers; h is a composition of two minimax
+//	          is a product with small integers, or with a polynomial of few; h is a composition of two minimax
 //	          polynomials (sign.go, evaluator.go)
 //	win       products of comparisons, one soft membership per record and cluster
 //	sum       k (1 + d) totals over all records
@@ -19,7 +19,7 @@
 // polynomial. So Alice sends of each total the re-randomised c1, switched to a
 // smaller ring, and one number of c0: the receiver learns one aggregate and
 // nothing else, and no rotations are needed. For few records several
-// comparisons lie side by side in one ciphertext (layout).
+// comparisons lie side by side in one ciphertext (layout, group).
 //
 // Ciphertexts are computed on in 32-bit residues (package rns), and secrets and
 // errors drawn by samplers that steer no branch (small.go); Lattigo finds the primes,

@@ -147,6 +147,25 @@ func (e *evaluator) addScaled(w *scratch, l int, f float64, a *cipher) {
 	w.ops.Scalars++
 }
 
+// addSparse adds to dst the product of a with the polynomial whose coefficients are 0 but for as many, equally spaced,
+// as are given.
+func (e *evaluator) addSparse(w *scratch, dst, a *cipher, coefficients []int64) {
+	if len(coefficients) == 1 {
+		w.Multiple(&dst.c, &a.c, float64(coefficients[0]), true)
+		w.ops.Scalars++
+		return
+	}
+	whole := w.embed.whole
+	clear(whole)
+	for j, x := range coefficients {
+		whole[j*len(whole)/len(coefficients)] = x
+	}
+	factor := e.chain.NewPoly(dst.level())
+	w.MultiplyAdd(&dst.c, &a.c, factor, whole)
+	e.chain.Free(factor)
+	w.ops.Plaintexts++
+}
+
 // finish relinearises the unfinished product of level l, which has the given
 // scale, and divides it by the prime of that level, in one step.
 func (e *evaluator) finish(w *scratch, l int, scale float64) *cipher {

@@ -214,7 +214,7 @@ func TestNearestCentroidOutsideTheSoftZone(t *testing.T) {
 	defer pool.Close()
 	ctx := context.Background()
 	s, roles := setUp(t, j, pool)
-	r, err := planRound(s.params, s.cols, s.start, true)
+	r, err := planRound(s.params, s.cols, s.lay, s.start, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +228,7 @@ func TestNearestCentroidOutsideTheSoftZone(t *testing.T) {
 			members[c] = append(members[c], decode(t, s.params, ct, roles.bob.secret)...)
 		}
 	}
-	all := allPairs(s.cols, s.start, r.unit)
+	all := append(allPairs(s.cols, s.start, r.unit), r.pairs...)
 	decided := 0
 	for i := range data.Points.N {
 		x := row(data, i)

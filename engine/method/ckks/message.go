@@ -48,7 +48,7 @@ type terms struct {
 }
 
 // wireVersion changes whenever the protocol does.
-const wireVersion = 2
+const wireVersion = 3
 
 func (t terms) marshal() ([]byte, error) { return json.Marshal(t) }
 
@@ -179,8 +179,10 @@ func readPublicKey(p *parameters, b []byte) (*publicKeyMessage, error) {
 // at the top level, and those for aggregates, at the aggregate level. C1 of a ciphertext is a seed where
 // the sender holds the secret key, a polynomial where it encrypted under a public key.
 type columnMessage struct {
-	Column     int
-	Seeded     bool
+	Column int
+	Seeded bool
+	// Dither has what ciphertexts for comparisons were rounded with (dither).
+	Dither     [seedSize]byte
 	Tops, Lows []columnCipher
 }
 
@@ -240,7 +242,7 @@ func (m *columnMessage) marshal(p *parameters) []byte {
 	if m.Seeded {
 		seeded = 1
 	}
-	w.b = append(w.b, seeded)
+	w.b = append(append(w.b, seeded), m.Dither[:]...)
 	w.columnCiphers(m.Tops, m.Seeded)
 	w.columnCiphers(m.Lows, m.Seeded)
 	return w.b
@@ -263,6 +265,7 @@ func readColumn(p *parameters, lay layout, columns []int, topScale, lowScale flo
 	default:
 		m.Seeded = f == 1
 	}
+	m.Dither = r.seed()
 	m.Tops = r.columnCiphers("ciphertexts for comparisons", lay.tops(), p.MaxLevel(), m.Seeded, topScale)
 	m.Lows = r.columnCiphers("ciphertexts for aggregates", lay.lows(), aggregateLevel, m.Seeded, lowScale)
 	return m, r.end()

@@ -52,11 +52,11 @@ func wireMessages(t testing.TB, p *parameters) []wireMessage {
 	top, low := p.RingQ().NewPoly(), p.RingQ().AtLevel(aggregateLevel).NewPoly()
 	topCipher := columnCipher{SeededCipher: *encryptSeeded(p, top, 1<<22, sk, rnd, "top", 0)}
 	lowCipher := columnCipher{SeededCipher: *encryptSeeded(p, low, 1<<26, sk, rnd, "low", 0)}
-	column := &columnMessage{Column: 1, Seeded: true, Tops: []columnCipher{topCipher, topCipher},
+	column := &columnMessage{Column: 1, Seeded: true, Tops: []columnCipher{topCipher},
 		Lows: []columnCipher{lowCipher}}
 	topOpen, lowOpen := topCipher, lowCipher
 	topOpen.C1, lowOpen.C1 = &topCipher.C0, &lowCipher.C0
-	unseeded := &columnMessage{Column: 1, Tops: []columnCipher{topOpen, topOpen}, Lows: []columnCipher{lowOpen}}
+	unseeded := &columnMessage{Column: 1, Tops: []columnCipher{topOpen}, Lows: []columnCipher{lowOpen}}
 	full := &publicKeyMessage{Key: newPublicKey(p, sk, p.MaxLevel(), 0, seedKey, rnd)}
 	aggregate := Aggregate{}
 	for j := range aggregate.C0 {

@@ -149,8 +149,8 @@ func TestBothSidesAddTheirNoise(t *testing.T) {
 func TestPrunedMembershipsStayBounded(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for _, d := range []int{2, 3} {
-		for range 6 {
-			k := 4 + r.IntN(5)
+		for at := range 6 {
+			k, blocks := 4+r.IntN(5), []int{1, 4, 16}[at%3]
 			cs := make([][]float64, k)
 			enc := make([]bool, d)
 			enc[d-1] = true
@@ -159,8 +159,8 @@ func TestPrunedMembershipsStayBounded(t *testing.T) {
 					cs[i] = append(cs[i], 2*r.Float64()-1)
 				}
 			}
-			all := allPairs(columns{d: d, encrypted: enc}, cs, 30)
-			kept := prune(all, cs)
+			plan := &roundPlan{unit: 30}
+			plan.choose(columns{d: d, encrypted: enc}, layout{blocks: blocks}, cs, true)
 			for range 4000 {
 				x := make([]float64, d)
 				for h := range x {
@@ -170,7 +170,7 @@ func TestPrunedMembershipsStayBounded(t *testing.T) {
 				for i := range w {
 					w[i] = 1
 				}
-				for _, q := range kept {
+				for _, q := range plan.pairs {
 					v := q.offset
 					for h := range x {
 						v += q.gain[h] * x[h]
@@ -190,7 +190,7 @@ func TestPrunedMembershipsStayBounded(t *testing.T) {
 					t.Fatalf("d %d k %d at %v: memberships %v sum to %g, squares %g", d, k, x, w, sum, squares)
 				}
 			}
-			if d == 2 && k > 6 && len(kept) == len(all) {
+			if d == 2 && k > 6 && len(plan.pairs) == k*(k-1)/2 {
 				t.Errorf("k %d: nothing was pruned", k)
 			}
 		}

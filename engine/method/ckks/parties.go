@@ -200,12 +200,11 @@ func (a *alice) compareAll(ctx context.Context, t int, current [][]float64) ([][
 		m, err := a.rankMembers(ctx, a.Pool(), planRank(p, cols, current))
 		return m, Round{Pairs: a.job.K * a.job.K, Depth: treeDepth(a.job.K - 1)}, err
 	}
-	r, err := planRound(p, cols, current, !a.job.KeepPairs)
+	r, err := planRound(p, cols, a.run.lay, current, !a.job.KeepPairs)
 	if err != nil {
 		return nil, Round{}, err
 	}
-	groups, _ := a.run.lay.grouping(len(r.pairs))
-	a.steps = a.phase(a.Pool(), t, "comparisons", a.run.lay.batches*(groups+a.job.K))
+	a.steps = a.phase(a.Pool(), t, "comparisons", a.run.lay.batches*(len(r.groups)+a.job.K))
 	m, err := a.members(ctx, a.Pool(), r)
 	return m, Round{Pairs: len(r.pairs), Depth: r.depth}, err
 }
@@ -445,6 +444,11 @@ func (c *computer) receivePublicKey(k *publicKey) {
 func (c *computer) receiveColumn(m *columnMessage) {
 	for i := range m.Tops {
 		c.tops[m.Column] = append(c.tops[m.Column], m.Tops[i].expand(c.params))
+		if c.lay.rank == nil {
+			x := make([]float64, c.params.N())
+			c.work[0].embed.subtractDither(dither(m.Dither), i, m.Tops[i].Scale, x)
+			c.slots[m.Column] = append(c.slots[m.Column], x)
+		}
 	}
 	for i := range m.Lows {
 		c.lows[m.Column] = append(c.lows[m.Column], m.Lows[i].expand(c.params))

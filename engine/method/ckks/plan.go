@@ -3,33 +3,62 @@ package ckks
 import (
 	"fmt"
 	"math"
+	"math/bits"
+	"slices"
 
 	"github.com/cohort-engine/cohort/internal/fault"
 )
 
-// layout says where the records are. For comparisons in pairs record r of n is
-// in slot r mod N of batch r / N; for few records a ciphertext carries several
-// comparisons side by side, in blocks of n slots, of which block 0 counts.
+// layout says where the records are. For comparisons in pairs a batch has room for N / blocks
+// records, and record r of a batch in slots r blocks to (r + 1) blocks - 1: as many comparisons
+// lie side by side in one ciphertext, of which what ends in the record's first slot counts. Numbers
+// that are the same for all records, one for each comparison, have period `blocks` over the slots:
+// they are a polynomial of as many coefficients (side.go), so one copy of a column serves all
+// comparisons.
 type layout struct {
 	n, slots, batches int
-	// blocks is the number of comparisons side by side, 1 unless batches is 1.
+	// blocks is the number of comparisons side by side, a power of two, 1 unless batches is 1.
 	blocks int
+	// gainBits are the bits of integer gains: the scale of columns is so much below a level's.
+	gainBits int
 	// rank is set when the nearest centroid is found by rank; batches are then
 	// its packed ciphertexts.
 	rank *rankLayout
 }
 
-// newLayout lays out n records of a run that begins with the given number of
-// comparisons out of all possible ones. Where they fit, two ciphertexts hold a
-// round's comparisons, with room for two more that later rounds may need: fewer
-// ciphertexts would leave one worker idle, more blocks cost more copies of the
-// columns.
-func newLayout(n, slots, pairs, all int) layout {
-	l := layout{n: n, slots: slots, batches: (n + slots - 1) / slots, blocks: 1}
-	if l.batches == 1 {
-		l.blocks = max(1, min(slots/n, (pairs+1)/2+1, (all+1)/2))
+// mostBlocks bounds the comparisons side by side: gains round more coarsely the more there are, and more bits of
+// them carry more of the encryption's error, of which there is more under a public key.
+const (
+	mostBlocks       = 16
+	mostPublicBlocks = 4
+)
+
+// newLayout lays out n records for comparisons of k clusters; public tells whether columns are encrypted under a public
+// key. Integer gains have 5 bits when there is one encrypted column, since the normalisation can then be chosen so that
+// its gain is an integer, and 6 bits otherwise. More bits would round less and carry more of the encryption's error;
+// comparisons side by side round together, and as far as their number's root.
+func newLayout(n, slots, k, encrypted int, public bool) layout {
+	l := layout{n: n, slots: slots, batches: (n + slots - 1) / slots, blocks: 1, gainBits: 6}
+	most := mostBlocks
+	if public {
+		most = mostPublicBlocks
+	}
+	for 2*l.blocks*n <= slots && l.blocks < min(most, k*(k-1)/2) {
+		l.blocks *= 2
+	}
+	switch {
+	case l.blocks == 1 && encrypted == 1:
+		l.gainBits = 5
+	case !public:
+		l.gainBits += bits.Len(uint(l.blocks)) / 2
 	}
 	return l
+}
+
+// freshScale is the scale at which columns are encrypted for comparisons. Integer gains make up for the rest of the
+// comparison's scale.
+func (l layout) freshScale(p *parameters) float64 {
+	return math.Exp2(float64(p.Chain.LogLevel - l.gainBits))
 }
 
 // rows returns the range of records in a batch.
@@ -44,7 +73,7 @@ func (l layout) shifts() []int {
 	}
 	var r []int
 	for s := 1; s < l.blocks; s *= 2 {
-		r = append(r, s*l.n)
+		r = append(r, s)
 	}
 	return r
 }
@@ -55,7 +84,7 @@ func (l layout) tops() int {
 	if l.rank != nil {
 		return l.rank.compact(l.batches)
 	}
-	return l.batches * l.blocks
+	return l.batches
 }
 
 func (l layout) lows() int { return l.batches }
@@ -68,8 +97,12 @@ func (l layout) fillTop(i int, column, values []float64) {
 		l.rank.fillTop(i, l.n, column, values)
 		return
 	}
-	lo, hi := l.rows(i / l.blocks)
-	copy(values[i%l.blocks*l.n:], column[lo:hi])
+	lo, hi := l.rows(i)
+	for r, x := range column[lo:hi] {
+		for u := range l.blocks {
+			values[r*l.blocks+u] = x
+		}
+	}
 }
 
 // fillLow writes the column's values, or 1 for a nil column, in ciphertext i
@@ -82,7 +115,7 @@ func (l layout) fillLow(i int, column, values []float64) {
 	}
 	lo, hi := l.rows(i)
 	for r := lo; r < hi; r++ {
-		values[r-lo] = valueOrOne(column, r)
+		values[(r-lo)*l.blocks] = valueOrOne(column, r)
 	}
 }
 
@@ -106,6 +139,8 @@ type columns struct {
 // with which coefficients, and at which levels.
 type roundPlan struct {
 	pairs []pair
+	// groups are the pairs that lie side by side, in order.
+	groups []*group
 	// factors[c] lists cluster c's comparisons: pair index and side (0 if c is
 	// the pair's first cluster).
 	factors [][]factor
@@ -118,23 +153,14 @@ type roundPlan struct {
 
 type factor struct{ pair, side int }
 
-// freshScale is the scale at which columns are encrypted for comparisons. The
-// integer coefficients make up for the rest of the comparison's scale: 5 bits
-// when there is one encrypted column, since the normalisation can then be
-// chosen so that its coefficient is an integer, and 6 bits otherwise. More bits
-// would round less and carry more of the encryption's error.
-func freshScale(p *parameters, cols columns) float64 {
-	n := 0
-	for _, e := range cols.encrypted {
+// count is the number of encrypted columns.
+func (c columns) count() (n int) {
+	for _, e := range c.encrypted {
 		if e {
 			n++
 		}
 	}
-	bits := 6
-	if n == 1 {
-		bits = 5
-	}
-	return math.Exp2(float64(p.Chain.LogLevel - bits))
+	return n
 }
 
 // allPairs lists every pair for the given input scale.
@@ -166,10 +192,10 @@ func (p *parameters) maxDepth() int { return p.Chain.Levels - signDepth }
 // depend on the input's scale, the scale on the depth of the product trees, the
 // depth on the pairs that are needed and these on the coefficients: so the
 // depth that the full chain's scale gives is tried first, then deeper ones.
-func planRound(p *parameters, cols columns, centroids [][]float64, prunePairs bool) (*roundPlan, error) {
-	first, need := attempt(p, cols, centroids, prunePairs, p.maxDepth())
+func planRound(p *parameters, cols columns, lay layout, centroids [][]float64, prunePairs bool) (*roundPlan, error) {
+	first, need := attempt(p, cols, lay, centroids, prunePairs, p.maxDepth())
 	for depth := need; depth < p.maxDepth(); depth++ {
-		if r, d := attempt(p, cols, centroids, prunePairs, depth); d <= depth {
+		if r, d := attempt(p, cols, lay, centroids, prunePairs, depth); d <= depth {
 			return r, nil
 		}
 	}
@@ -203,7 +229,7 @@ func (s *run) reachable(current, next [][]float64) (to [][]float64, held bool) {
 				}
 			}
 		}
-		if _, err := planRound(s.params, s.cols, to, !s.job.KeepPairs); err == nil {
+		if _, err := planRound(s.params, s.cols, s.lay, to, !s.job.KeepPairs); err == nil {
 			return to, step < 1
 		}
 	}
@@ -225,15 +251,44 @@ func (q *peer) settle(round int, current, next [][]float64) [][]float64 {
 
 // attempt plans a round for a given depth of the product trees and returns the
 // depth that its pairs need.
-func attempt(p *parameters, cols columns, centroids [][]float64, prunePairs bool, depth int) (*roundPlan, int) {
+func attempt(p *parameters, cols columns, lay layout, centroids [][]float64, prunePairs bool,
+	depth int) (*roundPlan, int) {
 	s := planScales(p, aggregateLevel, depth, 1)
-	r := &roundPlan{depth: depth, scales: s, unit: math.Exp2(s.in) / freshScale(p, cols)}
-	r.pairs = allPairs(cols, centroids, r.unit)
+	r := &roundPlan{depth: depth, scales: s, unit: math.Exp2(s.in) / lay.freshScale(p)}
+	r.choose(cols, lay, centroids, prunePairs)
+	return r, treeDepth(maxDegree(len(centroids), r.pairs))
+}
+
+// choose sets the pairs that are compared and puts them side by side.
+func (r *roundPlan) choose(cols columns, lay layout, centroids [][]float64, prunePairs bool) {
+	all := allPairs(cols, centroids, r.unit)
+	kept := slices.Repeat([]bool{true}, len(all))
 	if prunePairs {
-		r.pairs = prune(r.pairs, centroids)
+		kept = prune(all, centroids)
+	}
+	// What lies side by side rounds together, and so follows from what is kept.
+	for again := true; again; {
+		r.pairs = r.pairs[:0]
+		for n, p := range all {
+			if kept[n] {
+				p.gain = slices.Clone(p.gain)
+				r.pairs = append(r.pairs, p)
+			}
+		}
+		r.group(cols, lay)
+		again = restore(all, kept, r.pairs, centroids)
 	}
 	r.link(len(centroids))
-	return r, treeDepth(maxDegree(len(centroids), r.pairs))
+}
+
+// group puts pairs side by side: in as few ciphertexts as the blocks allow, equally full.
+func (r *roundPlan) group(cols columns, lay layout) {
+	count := (len(r.pairs) + lay.blocks - 1) / lay.blocks
+	r.groups = r.groups[:0]
+	for g := range count {
+		lo, hi := g*len(r.pairs)/count, (g+1)*len(r.pairs)/count
+		r.groups = append(r.groups, newGroup(r.pairs[lo:hi], lo, lay.blocks, cols, r.unit))
+	}
 }
 
 func (r *roundPlan) link(k int) {

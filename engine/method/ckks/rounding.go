@@ -30,6 +30,10 @@ func (r *rounding) Words(index uint64, dst []uint32) {
 	stdcipher.NewCTR(r.block, counter[:]).XORKeyStream(words, words)
 }
 
+// dither is the randomness with which a column is rounded for comparisons. The computing party has it, too, and
+// subtracts it: what is left of a rounding is uniform, whatever the column is (Schuchman 1964).
+func dither(seed [seedSize]byte) *rounding { return &rounding{newBlock(seed[:])} }
+
 // encodings is the number from which on words are those of encodings.
 const encodings = 1 << 63
 
@@ -45,9 +49,20 @@ func (m *embedder) round(x []float64, scale float64) []int64 {
 	m.dither.Words(encodings+m.drawn, m.words)
 	m.drawn++
 	for i, v := range x {
-		m.whole[i] = int64(math.Floor(float64(v*scale) + (float64(m.words[i])+0.5)/(1<<32)))
+		m.whole[i] = int64(math.Floor(float64(v*scale) + fraction(m.words[i])))
 	}
 	return m.whole
+}
+
+// fraction is the number in (0, 1) of a random word.
+func fraction(word uint32) float64 { return (float64(word) + 0.5) / (1 << 32) }
+
+// subtractDither sets dst to what has to be added to the polynomial of number index that was rounded with r at a scale.
+func (m *embedder) subtractDither(r *rounding, index int, scale float64, dst []float64) {
+	r.Words(encodings+uint64(index), m.words)
+	for i, w := range m.words {
+		dst[i] = (0.5 - fraction(w)) / scale
+	}
 }
 
 // encodeWide returns the polynomial with the given values in its slots as the samplers write residues.

@@ -30,23 +30,14 @@ func newRun(pl *jobPlan) (*run, error) {
 	s := &run{jobPlan: pl}
 	n, d := pl.N, pl.D
 	s.log = &transcript{Parties: len(j.Columns), Tap: j.Tap}
-	s.topScale = freshScale(p, s.cols)
-	s.lowScale = columnScale(p, n, max(pl.noise.count, pl.noise.sum))
-	s.start = j.startFrom(pl.PublicSeed)
-	all := j.K * (j.K - 1) / 2
-	pairs := all
-	if !j.KeepPairs && j.argmin() == Pairs {
-		r, err := planRound(p, s.cols, s.start, true)
-		if err != nil {
-			return nil, err
-		}
-		pairs = len(r.pairs)
-	}
-	s.lay = newLayout(n, p.slots(), pairs, all)
+	s.lay = newLayout(n, p.slots(), j.K, s.cols.count(), j.mode() != TwoParty)
+	s.topScale = s.lay.freshScale(p)
 	if j.argmin() == Rank {
 		s.lay = newRankLayout(n, p.slots(), j.K)
 		s.topScale = rankScale
 	}
+	s.lowScale = columnScale(p, n, max(pl.noise.count, pl.noise.sum))
+	s.start = j.startFrom(pl.PublicSeed)
 	s.terms = terms{
 		Version: wireVersion, LogN: p.LogN(), Q: p.Q(), P: p.P(), N: n, D: d, K: j.K, Rounds: j.rounds(), Columns: j.Columns,
 		Mode: string(j.mode()), Argmin: string(j.argmin()), Threshold: j.threshold(), Blocks: s.lay.blocks,

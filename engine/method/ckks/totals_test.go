@@ -18,63 +18,69 @@ import (
 // the result is what a plaintext run computes.
 func softTotals(t *testing.T, s *run, roles *parties, r *roundPlan, exact bool) []float64 {
 	p := s.job.Clients[0].Points
-	k, slots := len(r.factors), s.lay.slots
-	groups, per := s.lay.grouping(len(r.pairs))
 	key := roles.key(s.params)
-	// value is what column c holds at a slot: of its copy for block o in a batch, or for the sums (o < 0).
+	k, slots, blocks := len(r.factors), s.lay.slots, s.lay.blocks
+	// value is what column c holds at a slot of a batch, in its copy for comparisons or for the sums.
 	decoded := make(map[*cipher][]float64)
-	value := func(c, batch, o, slot int) float64 {
-		record := slot - max(o, 0)*s.lay.n
-		inside := record >= 0 && record < slots && batch*slots+record < p.N && (s.lay.blocks > 1 || o <= 0)
+	value := func(c, batch, slot int, top bool) float64 {
 		if s.cols.encrypted[c] && !exact {
 			ct := roles.alice.lows[c][batch]
-			if o >= 0 {
-				ct = roles.alice.tops[c][batch*s.lay.blocks+o]
+			if top {
+				ct = roles.alice.tops[c][batch]
 			}
 			if decoded[ct] == nil {
 				decoded[ct] = decode(t, s.params, ct, key)
+				if top {
+					subtracted := plainCipher(s.params, roles.alice.work[0], roles.alice.slots[c][batch])
+					for i, v := range decode(t, s.params, subtracted, key) {
+						decoded[ct][i] += v
+					}
+				}
 			}
 			return decoded[ct][slot]
 		}
-		if !inside {
-			return 0
+		if record := batch*slots + slot/blocks; record < p.N && (top || slot%blocks == 0) {
+			return float64(p.Point(record, nil)[c])
 		}
-		return float64(p.Point(batch*slots+record, nil)[c])
+		return 0
 	}
 	out := make([]float64, k*(1+p.D))
 	for batch := range s.lay.batches {
-		h := make([][]float64, groups)
-		for g := range h {
+		h := make([][]float64, len(r.groups))
+		for g, group := range r.groups {
 			h[g] = make([]float64, slots)
 			for slot := range h[g] {
-				var v float64
-				for o, q := range r.pairs[g*per : min((g+1)*per, len(r.pairs))] {
-					if s.lay.blocks == 1 || slot/s.lay.n == o {
-						v += q.offset
-					}
-					for c := range p.D {
-						v += q.gain[c] * value(c, batch, o, slot)
-					}
+				if slot%blocks >= len(group.pairs) {
+					continue // of no comparison that is looked at, but by slots beside records
+				}
+				q := group.pairs[slot%blocks]
+				v := q.offset
+				for c := range p.D {
+					v += q.gain[c] * value(c, batch, slot, true)
 				}
 				h[g][slot] = halfSign(v)
 			}
 		}
 		for slot := range slots {
-			own := batch*slots+slot < p.N && (s.lay.blocks == 1 || slot < s.lay.n)
+			own := batch*slots+slot/blocks < p.N && slot%blocks == 0
 			if !own && exact {
 				continue
 			}
 			for j, fs := range r.factors {
 				w := 1.0
 				for _, f := range fs {
-					x := h[f.pair/per][(slot+f.pair%per*s.lay.n)%slots]
+					g := 0
+					for g+1 < len(r.groups) && r.groups[g+1].first <= f.pair {
+						g++
+					}
+					x := h[g][(slot+f.pair-r.groups[g].first)%slots]
 					w *= 0.5 + float64(2*f.side-1)*x
 				}
 				if own {
 					out[j*(1+p.D)] += w
 				}
 				for c := range p.D {
-					out[j*(1+p.D)+1+c] += w * value(c, batch, -1, slot)
+					out[j*(1+p.D)+1+c] += w * value(c, batch, slot, false)
 				}
 			}
 		}
@@ -89,7 +95,7 @@ func oneRound(t *testing.T, j *Job) ([]float64, *roundPlan, *run, *parties) {
 	defer pool.Close()
 	ctx := context.Background()
 	s, roles := setUp(t, j, pool)
-	r, err := planRound(s.params, s.cols, s.start, true)
+	r, err := planRound(s.params, s.cols, s.lay, s.start, true)
 	if err != nil {
 		t.Fatal(err)
 	}

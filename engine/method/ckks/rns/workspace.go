@@ -93,6 +93,19 @@ func (w *Workspace) Lift(dst Poly, x []int64) {
 	w.run(len(dst), func(worker, j int) { lift(w.c.rings[j], dst[j], w.local[worker][0], x) })
 }
 
+// MultiplyAdd adds to dst the product of a with the polynomial of integers x, below 2^56 in magnitude. It
+// spoils factor, which has the rows of dst's halves.
+func (w *Workspace) MultiplyAdd(dst, a *[2]Poly, factor Poly, x []int64) {
+	w.run(len(factor), func(worker, j int) {
+		r := w.c.rings[j]
+		lift(r, factor[j], w.local[worker][0], x)
+		r.Scale(factor[j], factor[j], r.Constant(radix(r)))
+		for h := range dst {
+			r.MultiplyAdd(dst[h][j], a[h][j], factor[j])
+		}
+	})
+}
+
 // Multiple sets dst to f, rounded, times a, or adds it to dst.
 func (w *Workspace) Multiple(dst, a *[2]Poly, f float64, add bool) {
 	w.run(len(dst[0]), func(_, j int) {
