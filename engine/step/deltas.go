@@ -38,7 +38,10 @@ type Deltas struct {
 	reach   []float64
 	workers []workerDeltas
 	sample  []uint16
-	share   float64 // of the records that changed labels in the round before; -1: not known
+	// distances of the points of a block from their centroids and from the next ones.
+	distances [2][]float32
+	recent    float64 // the travel of the last round
+	share     float64 // of the records that changed labels in the round before; -1: not known
 
 	// Measurements that settled too little are followed by rounds without one:
 	// those left of the present wait, and the length of the next.
@@ -69,8 +72,9 @@ const (
 	// runPoints is the number of points that are reassigned at a time at most.
 	runPoints = 1 << 14
 	// sampleBlocks is the number of blocks that show how many records
-	// change their labels.
+	// change their labels, and marginBlocks that of those that show whether a measurement would spare any.
 	sampleBlocks = 4
+	marginBlocks = 8
 	// calmShare is the share of the records, as 1/calmShare, that may change labels
 	// in a round worth measuring, and settledShare the share that a measurement has
 	// to spare the next round.
@@ -100,6 +104,9 @@ func NewDeltas(points kernels.Panels, centres *kernels.Centroids, grid []float32
 	h := &Deltas{points: points, centres: centres, grid: grid, labels: labels, rounds: s.Rounds,
 		last: make([]float32, len(grid)), until: make([]float64, blocks),
 		workers: make([]workerDeltas, s.Workers), sample: make([]uint16, kernels.BoundPoints), share: -1, next: 1}
+	for i := range h.distances {
+		h.distances[i] = make([]float32, kernels.BoundPoints)
+	}
 	if s.Radius {
 		h.reach = make([]float64, blocks)
 	}
@@ -173,7 +180,7 @@ func (h *Deltas) Begin(t int, near float32) int {
 			h.until[b] = -1
 		}
 		return n
-	case h.share*calmShare > 1 || h.wait > 0 || t+1 >= h.rounds:
+	case h.share*calmShare > 1 || h.wait > 0 || t+1 >= h.rounds || !h.wide():
 		h.mode = Carried
 		h.wait = max(h.wait-1, 0)
 	default:
@@ -190,7 +197,28 @@ func (h *Deltas) move() {
 		sum := elementary.SquaredDistance(h.grid[j*d:(j+1)*d], h.last[j*d:])
 		most, second = max(most, sum), max(second, min(most, sum))
 	}
-	h.travel += (math.Sqrt(most) + math.Sqrt(second)) * (1 + 0x1p-40)
+	h.recent = (math.Sqrt(most) + math.Sqrt(second)) * (1 + 0x1p-40)
+	h.travel += h.recent
+}
+
+// wide reports whether any of a few blocks would be left out of the next round if it were measured and centroids moved
+// on as in the last one.
+func (h *Deltas) wide() bool {
+	blocks := len(h.until)
+	for q := range min(marginBlocks, blocks) {
+		lo := blocks * q / min(marginBlocks, blocks) * kernels.BoundPoints
+		hi := min(lo+kernels.BoundPoints, h.points.N)
+		dist, second := h.distances[0][:hi-lo], h.distances[1][:hi-lo]
+		kernels.Assign2(h.points.Slice(lo, hi), h.centres, h.sample[:hi-lo], dist, second)
+		gap, most := float32(math.Inf(1)), float32(0)
+		for i, x := range second {
+			gap, most = min(gap, x-dist[i]), max(most, x)
+		}
+		if float64(gap) > 2*math.Sqrt(float64(most))*h.recent { // as kernels has margins, but for roundings
+			return true
+		}
+	}
+	return false
 }
 
 // changing estimates the share of the records whose label changes, from a few
