@@ -77,3 +77,54 @@ func TestPathsAlong(t *testing.T) {
 		t.Errorf("%v of %d records are in boxes", inside, n)
 	}
 }
+
+// TestPathsAreBitsOfAxes compares codes with their definition, cut by cut, for axes cut from never to each bit, and with
+// images.
+func TestPathsAreBitsOfAxes(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 9))
+	flip := func(h int, dst, src []float32) {
+		for i, x := range src {
+			dst[i] = x
+			if h%2 == 1 {
+				dst[i] = -x
+			}
+		}
+	}
+	for _, shape := range [][2]int{{1, 9}, {2, 18}, {3, 20}, {5, 30}, {40, 60}, {8, 64}} {
+		const n = 100
+		d, cuts := shape[0], shape[1]
+		rows := gridRows(rng, n, d)
+		for i := range min(len(rows), 6) {
+			rows[i] = float32(i%3 - 1)
+		}
+		p, order, times := packed(rows, d), make([]int, 0, cuts), make([]int, d)
+		for len(order) < cuts {
+			if h := rng.IntN(d); times[h] <= testBits {
+				order = append(order, h)
+				times[h]++
+			}
+		}
+		for _, image := range []func(int, []float32, []float32){nil, flip} {
+			paths, err := PathsAlong(context.Background(), nil, p, testBits, 1, order, image)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range n {
+				row, want, used := p.Point(i, nil), uint64(0), make([]int, d)
+				if image != nil {
+					for h := range row {
+						image(h, row[h:h+1], row[h:h+1])
+					}
+				}
+				for _, h := range order {
+					place := min(int64(row[h]*(1<<testBits))+1<<testBits, 1<<(testBits+1)-1)
+					want = want<<1 | uint64(place>>(testBits-used[h])&1)
+					used[h]++
+				}
+				if got := paths.code(i); got != want {
+					t.Fatalf("d=%d, %d cuts: record %v has the path %b, want %b", d, cuts, row, got, want)
+				}
+			}
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	mathbits "math/bits"
 	"slices"
 
 	"github.com/cohort-engine/cohort/internal/parallel"
@@ -66,9 +67,8 @@ func MidpointPaths(ctx context.Context, r Runner, p *kernels.Panels, fractionBit
 func PathsAlong(ctx context.Context, r Runner, p *kernels.Panels, fractionBits, bits int, order []int,
 	image func(h int, dst, src []float32)) (*Paths, error) {
 	cuts := len(order)
-	shifts, times := make([]uint, cuts), make([]int, p.D)
-	for t, h := range order {
-		shifts[t] = uint(fractionBits - times[h])
+	times := make([]int, p.D)
+	for _, h := range order {
 		times[h]++
 	}
 	if bits < 1 || cuts > 64 || cuts%bits != 0 || slices.Max(times) > fractionBits+1 {
@@ -79,36 +79,66 @@ func PathsAlong(ctx context.Context, r Runner, p *kernels.Panels, fractionBits, 
 	paths := newPaths(bits, levels, p.N)
 	scale := float32(int64(1) << fractionBits)
 	top := uint32(1)<<(fractionBits+1) - 1
+	spreads := spreadAxes(order, times, fractionBits)
 	err := eachShard(ctx, r, p.N, p.D, func(lo, hi int) {
-		axes := make([][kernels.Lanes]uint32, p.D)
-		images := make([]float32, kernels.Lanes)
+		var images [kernels.Lanes]float32
+		var axis [kernels.Lanes]uint32
 		for b := lo / kernels.Lanes; b*kernels.Lanes < hi; b++ {
 			panel := p.Data[b*p.D*kernels.Lanes:]
-			for h := range axes {
-				if times[h] == 0 {
-					continue
-				}
-				row := panel[h*kernels.Lanes : (h+1)*kernels.Lanes]
-				if image != nil {
-					image(h, images, row)
-					row = images
-				}
-				axis := &axes[h]
-				for i, x := range row {
-					axis[i%kernels.Lanes] = min(uint32(int32(x*scale)+1<<fractionBits), top)
-				}
-			}
 			var codes [kernels.Lanes]uint64
-			for t, h := range order {
-				shift := shifts[t] % 32 // as it is: the compiler sees that no shift is larger
-				for i, x := range &axes[h] {
-					codes[i] = codes[i]<<1 | uint64(x>>shift&1)
+			for at := range spreads {
+				s := &spreads[at]
+				if s.first {
+					row := (*[kernels.Lanes]float32)(panel[s.axis*kernels.Lanes:])
+					if image != nil {
+						image(s.axis, images[:], row[:])
+						row = &images
+					}
+					for i, x := range row {
+						axis[i] = min(uint32(int32(x*scale)+1<<fractionBits), top)
+					}
+				}
+				shift := s.shift % 32 // as it is: the compiler sees that no shift is larger
+				for i, x := range &axis {
+					codes[i] |= s.to[uint8(x>>shift)]
 				}
 			}
 			paths.set(b*kernels.Lanes, codes[:min(kernels.Lanes, hi-b*kernels.Lanes)]...)
 		}
 	})
 	return paths, err
+}
+
+// spread takes up to eight bits of the place on an axis, from the bit shift on, to where codes have them.
+type spread struct {
+	axis  int
+	first bool // of the axis
+	shift uint
+	to    *[256]uint64
+}
+
+// spreadAxes are the spreads of all axes that are cut so many times, in the order of the axes. The first cut
+// of all is the highest bit of a code, and that of an axis the highest of its fractionBits+1 bits.
+func spreadAxes(order, times []int, fractionBits int) []spread {
+	var all []spread
+	for h, cuts := range times {
+		var bits []uint64 // of codes, from the axis's last cut on
+		for t := len(order) - 1; t >= 0; t-- {
+			if order[t] == h {
+				bits = append(bits, 1<<(len(order)-1-t))
+			}
+		}
+		for first := cuts; first > 0; { // all but the highest bits by eights
+			size := (first-1)%8 + 1
+			s := spread{axis: h, first: first == cuts, shift: uint(fractionBits + 1 - cuts + first - size), to: new([256]uint64)}
+			for v := 1; v < 1<<size; v++ {
+				s.to[v] = s.to[v&(v-1)] | bits[first-size+mathbits.TrailingZeros(uint(v))]
+			}
+			all = append(all, s)
+			first -= size
+		}
+	}
+	return all
 }
 
 // CubePaths cuts the cube of the given side with its lowest corner at lo by
