@@ -426,14 +426,18 @@ class KMeans(_Cohort):
         starts = 1 if given else 10 if n_init == "auto" and self.init == "random" else 1 if n_init == "auto" else n_init
         if given and n_init not in ("auto", 1):
             warnings.warn("n_init is not used: the first centres are given", RuntimeWarning, stacklevel=4)
-        records = _library.Records(engine, [source], prepare, weights)
+        # One start is one call, and several are calls for records that were read once.
+        records = _library.Records(engine, [source], prepare, weights) if starts > 1 else None
         best, least = None, math.inf
         for _ in range(starts):
             start = check_array(_unmasked(self._start(X, options["k"], random), "init"), dtype=np.float64, input_name="init")
             columns = source.data.columns or start.shape[1]
             if start.shape != (options["k"], columns):
                 raise ValueError(f"init: has the shape {start.shape}, must have ({options['k']}, {columns})")
-            model = records.fit({**options, "ordered": not given, "start": start.tolist(), "seed": 0})
+            from_here = {**options, "ordered": not given, "start": start.tolist(), "seed": 0}
+            if records is None:
+                return _library.fit(engine, [source], {**prepare, **from_here}, weights), None
+            model = records.fit(from_here)
             inertia = json.loads(model.json())["inertia"]
             if best is None or inertia < least:
                 best, least = model, inertia

@@ -88,10 +88,17 @@ class Ledger:
                 e["what"], e.get("mechanism", ""), f"{e.get('scale', 0):.4g}", f"{e.get('epsilon') or float('inf'):.4g}",
                 f"{e.get('delta') or 0:.3g}", e.get("theorem", ""), ", ".join(e.get("viewers", [])),
             ]
-            rows.append("<tr>" + "".join(f"<td>{escape(str(c))}</td>" for c in cells) + "</tr>")
-        head = "".join(f"<th>{c}</th>" for c in columns)
+            rows.append("<tr>" + "".join(f"<td{_side(name)}>{escape(str(c))}</td>" for name, c in zip(columns, cells)) + "</tr>")
+        head = "".join(f"<th{_side(c)}>{c}</th>" for c in columns)
         totals = "".join(f"<p><strong>{escape(t)}</strong></p>" for t in self._totals())
         notes = "".join(f"<li>{escape(n)}</li>" for n in self.notes)
         if notes:
             notes = f"<p>Not covered by any budget:</p><ul>{notes}</ul>"
-        return f"<div><table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>{totals}{notes}</div>"
+        table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+        # On a narrow page the table alone scrolls. A grid, as a block would make the page as wide as the table.
+        return f'<div style="display:grid;grid-template-columns:minmax(0,1fr)"><div style="overflow-x:auto">{table}</div>{totals}{notes}</div>'
+
+
+def _side(column: str) -> str:
+    """The side that a column is aligned to: numbers to the right as notebooks have all cells, words to the left."""
+    return "" if column in ("scale", "epsilon", "delta") else ' style="text-align:left"'
