@@ -78,8 +78,8 @@ func TestPathsAlong(t *testing.T) {
 	}
 }
 
-// TestPathsAreBitsOfAxes compares codes with their definition, cut by cut, for axes cut from never to each bit, and with
-// images.
+// TestPathsAreBitsOfAxes compares codes with their definition, cut by cut, for axes cut from never to each bit,
+// and with images.
 func TestPathsAreBitsOfAxes(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 9))
 	flip := func(h int, dst, src []float32) {
