@@ -213,13 +213,13 @@ func (t *transport) run(ctx context.Context, enough int64, rounds int) (solved, 
 // hand. Its first quantum is about the distance of a deficit; while that takes many rounds, it
 // is too small, unless it is as large as all costs, from where rounds are bounded as those of scale.
 func (t *transport) bulk(ctx context.Context, enough, largest int64) (stuck bool, err error) {
-	const step = 8
+	const step = 4
 	few := int64(t.columns) / 4
 	var units int64
 	for _, x := range t.size {
 		units += x
 	}
-	if t.outside() <= max(5*int64(t.columns), units/16, enough) {
+	if t.outside() <= max(5*int64(t.columns), units/64, enough) {
 		return false, nil
 	}
 	if found, err := t.search(ctx); err != nil || !found {

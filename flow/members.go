@@ -507,6 +507,9 @@ func (m *members) put(q, u int32, units int64) int32 {
 		g.several = true
 		m.several = append(m.several, q)
 	}
+	if n := len(c.slots); n == cap(c.slots) {
+		c.slots = append(make([]slot, 0, n*5/4+4), c.slots...)
+	}
 	c.slots = append(c.slots, slot{q, g.first, units})
 	g.first = place{u, s}
 	return s

@@ -107,7 +107,7 @@ type tuning struct {
 
 var standard = tuning{sampleRatio: 4, allArcs: 1024, shardPoints: 2048, blockClusters: 16,
 	firstCluster: 6, firstSample: 100, sampleRest: 0.3, fullRest: 1, stepWindow: 3, freeShare: 2,
-	orderClusters: tableColumns + 1, orderForms: 16, orderPoints: 8, bulkRounds: 16, rounds: 1000}
+	orderClusters: tableColumns + 1, orderForms: 16, orderPoints: 8, bulkRounds: 64, rounds: 1000}
 
 func (s *Solver) tune() *tuning {
 	if s.tuning != nil {
