@@ -1,6 +1,10 @@
 package protocol
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/cohort-engine/cohort/internal/vary"
+)
 
 // The layout that a server is told comes back whole, and nothing else does.
 func FuzzDecodeGroups(f *testing.F) {
@@ -13,13 +17,15 @@ func FuzzDecodeGroups(f *testing.F) {
 	f.Add(good[:9])
 	f.Add(encodeGroups(0, nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		round, groups, err := decodeGroups(b)
-		if err != nil {
-			return
-		}
-		r2, again, err := decodeGroups(encodeGroups(round, groups))
-		if err != nil || r2 != round || len(again) != len(groups) {
-			t.Errorf("%d groups of round %d come back as %d of %d, %v", len(groups), round, len(again), r2, err)
-		}
+		vary.Bytes(b, func(b []byte) {
+			round, groups, err := decodeGroups(b)
+			if err != nil {
+				return
+			}
+			r2, again, err := decodeGroups(encodeGroups(round, groups))
+			if err != nil || r2 != round || len(again) != len(groups) {
+				t.Errorf("%d groups of round %d come back as %d of %d, %v", len(groups), round, len(again), r2, err)
+			}
+		})
 	})
 }

@@ -30,6 +30,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/study/bus"
 	"github.com/cohort-engine/cohort/engine/study/journal"
 	"github.com/cohort-engine/cohort/internal/fault"
+	"github.com/cohort-engine/cohort/internal/vary"
 )
 
 // Roles of the crash tests are processes: this test binary, told by its environment
@@ -756,11 +757,13 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Add(text)
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if got, err := Parse(b); err == nil {
-			if again, err := got.Encode(); err != nil || len(again) == 0 {
-				t.Fatal(err)
+		vary.Bytes(b, func(b []byte) {
+			if got, err := Parse(b); err == nil {
+				if again, err := got.Encode(); err != nil || len(again) == 0 {
+					t.Fatal(err)
+				}
 			}
-		}
+		})
 	})
 }
 
@@ -785,20 +788,22 @@ func FuzzControl(f *testing.F) {
 	f.Add(encode(answer{Version: version, Body: encode([]Entry{e}), More: true}))
 	f.Add(encode(answer{Version: version, Wait: true, Here: 1, Parties: 2}))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if v, err := ParseToken(string(b)); err == nil {
-			if w, err := ParseToken(v.Token()); err != nil || !reflect.DeepEqual(w, v) {
-				t.Fatal("a token is not what it was")
+		vary.Bytes(b, func(b []byte) {
+			if v, err := ParseToken(string(b)); err == nil {
+				if w, err := ParseToken(v.Token()); err != nil || !reflect.DeepEqual(w, v) {
+					t.Fatal("a token is not what it was")
+				}
 			}
-		}
-		if r, err := parseRequest(b); err == nil && r.Entry != nil {
-			_ = r.Entry.check([32]byte{})
-		}
-		if a, err := parseAnswer(b); err == nil {
-			var all []Entry
-			if strict(a.Body, &all) == nil && len(all) > 2 {
-				_, _ = newRoster([32]byte{}, len(all)-1, 0, all)
+			if r, err := parseRequest(b); err == nil && r.Entry != nil {
+				_ = r.Entry.check([32]byte{})
 			}
-		}
+			if a, err := parseAnswer(b); err == nil {
+				var all []Entry
+				if strict(a.Body, &all) == nil && len(all) > 2 {
+					_, _ = newRoster([32]byte{}, len(all)-1, 0, all)
+				}
+			}
+		})
 	})
 }
 

@@ -5,6 +5,8 @@ import (
 	"math"
 	"reflect"
 	"testing"
+
+	"github.com/cohort-engine/cohort/internal/vary"
 )
 
 // What comes from anybody is refused, or is what it is again when it is sent on; nothing panics.
@@ -25,13 +27,15 @@ func FuzzDecodeMessage(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		m, err := decodeMessage(b)
-		if err != nil {
-			return
-		}
-		if again, err := decodeMessage(m.encode(int(b[7]))); err != nil || !reflect.DeepEqual(again, m) {
-			t.Errorf("%+v comes back as %+v, %v", m, again, err)
-		}
+		vary.Bytes(b, func(b []byte) {
+			m, err := decodeMessage(b)
+			if err != nil {
+				return
+			}
+			if again, err := decodeMessage(m.encode(int(b[7]))); err != nil || !reflect.DeepEqual(again, m) {
+				t.Errorf("%+v comes back as %+v, %v", m, again, err)
+			}
+		})
 	})
 }
 
@@ -47,19 +51,21 @@ func FuzzDecodeReturned(f *testing.F) {
 	}
 	f.Add(binary.LittleEndian.AppendUint64(make([]byte, 8*(d+1)), math.Float64bits(math.NaN())))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		cells, numbers, err := decodeReturned(b, k, d)
-		if err != nil {
-			return
-		}
-		again := binary.LittleEndian.AppendUint64(nil, uint64(cells))
-		for _, x := range numbers {
-			if x-x != 0 {
-				t.Errorf("%v was taken", x)
+		vary.Bytes(b, func(b []byte) {
+			cells, numbers, err := decodeReturned(b, k, d)
+			if err != nil {
+				return
 			}
-			again = binary.LittleEndian.AppendUint64(again, math.Float64bits(x))
-		}
-		if len(numbers)%(d+1) != 0 || len(numbers) > k*(d+1) || len(again) != len(b) || string(again[8:]) != string(b[8:]) {
-			t.Errorf("%x is read as %x", b, again)
-		}
+			again := binary.LittleEndian.AppendUint64(nil, uint64(cells))
+			for _, x := range numbers {
+				if x-x != 0 {
+					t.Errorf("%v was taken", x)
+				}
+				again = binary.LittleEndian.AppendUint64(again, math.Float64bits(x))
+			}
+			if len(numbers)%(d+1) != 0 || len(numbers) > k*(d+1) || len(again) != len(b) || string(again[8:]) != string(b[8:]) {
+				t.Errorf("%x is read as %x", b, again)
+			}
+		})
 	})
 }

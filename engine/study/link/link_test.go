@@ -17,6 +17,7 @@ import (
 
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/study/journal"
+	"github.com/cohort-engine/cohort/internal/vary"
 )
 
 // wire is a bus between ends that does harm: it loses, repeats, reorders, delays and
@@ -329,15 +330,17 @@ func FuzzDeliver(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		e.Deliver(1, b)
-		if len(e.events) > 0 {
-			t.Fatal("a message that nobody sealed was taken")
-		}
-		if p := e.peers[1]; p != nil && len(p.partial) > 1<<20 {
-			t.Fatal("more is kept than a message may have")
-		}
-		if e.err != nil {
-			t.Fatal(e.err)
-		}
+		vary.Bytes(b, func(b []byte) {
+			e.Deliver(1, b)
+			if len(e.events) > 0 {
+				t.Fatal("a message that nobody sealed was taken")
+			}
+			if p := e.peers[1]; p != nil && len(p.partial) > 1<<20 {
+				t.Fatal("more is kept than a message may have")
+			}
+			if e.err != nil {
+				t.Fatal(e.err)
+			}
+		})
 	})
 }

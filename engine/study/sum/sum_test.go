@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/cohort-engine/cohort/internal/secagg"
+	"github.com/cohort-engine/cohort/internal/vary"
 )
 
 // members makes the parties of a study, each with keys of its own.
@@ -525,23 +526,25 @@ func FuzzServer(f *testing.F) {
 	}
 	places := make([]place, len(x.seen))
 	f.Fuzz(func(t *testing.T, party byte, b []byte) {
-		at := int(party/4) % len(places)
-		p := &places[at]
-		if p.server == nil {
-			*p = place{server: c.NewServer(0, slices.Repeat([]bool{true}, 3))}
-			if err := play(p.server, 0, at); err != nil {
-				t.Fatal(err)
+		vary.Bytes(b, func(b []byte) {
+			at := int(party/4) % len(places)
+			p := &places[at]
+			if p.server == nil {
+				*p = place{server: c.NewServer(0, slices.Repeat([]bool{true}, 3))}
+				if err := play(p.server, 0, at); err != nil {
+					t.Fatal(err)
+				}
 			}
-		}
-		late, err := p.server.Take(int(party)%4-1, b)
-		if p.inputs++; (err != nil || late) && p.inputs < 1000 {
-			return
-		}
-		end := play(p.server, at, len(x.seen)) // must not panic
-		if (err != nil || late) && (end != nil || !bytes.Equal(p.server.Total(), x.server.Total())) {
-			t.Fatalf("messages that were refused at place %d have changed the sum: %v", at, end)
-		}
-		p.server = nil
+			late, err := p.server.Take(int(party)%4-1, b)
+			if p.inputs++; (err != nil || late) && p.inputs < 1000 {
+				return
+			}
+			end := play(p.server, at, len(x.seen)) // must not panic
+			if (err != nil || late) && (end != nil || !bytes.Equal(p.server.Total(), x.server.Total())) {
+				t.Fatalf("messages that were refused at place %d have changed the sum: %v", at, end)
+			}
+			p.server = nil
+		})
 	})
 }
 
@@ -559,20 +562,22 @@ func FuzzClient(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		client := new(Client) // each input's own: making keys for it would take most of the time
-		*client = *begun
-		client.words = slices.Clone(begun.words)
-		for next := kindKeyList; next <= kindSigners; next += 2 {
-			client.next = next
-			client.set = c.newSet()
-			if client.shares == nil {
-				client.shares = map[int][2][secretBytes]byte{}
+		vary.Bytes(b, func(b []byte) {
+			client := new(Client) // each input's own: making keys for it would take most of the time
+			*client = *begun
+			client.words = slices.Clone(begun.words)
+			for next := kindKeyList; next <= kindSigners; next += 2 {
+				client.next = next
+				client.set = c.newSet()
+				if client.shares == nil {
+					client.shares = map[int][2][secretBytes]byte{}
+				}
+				_, result, _ := client.Take(b)
+				if result != nil && (len(result.Vector) != 16 || result.Set.Count() < 2) {
+					t.Fatal("a result of another shape was taken")
+				}
 			}
-			_, result, _ := client.Take(b)
-			if result != nil && (len(result.Vector) != 16 || result.Set.Count() < 2) {
-				t.Fatal("a result of another shape was taken")
-			}
-		}
+		})
 	})
 }
 
