@@ -211,6 +211,7 @@ func printStudy(w io.Writer, s *study.Study) error {
 	}
 	fmt.Fprintf(w, "\nParties: %s; every sum has at least %d of them\n",
 		fault.Visible(strings.Join(names, ", ")), s.Threshold)
+	fmt.Fprintln(w, fault.Visible(columnsOf(s)))
 	if most := s.Colluders(); most < len(s.Parties) {
 		fmt.Fprintf(w, "With %d of the parties on its side, a coordinator that breaks the rules could show two sets for one "+
 			"sum and open vectors of others.\n", most)
@@ -234,6 +235,39 @@ func printStudy(w io.Writer, s *study.Study) error {
 			"ids there are and are common; it sees no id.")
 	}
 	return nil
+}
+
+// mostNamed is how many columns the terms name.
+const mostNamed = 30
+
+// columnsOf tells the columns that everybody's file has, or each party's, and their bounds.
+func columnsOf(s *study.Study) string {
+	b := new(strings.Builder)
+	b.WriteString("Columns, and the bounds to which values beyond them are moved:")
+	for h, bounds := range s.Bounds[:min(len(s.Bounds), mostNamed)] {
+		name := fmt.Sprint("column ", h+1)
+		if s.Columns != nil {
+			name = s.Columns[h]
+		}
+		sep := ","
+		if h == 0 {
+			sep = ""
+		}
+		fmt.Fprintf(b, "%s %s %v to %v", sep, name, bounds[0], bounds[1])
+	}
+	if more := len(s.Bounds) - mostNamed; more > 0 {
+		fmt.Fprintf(b, ", and %d more in the study file", more)
+	}
+	if s.ByColumns() {
+		for p, h := range s.Parties {
+			sep := ","
+			if p == 0 {
+				sep = ";"
+			}
+			fmt.Fprintf(b, "%s %s holds %d", sep, h.Name, h.Columns)
+		}
+	}
+	return b.String()
 }
 
 // readStudy reads a study file.

@@ -377,3 +377,27 @@ func TestTermsTellColluders(t *testing.T) {
 		}
 	}
 }
+
+// Terms name what of a party's file takes part: the columns and their bounds, in the file or held by each.
+func TestTermsTellColumns(t *testing.T) {
+	for _, x := range []struct {
+		words []string
+		want  string
+	}{
+		{[]string{"--columns", "age,weight", "--bounds", "0:120,-5:300.5"}, "age 0 to 120, weight -5 to 300.5\n"},
+		{[]string{"--d", "2", "--bounds", "0:1"}, "column 1 0 to 1, column 2 0 to 1\n"},
+		{[]string{"--d", "33", "--bounds", "0:1"}, "column 30 0 to 1, and 3 more in the study file\n"},
+	} {
+		words := append([]string{"study", "new", "--names", "North,South", "--method", "fastlloyd", "--k", "5",
+			"--epsilon", "1", "--delta", "1e-6", "--public-n", "30000"}, x.words...)
+		if said := machine(t.TempDir()).run(t.Context(), t, words...); !strings.Contains(said, x.want) {
+			t.Errorf("%v: %s", x.words, said)
+		}
+	}
+	said := machine(t.TempDir()).run(t.Context(), t, "study", "new", "--names", "North,South", "--method", "sketch",
+		"--k", "3", "--epsilon", "1", "--public-n", "3000", "--party-columns", "2,1", "--columns", "a,b,c",
+		"--bounds", "0:1")
+	if want := "c 0 to 1; North holds 2, South holds 1\n"; !strings.Contains(said, want) {
+		t.Errorf("columns of parties: %s", said)
+	}
+}
