@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// An input is tried alone where nothing is asked for, and else with others, which are the same again, whatever is done to
-// what is tried, and are of many lengths and kinds.
+// An input is tried alone where nothing is asked for, and else with others, which are the same again, whatever
+// is done to what is tried, and are of many lengths and kinds.
 func TestInputs(t *testing.T) {
 	b := []byte("a message of some bytes, and of no meaning")
 	was := bytes.Clone(b)
