@@ -177,6 +177,21 @@ func TestPrivateBoundsOfColumns(t *testing.T) {
 	}
 }
 
+// Bounds that noise hides are a guess, which the headline says; what was paid for is not lost.
+func TestPrivateBoundsThatAreGuessed(t *testing.T) {
+	rows := writeFile(t, "a.csv", csvOf(20, 0))
+	ledger := filepath.Join(t.TempDir(), "ledger")
+	args := []string{"run", "--data", rows, "--k", "2", "--epsilon", "1", "--delta", "1e-6", "--private-bounds", "0.1",
+		"--public-n", "20"}
+	status, out, errOut := cohort(t, append(args, "--ledger", ledger)...)
+	if status != exitDone || !strings.Contains(strings.Join(strings.Fields(out), " "), "are a guess, as no magnitude") {
+		t.Errorf("status %d, %s, %q", status, out, errOut)
+	}
+	if m := object(t, append(args, "--format", "json")...); !strings.Contains(fmt.Sprint(m["doubts"]), "are a guess") {
+		t.Errorf("doubts are %v", m["doubts"])
+	}
+}
+
 // What comes from standard input is read once and kept until its bounds are found.
 func TestPrivateBoundsOfStandardInput(t *testing.T) {
 	f, err := os.Open(writeFile(t, "a.csv", "x;y\n"+strings.Repeat("1,5;-30\n;-31\n1,7;-29\n", 800)))

@@ -163,7 +163,7 @@ func TestPrivateBoundsAndN(t *testing.T) {
 		status             int
 	}{
 		{many, "0.97:1e-6", "is missing", exitWrong}, {many, "1:1e-6", "", exitDone},
-		{few, "1:1e-6", "was charged", exitFailed}, // as noise on so few could be all
+		{few, "1:1e-6", "", exitDone}, // on bounds that are a guess, as noise on so few could be all
 	} {
 		ledger := filepath.Join(t.TempDir(), "l")
 		status, _, errOut := cohort(t, "run", "--data", c.rows, "--epsilon", "1", "--delta", "1e-6", "--k", "7", "--method",

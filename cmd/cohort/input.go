@@ -397,6 +397,18 @@ func (in *input) addBounds(o *options, r *engine.Result) error {
 	if len(b.Lo) > textColumns {
 		said = append(said, "...")
 	}
+	if guessed := bounds.Guessed(in.found); len(guessed) > 0 {
+		var names []string
+		for _, h := range guessed[:min(len(guessed), textColumns)] {
+			names = append(names, columnName(in.table.Columns, h))
+		}
+		if len(guessed) > textColumns {
+			names = append(names, "...")
+		}
+		r.Doubts = append(r.Doubts, fmt.Sprintf("the bounds of %s (%s) are a guess, as no magnitude stands out of the "+
+			"noise: spend a larger share on them, or state --bounds", count(len(guessed), "column", "columns"),
+			strings.Join(names, ", ")))
+	}
 	r.Notes = append(r.Notes, fmt.Sprintf("bounds found for %g of epsilon: %s", o.boundsShare, strings.Join(said, ", ")))
 	return nil
 }

@@ -62,6 +62,10 @@ func (j *Job) Method() string { return "bounds" }
 // Of are the bounds that a run has found.
 func Of(r *engine.Result) dataset.Bounds { return r.Details["bounds"].(dataset.Bounds) }
 
+// Guessed are the columns, in order, no magnitude of which stands out of the noise: their bounds go to the magnitude
+// that is likeliest to have records.
+func Guessed(r *engine.Result) []int { return r.Details["guessed"].([]int) }
+
 // plan is that of a run with one release, or one of each party.
 type plan struct {
 	*protocol.Plan
@@ -213,8 +217,7 @@ func (pl *plan) ofRows(s dataset.Source) protocol.Program {
 		if err != nil {
 			return nil, err
 		}
-		b, err := pl.choose(noisy, w.columns)
-		return &protocol.Outcome{Details: map[string]any{"bounds": b}}, err
+		return &protocol.Outcome{Details: details(pl.choose(noisy))}, nil
 	}
 }
 
@@ -230,14 +233,15 @@ func (pl *plan) ofColumns(l int) protocol.Program {
 		if err != nil {
 			return nil, err
 		}
-		b, err := pl.choose(noisy, w.columns)
-		if err != nil {
-			return nil, err
-		}
+		b, guessed := pl.choose(noisy)
 		var message []byte
 		for h := range w.columns {
 			message = binary.LittleEndian.AppendUint64(message, math.Float64bits(b.Lo[h]))
 			message = binary.LittleEndian.AppendUint64(message, math.Float64bits(b.Hi[h]))
+			message = append(message, 0)
+			if slices.Contains(guessed, h) {
+				message[len(message)-1] = 1
+			}
 		}
 		return nil, p.Send(ctx, w.Release, protocol.Server, message)
 	}
@@ -246,21 +250,34 @@ func (pl *plan) ofColumns(l int) protocol.Program {
 // gather is the server's program where parties hold columns: it puts their bounds together.
 func (pl *plan) gather(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
 	b := dataset.Bounds{Lo: make([]float64, pl.D), Hi: make([]float64, pl.D)}
+	var guessed []int
 	for l := range pl.ways {
 		message, err := p.Receive(ctx, protocol.Role(l))
 		if err != nil {
 			return nil, err
 		}
 		columns := pl.ways[l].columns
-		if len(message) != 16*len(columns) {
+		if len(message) != columnBytes*len(columns) {
 			return nil, fmt.Errorf("bounds: %d bytes for %d columns", len(message), len(columns))
 		}
 		for i, h := range columns {
-			b.Lo[h] = math.Float64frombits(binary.LittleEndian.Uint64(message[16*i:]))
-			b.Hi[h] = math.Float64frombits(binary.LittleEndian.Uint64(message[16*i+8:]))
+			own := message[columnBytes*i:]
+			b.Lo[h] = math.Float64frombits(binary.LittleEndian.Uint64(own))
+			b.Hi[h] = math.Float64frombits(binary.LittleEndian.Uint64(own[8:]))
+			if own[16] != 0 {
+				guessed = append(guessed, h)
+			}
 		}
 	}
-	return &protocol.Outcome{Details: map[string]any{"bounds": b}}, b.Validate("bounds")
+	slices.Sort(guessed)
+	return &protocol.Outcome{Details: details(b, guessed)}, b.Validate("bounds")
+}
+
+// columnBytes is the length of what a party says of a column: its bounds, and whether they are guessed.
+const columnBytes = 8 + 8 + 1
+
+func details(b dataset.Bounds, guessed []int) map[string]any {
+	return map[string]any{"bounds": b, "guessed": guessed}
 }
 
 // count adds some columns of rows of d columns to the cells of each. A missing value is in none.
@@ -334,24 +351,28 @@ func threshold(scale, excess float64, d int) int64 {
 
 // choose makes bounds of noisy counts: from the first to the last cell above the threshold. A range that
 // ends nearer to zero than half of its far end begins at zero: cells there are narrow, and
-// few records fall into each.
-func (pl *plan) choose(noisy []int64, columns []int) (dataset.Bounds, error) {
-	b := dataset.Bounds{Lo: make([]float64, len(columns)), Hi: make([]float64, len(columns))}
+// few records fall into each. Where no cell is above it, the range goes from zero to the end of the largest: what is
+// paid for gives an answer, and guessed names the column.
+func (pl *plan) choose(noisy []int64) (b dataset.Bounds, guessed []int) {
+	d := len(noisy) / cells
+	b = dataset.Bounds{Lo: make([]float64, d), Hi: make([]float64, d)}
 	above := threshold(pl.scale, pl.excess, pl.D)
-	for h := range columns {
-		first, last := -1, -1
-		for c, x := range noisy[h*cells : (h+1)*cells] {
+	for h := range d {
+		first, last, largest := -1, -1, 0
+		column := noisy[h*cells : (h+1)*cells]
+		for c, x := range column {
 			if x > above {
 				if last = c; first < 0 {
 					first = c
 				}
 			}
+			if x > column[largest] {
+				largest = c
+			}
 		}
 		if first < 0 {
-			return b, fault.Failed("--private-bounds",
-				fmt.Sprintf("no magnitude of column %s has more than %d records, what noise could be",
-					columnName(pl.schema, columns[h]), above),
-				"spend a larger share on them, or state --bounds", nil)
+			guessed = append(guessed, h)
+			first, last = min(largest, zero), max(largest, zero)
 		}
 		b.Lo[h], _ = limits(first)
 		_, b.Hi[h] = limits(last)
@@ -364,12 +385,5 @@ func (pl *plan) choose(noisy []int64, columns []int) (dataset.Bounds, error) {
 			b.Hi[h] = 0
 		}
 	}
-	return b, nil
-}
-
-func columnName(schema dataset.Schema, h int) string {
-	if schema.Columns != nil {
-		return schema.Columns[h]
-	}
-	return fmt.Sprint(h + 1)
+	return b, guessed
 }
