@@ -1,6 +1,10 @@
 package main
 
 import (
+	"cmp"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -63,5 +67,46 @@ func TestCommandsOfPlacesRun(t *testing.T) {
 	}
 	if len(seen) < 4 {
 		t.Errorf("%d commands were found", len(seen))
+	}
+}
+
+// docs/ARCHITECTURE.md names every package outside scripts, examples and the generator, and only files that there are.
+func TestArchitectureIsThatOfTheTree(t *testing.T) {
+	text := readText(t, "../../docs/ARCHITECTURE.md")
+	packages, files := map[string]bool{}, map[string]bool{}
+	err := filepath.WalkDir("../..", func(path string, d os.DirEntry, err error) error {
+		if name := d.Name(); d.IsDir() && name != ".." && (strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_")) ||
+			err != nil {
+			return cmp.Or(err, filepath.SkipDir)
+		}
+		if strings.HasSuffix(path, ".go") {
+			path = strings.TrimPrefix(path, "../../")
+			files["/"+path] = true
+			packages[filepath.Dir(path)] = true
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range packages {
+		top, _, _ := strings.Cut(name, "/")
+		apart := slices.Contains([]string{".", "scripts", "examples", "python"}, top)
+		if !apart && !strings.Contains(text, filepath.Base(name)) {
+			t.Errorf("the package %s is not named", name)
+		}
+	}
+	named := regexp.MustCompile("`([a-z_/]+\\.go)`").FindAllStringSubmatch(text, -1)
+	for _, m := range named {
+		found := false
+		for path := range files {
+			found = found || strings.HasSuffix(path, "/"+m[1])
+		}
+		if !found {
+			t.Errorf("there is no file %s", m[1])
+		}
+	}
+	if len(named) < 80 || len(packages) < 50 {
+		t.Errorf("%d files of %d packages were found", len(named), len(packages))
 	}
 }
