@@ -102,7 +102,7 @@ func (c *computer) each(ctx context.Context, pool *engine.Pool, n int, f func(w 
 		c.steps.one()
 	})
 	if err == nil && even < n {
-		wide := c.work[0].wide(ctx, pool)
+		wide := c.work[0].wide(ctx, pool, c.work)
 		for i := even; i < n && ctx.Err() == nil; i++ {
 			errs[i] = item(wide, i)
 			c.steps.one()

@@ -90,6 +90,8 @@ type scratch struct {
 	embed  *embedder
 	values []float64
 	ops    Operations
+	// split, if set, computes n parts on workers with memory of their own; false if it could not.
+	split func(n int, f func(w *scratch, i int)) bool
 }
 
 // newScratch makes the memory of one worker.
@@ -103,9 +105,13 @@ func (w *scratch) round(r *rounding) {
 	w.embed.roundBy(r)
 }
 
-// wide is memory for computations that use all workers of a pool, prime by prime, while w's worker does nothing else.
-func (w *scratch) wide(ctx context.Context, pool *engine.Pool) *scratch {
-	return &scratch{Workspace: w.embed.chain.NewWideWorkspace(ctx, pool), embed: w.embed, values: w.values}
+// wide is memory for a computation that uses all workers of a pool, prime by prime or in parts, while workers, w's
+// among them, do nothing else.
+func (w *scratch) wide(ctx context.Context, pool *engine.Pool, workers []*scratch) *scratch {
+	return &scratch{Workspace: w.embed.chain.NewWideWorkspace(ctx, pool), embed: w.embed, values: w.values,
+		split: func(n int, f func(w *scratch, i int)) bool {
+			return len(workers) > 1 && pool.Run(ctx, n, func(worker, i int) { f(workers[worker], i) }) == nil
+		}}
 }
 
 // newCipher returns a ciphertext with any content.
@@ -187,53 +193,77 @@ func (e *evaluator) rescale(w *scratch, a *cipher) *cipher {
 	return out
 }
 
-// seven evaluates a polynomial of degree 7 with plan p on t1; it returns the
-// result with the intermediate ciphertexts that degree 15 needs.
-func (e *evaluator) seven(w *scratch, t1 *cipher, p signPlan) (out, u, t4 *cipher) {
+// together computes f and g, which do not need each other, as stages of the computation: on two workers where it has
+// them, which leaves none idle as primes in turn do.
+func (w *scratch) together(stage int, f, g func(w *scratch)) {
+	parts := [2]func(w *scratch){f, g}
+	if w.split != nil && w.split(len(parts), func(own *scratch, i int) {
+		own.Like(w.Workspace, stage+i)
+		parts[i](own)
+	}) {
+		return
+	}
+	for i, part := range parts {
+		w.Stage(stage + i)
+		part(w)
+	}
+}
+
+// seven evaluates the parts of a polynomial of degree 7 with plan p on t1: u and T4, whose product is left.
+func (e *evaluator) seven(w *scratch, stage int, t1 *cipher, p signPlan) (u, t4 *cipher) {
 	l := t1.level()
+	w.Stage(stage)
 	e.product(w, l, t1, t1, 2)
 	s := t1.scale * t1.scale
 	w.AddConstant(l, -s)
 	t2 := e.finish(w, l, s)
 
 	l--
-	low := t1.at(l)
-	e.product(w, l, low, t2, 2)
-	s = t1.scale * t2.scale
-	e.addScaled(w, l, p.r*t2.scale, low)
-	u = e.finish(w, l, s)
-
-	e.product(w, l, t2, t2, 2)
-	s = t2.scale * t2.scale
-	w.AddConstant(l, -s)
-	t4 = e.finish(w, l, s)
+	w.together(stage+1, func(w *scratch) {
+		low := t1.at(l)
+		e.product(w, l, low, t2, 2)
+		e.addScaled(w, l, p.r*t2.scale, low)
+		u = e.finish(w, l, t1.scale*t2.scale)
+	}, func(w *scratch) {
+		e.product(w, l, t2, t2, 2)
+		s := t2.scale * t2.scale
+		w.AddConstant(l, -s)
+		t4 = e.finish(w, l, s)
+	})
 	e.free(t2)
+	return u, t4
+}
 
-	l--
-	times := 1
+// joined is the polynomial of degree 7 of the parts.
+func (e *evaluator) joined(w *scratch, t1, u, t4 *cipher, p signPlan) *cipher {
+	l, times := t4.level(), 1
 	if p.a < 0 {
 		times = -1
 	}
 	e.product(w, l, t4, u, times)
-	s = t4.scale * u.scale / math.Abs(p.a)
+	s := t4.scale * u.scale / math.Abs(p.a)
 	e.addScaled(w, l, p.b*s/t1.scale, t1)
 	e.addScaled(w, l, p.c*s/u.scale, u)
-	return e.finish(w, l, s), u, t4
+	return e.finish(w, l, s)
 }
 
 // fifteen evaluates a polynomial of degree 15 with plan p on t1.
-func (e *evaluator) fifteen(w *scratch, t1 *cipher, p signPlan) *cipher {
-	q, u, t4 := e.seven(w, t1, p)
-	l := t1.level() - 2
-	e.product(w, l, t4, t4, 2)
-	s := t4.scale * t4.scale
-	w.AddConstant(l, -s)
-	t8 := e.finish(w, l, s)
+func (e *evaluator) fifteen(w *scratch, stage int, t1 *cipher, p signPlan) *cipher {
+	u, t4 := e.seven(w, stage, t1, p)
+	l := t4.level()
+	var q, t8 *cipher
+	w.together(stage+3, func(w *scratch) { q = e.joined(w, t1, u, t4, p) }, func(w *scratch) {
+		e.product(w, l, t4, t4, 2)
+		s := t4.scale * t4.scale
+		w.AddConstant(l, -s)
+		t8 = e.finish(w, l, s)
+	})
 
-	s = t8.scale * q.scale
+	s := t8.scale * q.scale
 	// The leaf d T1 + e u must arrive at scale s/t4 after its own rescaling.
 	leaf := e.newCipher(l)
 	leaf.scale = s / t4.scale * float64(e.chain.Q(l))
+	w.Stage(stage + 5)
 	w.Multiple(&leaf.c, &t1.c, p.d*leaf.scale/t1.scale, false)
 	w.Multiple(&leaf.c, &u.c, p.e*leaf.scale/u.scale, true)
 	w.ops.Scalars += 2
@@ -249,12 +279,16 @@ func (e *evaluator) fifteen(w *scratch, t1 *cipher, p signPlan) *cipher {
 	return out
 }
 
-// halfSign evaluates h on t, signDepth levels down.
+// halfSign evaluates h on t, signDepth levels down. Its stages follow the first, which is that of what came before.
 func (e *evaluator) halfSign(w *scratch, t *cipher) *cipher {
-	mid, u, t4 := e.seven(w, t, innerPlan)
+	u, t4 := e.seven(w, 1, t, innerPlan)
+	w.Stage(4)
+	mid := e.joined(w, t, u, t4, innerPlan)
+	e.free(u, t4)
 	w.ops.Signs++
-	out := e.fifteen(w, mid, outerPlan)
-	e.free(mid, u, t4)
+	out := e.fifteen(w, 5, mid, outerPlan)
+	e.free(mid)
+	w.Stage(1 + signStages)
 	return out
 }
 

@@ -13,6 +13,16 @@ type Dither interface {
 // rounded to the nearest.
 func (w *Workspace) Round(d Dither) { w.dither, w.drawn = d, 0 }
 
+// Stage makes divisions take the dither's polynomials of a stage of a computation from here on, 2^16 of them: whatever
+// stages are computed where, each has its own.
+func (w *Workspace) Stage(i int) { w.drawn = uint64(i) << 16 }
+
+// Like makes divisions round as those of another workspace, at a stage.
+func (w *Workspace) Like(o *Workspace, stage int) {
+	w.dither = o.dither
+	w.Stage(stage)
+}
+
 // turns are the constants of a sum of residues over their primes: fractions 2^bits/m_i, the same with that of a random
 // word, 2^bits/2^32, behind them, and the first prime.
 type turns struct {
