@@ -5,12 +5,11 @@ import (
 	"context"
 	"crypto/aes"
 	"crypto/cipher"
+	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"math"
 	"slices"
-
-	sha256 "github.com/minio/sha256-simd"
 )
 
 // hashBits is the width of a word of the tie hash. Sums of 2(k+2) of them, the

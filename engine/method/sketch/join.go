@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/aes"
 	"crypto/cipher"
+	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"hash"
@@ -12,8 +13,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-
-	"github.com/minio/sha256-simd"
 
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/privacy"
