@@ -28,8 +28,8 @@ func networkSuites() []Suite {
 			"else, a round takes longer than its processor time. Both ratios are printed, and beside them the share of the " +
 			"round's core time that its roles had: where that is 1 the two are the same, and where it is not, cores did " +
 			"other work or waited for it, which no simulation of the roles could tell; --simulate N " +
-			"prints sums of N parties under each network's model, in a tree of servers above 1,000. Every method runs " +
-			"as a study, too, with all roles behind connections of " +
+			"prints sums of N parties under each network's model, in a tree of servers above 1,000. Every method, and ckks in " +
+			"each of its modes, runs as a study, too, with all roles behind connections of " +
 			"their own, and has the bits of one process, or its row fails; its time begins when all roles are there.",
 		Run: runNetwork,
 	}}
