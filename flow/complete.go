@@ -209,12 +209,8 @@ func (t *transport) run(ctx context.Context, enough int64, rounds int) (solved, 
 	return true, false, nil
 }
 
-// bulk brings a large excess down by steps of scaling, which forget much of the prices at
-// hand. Its first quantum is about the distance of a deficit; while that takes many rounds, it
-// is too small, unless it is as large as all costs, from where rounds are bounded as those of scale.
+// bulk brings a large excess down by steps of scaling. Its first quantum is about the distance of a deficit.
 func (t *transport) bulk(ctx context.Context, enough, largest int64) (stuck bool, err error) {
-	const step = 4
-	few := int64(t.columns) / 4
 	var units int64
 	for _, x := range t.size {
 		units += x
@@ -226,10 +222,18 @@ func (t *transport) bulk(ctx context.Context, enough, largest int64) (stuck bool
 		return true, err
 	}
 	t.quantum = min(max(1, t.last/4), largest)
-	for first, sent := true, few+1; t.quantum > 0 && sent > few && t.outside() > enough; t.quantum /= step {
+	return t.scale(ctx, int64(t.columns)/4, enough, largest, t.m.s.tune().bulkRounds)
+}
+
+// scale comes down from the quantum at hand by factors of 4, which forgets much of the prices at hand, until a step
+// sends no more than few units or at most enough are outside. While the first quantum takes more than the given rounds
+// it is too small, unless it is as large as all costs: from there a quantum takes at most 6 rounds for each node, each
+// of which looks at no more than all members times all columns, and after the last, 1, distances are at most 3 (k+3).
+func (t *transport) scale(ctx context.Context, few, enough, largest int64, rounds int) (stuck bool, err error) {
+	const step = 4
+	for first := true; t.quantum > 0; first = false {
 		before := t.paths
 		for solved := false; !solved; {
-			rounds := t.m.s.tune().bulkRounds
 			if !first || t.quantum >= largest {
 				rounds = math.MaxInt
 			}
@@ -240,32 +244,15 @@ func (t *transport) bulk(ctx context.Context, enough, largest int64) (stuck bool
 				t.quantum = step * min(t.quantum, largest/step+1)
 			}
 		}
-		first, sent = false, int64(t.paths-before)
 		if err := t.saturate(ctx); err != nil {
 			return false, err
+		}
+		if t.quantum /= step; int64(t.paths-before) <= few || t.outside() <= enough {
+			break
 		}
 	}
 	t.quantum = 0
 	return false, nil
-}
-
-// scale sends all units in excess. From a quantum as large as all costs it comes down by
-// factors of 8 to 1, with at most 10 rounds for each node, each of which looks at no more
-// than all members times all columns. Then distances are at most 3 (k+3).
-func (t *transport) scale(ctx context.Context, largest int64) (stuck bool, err error) {
-	for t.quantum = largest; ; {
-		if _, stuck, err = t.run(ctx, 0, math.MaxInt); err != nil || stuck || t.quantum == 0 {
-			return stuck, err
-		}
-		if err := t.saturate(ctx); err != nil {
-			return false, err
-		}
-		if t.quantum > 1 {
-			t.quantum = max(1, t.quantum/8)
-		} else {
-			t.quantum = 0
-		}
-	}
 }
 
 // saturate moves all units to where their reduced cost is least: no arc has a

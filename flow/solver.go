@@ -305,7 +305,10 @@ func (s *Solver) complete(ctx context.Context, p *Problem, enough int64) error {
 		for j := range t.columns {
 			largest = max(largest, t.price(j), -t.price(j))
 		}
-		stuck, err = t.scale(ctx, largest)
+		t.quantum = largest
+		if stuck, err = t.scale(ctx, -1, -1, largest, math.MaxInt); err == nil && !stuck {
+			_, stuck, err = t.run(ctx, 0, math.MaxInt)
+		}
 	}
 	if stuck {
 		err = fmt.Errorf("flow: %w: no assignment has sizes within the bounds", ErrInfeasible)
