@@ -323,8 +323,8 @@ func (s *Solver) beginCells(p *Problem, prices []int64, limit float64) {
 	t.size = levels[t.top] * leafPoints
 }
 
-// lookAtCells is the shard of a pass over points in order: it goes down the boxes with
-// fewer and fewer clusters.
+// lookAtCells is the shard of a pass over points in order, where it goes down the boxes with
+// fewer and fewer clusters, and of an exact pass over others.
 func (s *Solver) lookAtCells(worker, index int) {
 	w, n := &s.scratch[worker], s.pass.p.Points.N
 	w.value = slices.Grow(w.value[:0], s.pass.p.k())[:s.pass.p.k()]
@@ -332,8 +332,12 @@ func (s *Solver) lookAtCells(worker, index int) {
 	if s.pass.into.exact {
 		w.extra = s.shards[index][:0]
 	}
-	all := &choice{s.every, math.MaxFloat32 / 4}
-	s.descend(w, s.pass.top, all, index*s.pass.size, min(n, (index+1)*s.pass.size))
+	all, first, last := &choice{s.every, math.MaxFloat32 / 4}, index*s.pass.size, min(n, (index+1)*s.pass.size)
+	if s.pass.cover == nil {
+		s.chooseLeaf(w, all, first, last)
+	} else {
+		s.descend(w, s.pass.top, all, first, last)
+	}
 	if s.pass.into.exact {
 		s.shards[index] = w.extra
 	}

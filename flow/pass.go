@@ -149,10 +149,11 @@ func (s *Solver) evaluate(ctx context.Context, run Runner, p *Problem, prices []
 		return err
 	}
 	if tabled && !s.ordered {
-		s.sumPairs(v, run.Workers(), k)
-	} else {
-		s.sumSides(v, run.Workers())
+		for i := range s.scratch[:run.Workers()] {
+			s.scratch[i].drain(k)
+		}
 	}
+	s.sumSides(v, run.Workers())
 	return nil
 }
 
@@ -222,15 +223,13 @@ func (s *Solver) evaluateExactly(ctx context.Context, run Runner, p *Problem, pr
 	if before != nil || single {
 		t.doubt = t.window
 	}
-	work := s.works.exact
 	if s.ordered {
-		work = s.works.cells
 		s.beginCells(p, prices, certain)
 	}
 	for len(s.shards) < (p.Points.N+t.size-1)/t.size {
 		s.shards = append(s.shards, nil)
 	}
-	if err := s.runPass(ctx, run, work); err != nil {
+	if err := s.runPass(ctx, run, s.works.cells); err != nil {
 		return err
 	}
 	v.extra = v.extra[:0]
@@ -257,8 +256,8 @@ func (s *Solver) beginPass(run Runner, p *Problem, prices []int64, v *view) {
 		w.size = slices.Grow(w.size[:0], s.columns)[:s.columns]
 		clear(w.size)
 	}
-	if s.works.exact == nil {
-		s.works.pairs, s.works.near, s.works.exact, s.works.cells = s.countPairs, s.countNear, s.choose, s.lookAtCells
+	if s.works.cells == nil {
+		s.works.pairs, s.works.near, s.works.cells = s.countPairs, s.countNear, s.lookAtCells
 	}
 	s.stats.Passes++
 	s.looked += n
@@ -344,30 +343,18 @@ func (w *scratch) count(cells []uint32) {
 	}
 }
 
-// sumPairs sets the sizes and the edges from the tables of the workers.
-func (s *Solver) sumPairs(v *view, workers, k int) {
-	pairs := s.scratch[0].pairs
-	for i := range s.scratch[1:workers] {
-		for j, c := range s.scratch[1+i].pairs {
-			pairs[j] += c
-		}
-	}
-	v.edges = v.edges[:0]
+// drain makes sizes and sides of the table.
+func (w *scratch) drain(k int) {
 	for u := range k {
-		size := pairs[k*k+u]
-		for w, c := range pairs[u*k : u*k+k] {
-			if c == 0 {
-				continue
-			}
-			size += c
-			switch other := pairs[w*k+u]; {
-			case u < w:
-				v.edges = append(v.edges, edgeCount{int32(u), int32(w), float64(c + other)})
-			case other == 0:
-				v.edges = append(v.edges, edgeCount{int32(w), int32(u), float64(c)})
+		w.size[u] += int64(w.pairs[k*k+u])
+		for v, c := range w.pairs[u*k+u+1 : u*k+k] {
+			v += u + 1
+			if other := w.pairs[v*k+u]; c > 0 || other > 0 {
+				w.size[u] += int64(c)
+				w.size[v] += int64(other)
+				w.side(u, v, int64(c+other))
 			}
 		}
-		v.size[u] = int64(size)
 	}
 }
 
@@ -528,32 +515,6 @@ func (w *scratch) side(u, v int, units int64) {
 	w.sides = append(w.sides, pair{uint64(min(u, v))<<32 | uint64(max(u, v)), units})
 }
 
-// choose is the shard of an exact pass.
-func (s *Solver) choose(worker, index int) {
-	t, w := &s.pass, &s.scratch[worker]
-	p := t.p
-	k := p.k()
-	first := index * t.size
-	last := min(p.Points.N, first+t.size)
-	rows := w.grow(kernels.Lanes * k)
-	w.clusters, w.prices, w.bound, w.extra = s.every, t.prices, infinity, s.shards[index][:0]
-	for at := first; at < last; at += kernels.Lanes {
-		end := min(last, at+kernels.Lanes)
-		known := false
-		for i := at; i < end; i++ {
-			if s.settled(w, i) {
-				continue
-			}
-			if !known {
-				kernels.CostRows(p.Points, at, end, s.centroids, p.FractionBits, rows[:(end-at)*k])
-				known = true
-			}
-			s.chooseExactly(w, i, rows[(i-at)*k:(i-at)*k+k])
-		}
-	}
-	s.shards[index] = w.extra
-}
-
 // spacing returns a gap that about the given share of the points is below, from some of them.
 func (s *Solver) spacing(share float64) float64 {
 	t, w, n := &s.pass, &s.scratch[0], s.pass.p.Points.N
@@ -589,7 +550,9 @@ func (s *Solver) chooseLeaf(w *scratch, c *choice, first, last int) {
 		}
 		if i >= known {
 			if few == nil {
-				few = w.only(t.p, c.clusters)
+				if few = s.centroids; len(c.clusters) < few.K {
+					few = w.only(t.p, c.clusters)
+				}
 				rows = w.grow(kernels.Lanes * few.K)
 			}
 			begin, known = i, min(last, i-i%kernels.Lanes+kernels.Lanes)

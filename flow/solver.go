@@ -36,7 +36,7 @@ type Solver struct {
 	columns         int // clusters, then "unassigned" and "escape" where there are
 	outside, escape int // -1: none
 	pass            passTask
-	works           struct{ pairs, near, cells, exact, draw func(worker, index int) } // shards, bound once
+	works           struct{ pairs, near, cells, draw func(worker, index int) } // shards, bound once
 	shards          [][]Membership
 	scratch         []scratch // per worker
 	bias            []float32
