@@ -46,9 +46,8 @@ type members struct {
 	centre          []float64 // k*d centroids in grid units
 	norm            []float64 // their squares
 	blocks          blocks
-	x               []float64 // the coordinates of a group
-	offset          []int64   // potentials at the pass that gave the gaps
-	known, listed   []int64   // lower bounds of unknown moves: of points, of columns
+	offset          []int64 // potentials at the pass that gave the gaps
+	known, listed   []int64 // lower bounds of unknown moves: of points, of columns
 
 	columns []column
 	groups  []group
@@ -60,10 +59,8 @@ type members struct {
 	fresh   []int32 // points that become members, ascending in each column
 	horizon float32
 	laid    bool    // the columns are laid out
-	ends    []int   // of what list has listed of each part
 	least   float32 // gap up to which list lists
 	near    int64   // reduced cost up to which a new row lists
-	work    func(worker, index int)
 	lay     func(worker, column int)
 	laying  []laying
 	table   []int32
@@ -207,49 +204,23 @@ func (m *members) collect(ctx context.Context, window float64) error {
 	}
 	m.least = float32(min(max(window, noGap), math.MaxFloat32/2))
 	m.near = max(1, m.inGrid(m.least))
-	return m.listAll(ctx)
+	m.list()
+	return nil
 }
 
 // inGrid returns a gap in squared grid units, rounded down: larger gaps are more than that.
 func (m *members) inGrid(gap float32) int64 { return int64(min(float64(gap)/m.unit, infinity/8)) }
 
-// listAll lists the points with a gap of at most least in fresh.
-func (m *members) listAll(ctx context.Context) error {
-	const part = 1 << 14
-	n, count := m.points.N, 1
+// list lists the points with a gap of at most least in fresh, without branches.
+func (m *members) list() {
+	n, at := m.points.N, 0
 	m.fresh = slices.Grow(m.fresh[:0], n)[:n]
-	if n > 4*part && m.run.Workers() > 1 {
-		count = (n + part - 1) / part
-	}
-	m.ends = slices.Grow(m.ends[:0], count)[:count]
-	if count == 1 {
-		m.fresh = m.fresh[:m.list(0, n)]
-		return nil
-	}
-	if m.work == nil {
-		m.work = func(_, index int) { m.ends[index] = m.list(index*part, min((index+1)*part, m.points.N)) }
-	}
-	if err := m.run.Run(ctx, count, m.work); err != nil {
-		return err
-	}
-	listed := m.ends[0]
-	for index, end := range m.ends[1:] {
-		listed += copy(m.fresh[listed:], m.fresh[(index+1)*part:end])
-	}
-	m.fresh = m.fresh[:listed]
-	return nil
-}
-
-// list lists those of the points [first, last) that listAll looks for, without branches, in fresh from first on,
-// and returns where they end.
-func (m *members) list(first, last int) int {
-	points, at := m.fresh[first:last], 0
 	least := int64(int32(math.Float32bits(m.least))) // floats are in the order of their bits, but for negative ones
-	for i, gap := range m.v.gap[first:last] {
-		points[at] = int32(first + i)
+	for i, gap := range m.v.gap[:n] {
+		m.fresh[at] = int32(i)
 		at += int(uint64(int64(int32(math.Float32bits(gap)))-least-1) >> 63)
 	}
-	return first + at
+	m.fresh = m.fresh[:at]
 }
 
 // admit makes the listed points members, groups them and lays their columns out.
@@ -286,11 +257,9 @@ func (m *members) admit(ctx context.Context) error {
 }
 
 // foresee lists the points with a gap of at most horizon that are no members by their columns.
-func (m *members) foresee(ctx context.Context, horizon float32) error {
+func (m *members) foresee(horizon float32) {
 	m.horizon, m.least = horizon, horizon
-	if err := m.listAll(ctx); err != nil {
-		return err
-	}
+	m.list()
 	for u := range m.t.columns {
 		m.columns[u].rest = -1
 	}
@@ -300,7 +269,6 @@ func (m *members) foresee(ctx context.Context, horizon float32) error {
 			m.after[i], c.rest = c.rest, i
 		}
 	}
-	return nil
 }
 
 // widen makes the points of column u with a gap in a window that is twice as wide members.
@@ -318,9 +286,7 @@ func (m *members) widen(ctx context.Context, u int32) error {
 		}
 	}
 	if least > m.horizon {
-		if err := m.foresee(ctx, min(16*least, widest)); err != nil {
-			return err
-		}
+		m.foresee(min(16*least, widest))
 	}
 	from := m.columns[u : u+1]
 	if u == m.escape { // where all points have units
@@ -624,25 +590,6 @@ func (m *members) value(u, s, w int32) int64 {
 	return sum
 }
 
-// look makes the group in slot s of column u the one that distance is about.
-func (m *members) look(u, s int32) {
-	c := &m.columns[u]
-	m.x = m.x[:0]
-	for h := range m.dims {
-		m.x = append(m.x, c.x[h*c.stride+int(s)])
-	}
-}
-
-// distance returns the squared distance of cluster w, where it is exact in float64.
-func (m *members) distance(w int32) int64 {
-	sum, x := 0.0, m.x
-	for h, y := range m.centre[int(w)*m.d : int(w)*m.d+m.d] {
-		t := x[h] - y
-		sum += t * t // exact, fused or not
-	}
-	return int64(sum)
-}
-
 // accepts returns how many more units of the group in slot s of column u column v
 // takes.
 func (m *members) accepts(u, s, v int32) int64 {
@@ -857,17 +804,11 @@ func (m *members) drop(u, s int32) {
 func (m *members) offerAll(u, v, s int32) {
 	t := &m.t
 	m.forget(u, v)
-	m.look(v, s)
 	own, row := m.value(v, s, v), t.rows[v]
 	for i := range row {
 		e := &row[i]
 		t.where[e.column] = 1
-		cost := -own
-		if m.exact && int(e.column) < m.k {
-			cost += m.distance(e.column)
-		} else {
-			cost += m.value(v, s, e.column)
-		}
+		cost := m.value(v, s, e.column) - own
 		if cost < e.cost && m.accepts(v, s, e.column) > 0 {
 			e.cost, e.member = cost, s
 		}
