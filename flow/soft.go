@@ -29,26 +29,16 @@ type soft struct {
 	parts          []part    // by their columns
 	with           []float64 // the edges of the column at hand
 	met            []int32   // their other columns
-	// Points whose columns are farther apart than wide at the prices listedAt are not
-	// listed: later passes are over the listed ones.
-	wide     int64
-	listedAt []int64
-	partly   bool
-	active   float64 // units that are shared
-	pairs    float64 // of shares of the same units
-	free     float64 // the longest move where nothing is shared
-	trust    float64 // root of the mean square of the moves of shared units
+	active         float64   // units that are shared
+	pairs          float64   // of shares of the same units
+	free           float64   // the longest move where nothing is shared
+	trust          float64   // root of the mean square of the moves of shared units
 }
 
 // shared is the points of a shard: groups of columns with the shares of a number of
 // units. Column k stands for those whose price is fixed.
 type shared struct {
 	sure    []int64 // units that are not shared
-	far     []int64 // those of points that are not listed
-	listed  []int32 // points
-	choices []int32 // their columns
-	costs   []int64 // of these
-	last    []int32 // where these end
 	columns []int32
 	shares  []float64
 	ends    []int32
@@ -81,48 +71,13 @@ func ramp(t float64) (value, slope float64) {
 	return 1 - float64((1-t)*(1-t))/2, (1 - t) / width
 }
 
-// soften is the shard of a pass that shares the listed points.
-func (s *Solver) soften(_, index int) {
-	a, p := &s.soft, s.pass.p
-	h := a.begin(index, p.k())
-	begin := int32(0)
-	for q, i := range h.listed {
-		h.near = h.near[:0]
-		for at, j := range h.choices[begin:h.last[q]] {
-			h.near = append(h.near, entry{h.costs[int(begin)+at] + a.prices[j], j, 0})
-		}
-		begin = h.last[q]
-		h.share(p.weight(int(i)), a.temperature)
-	}
-	h.addFar()
-}
-
-// begin empties a shard.
-func (a *soft) begin(index, k int) *shared {
-	h := &a.shards[index]
+// soften is the shard of a pass that shares points.
+func (s *Solver) soften(worker, index int) {
+	h, columns := &s.soft.shards[index], s.pass.p.k()+1
 	h.columns, h.shares, h.ends, h.units = h.columns[:0], h.shares[:0], h.ends[:0], h.units[:0]
-	h.sure = slices.Grow(h.sure[:0], k+1)[:k+1]
+	h.sure = slices.Grow(h.sure[:0], columns)[:columns]
 	clear(h.sure)
-	if !a.partly {
-		h.far = slices.Grow(h.far[:0], k+1)[:k+1]
-		clear(h.far)
-		h.listed, h.choices, h.costs, h.last = h.listed[:0], h.choices[:0], h.costs[:0], h.last[:0]
-	}
-	return h
-}
-
-// addFar adds the units of points that are not listed.
-func (h *shared) addFar() {
-	for j, units := range h.far {
-		h.sure[j] += units
-	}
-}
-
-// softenCells is soften for points in order, by their boxes.
-func (s *Solver) softenCells(worker, index int) {
-	h := s.soft.begin(index, s.pass.p.k())
 	s.lookAtCells(worker, index)
-	h.addFar()
 }
 
 // softenLeaf shares the points [first, last), for which the other clusters are too dear.
@@ -138,35 +93,13 @@ func (s *Solver) softenLeaf(w *scratch, c *choice, first, last int) {
 		end := min(last, at+kernels.Lanes)
 		kernels.CostRows(p.Points, at, end, few, p.FractionBits, rows[:(end-at)*few.K])
 		for i := at; i < end; i++ {
-			s.choices(h, i, c.clusters, w.own, rows[(i-at)*few.K:][:len(c.clusters)])
+			h.near = h.near[:0]
+			for q, cost := range rows[(i-at)*few.K:][:len(c.clusters)] {
+				h.near = append(h.near, entry{cost + w.own[q], int32(c.clusters[q]), 0})
+			}
+			h.share(p.weight(i), s.soft.temperature)
 		}
 	}
-}
-
-// choices finds the clusters that are nearly the cheapest for a point, by its costs for some
-// and their prices, and lists it if there are several.
-func (s *Solver) choices(h *shared, i int, clusters []uint16, prices, row []int64) {
-	a, lowest := &s.soft, int64(infinity)
-	for j, c := range row {
-		row[j] = c + prices[j]
-		lowest = min(lowest, row[j])
-	}
-	h.near = h.near[:0]
-	for q, v := range row {
-		if v <= lowest+a.wide {
-			h.near = append(h.near, entry{v, int32(clusters[q]), 0})
-		}
-	}
-	units := s.pass.p.weight(i)
-	if len(h.near) == 1 {
-		h.far[h.near[0].column] += units
-		return
-	}
-	for _, e := range h.near {
-		h.choices, h.costs = append(h.choices, e.column), append(h.costs, e.cost-a.prices[e.column])
-	}
-	h.listed, h.last = append(h.listed, int32(i)), append(h.last, int32(len(h.choices)))
-	h.share(units, a.temperature)
 }
 
 // share shares units among the columns of h.near.
@@ -204,27 +137,16 @@ func (h *shared) share(units int64, temperature float64) {
 func (s *Solver) lookSoftly(ctx context.Context, run Runner, p *Problem) (float64, error) {
 	a, k, t := &s.soft, p.k(), &s.pass
 	n := p.Points.N
-	reach, drift := int64(softReach*a.temperature), int64(0)
-	for j, price := range a.listedAt {
-		drift = max(drift, price-a.prices[j], a.prices[j]-price)
-	}
-	if a.partly = len(a.listedAt) == k && 2*drift+reach <= a.wide && a.wide <= 32*reach; !a.partly {
-		a.listedAt, a.wide = append(a.listedAt[:0], a.prices...), 4*reach
-	}
 	v := &s.ascent.trial
 	v.exact = false
 	*t = passTask{p: p, prices: a.prices, into: v, soft: true}
-	s.beginCells(p, a.prices, float64(a.wide+1)*s.unit*(1+1e-9))
-	work := s.soften
-	if !a.partly {
-		work = s.softenCells
-		s.stats.Passes++
-		s.looked += n
-	}
+	s.beginCells(p, a.prices, float64(softReach*a.temperature+1)*s.unit*(1+1e-9))
+	s.stats.Passes++
+	s.looked += n
 	for len(a.shards) < (n+t.size-1)/t.size {
 		a.shards = append(a.shards, shared{})
 	}
-	if err := s.runPass(ctx, run, work); err != nil {
+	if err := s.runPass(ctx, run, s.soften); err != nil {
 		return 0, err
 	}
 	a.shards = a.shards[:(n+t.size-1)/t.size]
@@ -426,7 +348,6 @@ func (s *Solver) anneal(ctx context.Context, run Runner, whole *Problem, size in
 	for range 60 {
 		if drawn != size {
 			drawn, raised = size, 0
-			a.listedAt = a.listedAt[:0]
 			if p = whole; size < n {
 				if err := s.draw(ctx, run, whole, size); err != nil {
 					return err
