@@ -46,7 +46,8 @@ func convert(in io.Reader, out io.Writer) error {
 		}
 		name := strings.Join([]string{row[at[0]], row[at[1]], row[at[2]], row[at[3]]}, "/")
 		if name != before {
-			fmt.Fprintf(out, "Benchmark/%s 1 %s %s\n", strings.ReplaceAll(name, " ", "_"), row[at[5]], unit)
+			// older revisions have no semicolon between labels
+			fmt.Fprintf(out, "Benchmark/%s 1 %s %s\n", strings.NewReplacer(" ", "_", ";", "").Replace(name), row[at[5]], unit)
 		}
 		before = name
 	}
