@@ -153,11 +153,13 @@ func (h *plan) searchLeaves(ctx context.Context, p *staged.Party, ground *ground
 		found.Solution, err = synopsis.SearchBalanced(ctx, p.Pool(), points, p.K, even/h.balance, min(even*h.balance, 1),
 			p.Searching, stream)
 	} else {
-		k := number.k
+		k, searching := number.k, p.Searching
 		if h.overseed > 0 {
+			// Where there are more than enough clusters a few starts do, without swaps, of which each takes longer.
 			k = overseeds(h.overseed, k, p.N)
+			searching.Starts, searching.Swaps = cmp.Or(searching.Starts, 5), -1
 		}
-		found.Solution, err = synopsis.Search(ctx, p.Pool(), points, k, p.Searching, stream)
+		found.Solution, err = synopsis.Search(ctx, p.Pool(), points, k, searching, stream)
 	}
 	return found, err
 }
