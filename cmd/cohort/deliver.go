@@ -40,8 +40,8 @@ type delivery struct {
 // prepareDelivery probes all that the result will be written to.
 func prepareDelivery(o *options, in *input, out io.Writer) (*delivery, error) {
 	d := &delivery{o: o, in: in, out: out, ownNumber: o.ownNumber()}
-	if o.out == "" && o.report == "" && (o.ledger != "" && nowhere(out) || o.labelsOut == "" && closed(out)) {
-		return nil, fault.Failed("output", "is closed or thrown away, and the result would be lost", "give --out", nil)
+	if o.ledger != "" && o.out == "" && o.report == "" && nowhere(out) {
+		return nil, fault.Failed("output", "is closed or thrown away, and the result would be paid for", "give --out", nil)
 	}
 	if o.labelsOut != "" {
 		for _, path := range in.labelPaths(o.labelsOut) {

@@ -68,16 +68,6 @@ func nowhere(out io.Writer) bool {
 	return err == nil && os.SameFile(stdout, null)
 }
 
-// closed tells whether a command's output is a standard output that was closed: Go's runtime opens the null device in
-// its place for reading, too, as a shell that throws output away does not.
-func closed(out io.Writer) bool {
-	if !nowhere(out) {
-		return false
-	}
-	_, err := os.Stdout.Read(make([]byte, 1))
-	return err == io.EOF
-}
-
 // probe makes and removes a file where the destination's will be.
 func (d destination) probe() error {
 	if d.whole == "" {
