@@ -167,21 +167,15 @@ func addProduct(dst, coefficients, x []float64) {
 			addMultiple(dst, f, x)
 			continue
 		}
-		// (X^i + X^-i)(X^s + X^-s) has the powers i + s and i - s, X^(2N) = -1.
+		// (X^i + X^-i)(X^s + X^-s) has the powers i + s and i - s; X^-i is X^i there, and X^(2N) = -1.
 		s := j * n / len(coefficients)
-		for k := range dst {
-			below, above := k-s, k+s
-			v := 0.0
-			switch {
-			case above < n:
-				v = x[above]
-			case above > n:
-				v = -x[2*n-above]
-			}
-			if below < 0 {
-				below = -below
-			}
-			dst[k] += float64(f * (v + x[below]))
+		addMultiple(dst[s:], f, x[:n-s])
+		addMultiple(dst[:n-s], f, x[s:])
+		for k := range s {
+			dst[k] += float64(f * x[s-k])
+		}
+		for k := 1; k < s; k++ {
+			dst[n-s+k] -= float64(f * x[n-k])
 		}
 	}
 }
