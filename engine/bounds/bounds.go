@@ -358,7 +358,7 @@ func (pl *plan) choose(noisy []int64) (b dataset.Bounds, guessed []int) {
 	b = dataset.Bounds{Lo: make([]float64, d), Hi: make([]float64, d)}
 	above := threshold(pl.scale, pl.excess, pl.D)
 	for h := range d {
-		first, last, largest := -1, -1, 0
+		first, last, largest := -1, -1, zero
 		column := noisy[h*cells : (h+1)*cells]
 		for c, x := range column {
 			if x > above {

@@ -269,6 +269,27 @@ func TestFindRefuses(t *testing.T) {
 	}
 }
 
+// A guess goes from zero to the magnitude of the largest count, and counts that are all alike say nothing: it is the
+// same as of a column of zeros.
+func TestGuessIsTheLikeliest(t *testing.T) {
+	pl := &plan{Plan: &protocol.Plan{D: 3}, scale: 4, excess: 1}
+	noisy := make([]int64, 3*cells)
+	noisy[zero+9], noisy[cells+zero-7] = 3, 2
+	noisy[zero+12], noisy[cells+zero+3] = 2, 1
+	b, guessed := pl.choose(noisy)
+	if !slices.Equal(guessed, []int{0, 1, 2}) {
+		t.Errorf("columns %v are guessed", guessed)
+	}
+	_, up := limits(zero + 9)
+	down, _ := limits(zero - 7)
+	if want := []float64{0, down, 0}; !slices.Equal(b.Lo, want) {
+		t.Errorf("lower bounds %v, want %v", b.Lo, want)
+	}
+	if want := []float64{up, 0, 1}; !slices.Equal(b.Hi, want) {
+		t.Errorf("upper bounds %v, want %v", b.Hi, want)
+	}
+}
+
 // Where no magnitude stands out of the noise, which is paid for, the bounds are a guess that holds the likeliest one,
 // and the result says of which columns. By rows and by columns it is the same.
 func TestBoundsThatAreGuessed(t *testing.T) {
