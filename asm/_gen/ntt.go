@@ -60,11 +60,12 @@ func lazyName(lazy bool) string {
 // modulus holds a prime's constants in registers. The reduction of summands maps
 // [-cap, cap) to [-half, half).
 type modulus struct {
-	s                     isa
-	lazy                  bool
-	words                 reg.Register
-	q, inverse, cap, half reg.VecVirtual
-	evens                 reg.Register
+	s          isa
+	lazy       bool
+	words      reg.Register
+	q, inverse reg.VecVirtual
+	cap, half  Op
+	evens      reg.Register
 }
 
 // newModulus loads what products need, and with reductions what these do.
@@ -80,15 +81,31 @@ func newModulus(s isa, words reg.Register, lazy, reductions bool) *modulus {
 		m.evens = k
 	}
 	if reductions {
-		m.cap, m.half = s.vector(), m.q
-		VPBROADCASTD(Mem{Base: words, Disp: ntt2Q}, m.cap)
+		m.half = m.q
 		if lazy {
-			m.half = m.cap
-			m.cap = s.vector()
-			VPBROADCASTD(Mem{Base: words, Disp: ntt4Q}, m.cap)
+			m.half = m.constant(ntt2Q)
+			m.cap = m.constant(ntt4Q)
+		} else {
+			m.cap = m.constant(ntt2Q)
 		}
 	}
 	return m
+}
+
+// constant is a word of the prime in all lanes: of AVX2, which has few registers, in memory.
+func (m *modulus) constant(disp int) Op {
+	v := m.s.broadcast(Mem{Base: m.words, Disp: disp})
+	if m.s == avx512 {
+		return v
+	}
+	return m.s.spilled(v)
+}
+
+// spilled is v in the function's frame.
+func (s isa) spilled(v Op) Op {
+	at := AllocLocal(s.bytes)
+	VMOVDQUx(s, v, at)
+	return at
 }
 
 // broadcast loads a word into all lanes.
@@ -143,13 +160,34 @@ func (m *modulus) divide(even, odd reg.VecVirtual) reg.VecVirtual {
 	return odd
 }
 
-// mont returns y w / R; wOdd has the odd lanes of w.
-func (m *modulus) mont(y, w, wOdd reg.VecVirtual) reg.VecVirtual {
-	even, odd := m.s.vector(), m.s.odd(y)
+// product returns y w / R.
+func (m *modulus) product(y, w reg.VecVirtual) reg.VecVirtual {
+	even, wOdd, odd := m.s.vector(), m.s.odd(w), m.s.odd(y)
 	VPMULDQ(w, y, even)
 	VPMULDQ(wOdd, odd, odd)
 	return m.divide(even, odd)
 }
+
+// factor is what vectors are multiplied by: w, its odd lanes and, of AVX2, w/q modulo R, by which the multiple of q
+// that a product loses is known without the product. AVX2 works out what is nil with the product, for want of
+// registers.
+type factor struct {
+	w, odd, low Op
+}
+
+// factor is the factor with w in all lanes.
+func (m *modulus) factor(w reg.VecVirtual) factor {
+	f := factor{w: w, odd: w}
+	if m.s == avx2 {
+		low := m.s.vector()
+		VPMULLD(m.inverse, w, low)
+		f.low = low
+	}
+	return f
+}
+
+// mont returns y f / R.
+func (m *modulus) mont(y reg.VecVirtual, f factor) reg.VecVirtual { return m.monts(operand{y, f})[0] }
 
 // reduce maps x from [-cap, cap) to [-half, half).
 func (m *modulus) reduce(x reg.VecVirtual) {
@@ -172,22 +210,19 @@ func (m *modulus) canonical(x reg.VecVirtual) {
 	VPMINUD(t, x, x)
 }
 
-// operand is a product y w / R to be taken; odd has the odd lanes of w.
-type operand struct{ y, w, odd reg.VecVirtual }
+// operand is a product y f / R to be taken.
+type operand struct {
+	y reg.VecVirtual
+	factor
+}
 
 // monts returns the products. Instructions of several alternate where there are
 // registers for it: one alone is a chain of some twenty cycles, longer than what a
 // core looks ahead.
 func (m *modulus) monts(xs ...operand) []reg.VecVirtual {
 	out := make([]reg.VecVirtual, len(xs))
-	if m.s == avx2 {
-		for i, x := range xs {
-			out[i] = m.mont(x.y, x.w, x.odd)
-		}
-		return out
-	}
 	even, t, u := m.s.vectors(len(xs)), m.s.vectors(len(xs)), m.s.vectors(len(xs))
-	for _, stage := range []func(i int){
+	stages := []func(i int){
 		func(i int) { out[i] = m.s.odd(xs[i].y); VPMULDQ(xs[i].w, xs[i].y, even[i]) },
 		func(i int) { VPMULDQ(xs[i].odd, out[i], out[i]) },
 		func(i int) { VPMULDQ(m.inverse, even[i], t[i]) },
@@ -197,7 +232,29 @@ func (m *modulus) monts(xs ...operand) []reg.VecVirtual {
 		func(i int) { VPSUBQ(t[i], even[i], even[i]) },
 		func(i int) { VPSUBQ(u[i], out[i], out[i]) },
 		func(i int) { m.high(even[i], out[i]) },
-	} {
+	}
+	if m.s == avx2 {
+		stages = append([]func(i int){
+			func(i int) {
+				if xs[i].low == nil {
+					VPMULLD(xs[i].w, m.inverse, t[i])
+					xs[i].low = t[i]
+				}
+			},
+			func(i int) { VPMULLD(xs[i].low, xs[i].y, t[i]) },
+			stages[0],
+			func(i int) {
+				odd := xs[i].odd
+				if odd == nil {
+					VPSRLQ(Imm(32), xs[i].w, u[i])
+					odd = u[i]
+				}
+				VPMULDQ(odd, out[i], out[i])
+			},
+			func(i int) { VPSRLQ(Imm(32), t[i], u[i]) },
+		}, stages[4:]...)
+	}
+	for _, stage := range stages {
 		for i := range xs {
 			stage(i)
 		}
@@ -206,19 +263,16 @@ func (m *modulus) monts(xs ...operand) []reg.VecVirtual {
 }
 
 // butterfly is one of the butterflies that are taken in step.
-type butterfly struct{ x, y, w, odd reg.VecVirtual }
+type butterfly struct {
+	x, y reg.VecVirtual
+	factor
+}
 
-// butterflies sets each x, y to x + y w / R, x - y w / R.
+// butterflies sets each x, y to x + y f / R, x - y f / R.
 func (m *modulus) butterflies(bs ...butterfly) {
-	if m.s == avx2 && len(bs) > 1 { // for want of registers
-		for _, b := range bs {
-			m.butterflies(b)
-		}
-		return
-	}
 	xs := make([]operand, len(bs))
 	for i, b := range bs {
-		xs[i] = operand{b.y, b.w, b.odd}
+		xs[i] = operand{b.y, b.factor}
 	}
 	for i, r := range m.monts(xs...) {
 		VPSUBD(r, bs[i].x, bs[i].y)
@@ -226,21 +280,14 @@ func (m *modulus) butterflies(bs ...butterfly) {
 	}
 }
 
-// unbutterflies sets each x to x + y, reduced, and returns the (x - y) w / R.
+// unbutterflies sets each x to x + y, reduced, and returns the (x - y) f / R.
 func (m *modulus) unbutterflies(bs ...butterfly) []reg.VecVirtual {
-	if m.s == avx2 && len(bs) > 1 {
-		var out []reg.VecVirtual
-		for _, b := range bs {
-			out = append(out, m.unbutterflies(b)...)
-		}
-		return out
-	}
 	xs := make([]operand, len(bs))
 	for i, b := range bs {
 		d := m.s.vector()
 		VPSUBD(b.y, b.x, d)
 		VPADDD(b.y, b.x, b.x)
-		xs[i] = operand{d, b.w, b.odd}
+		xs[i] = operand{d, b.factor}
 	}
 	for _, b := range bs {
 		m.reduce(b.x)
@@ -253,15 +300,18 @@ func (s isa) reverse(x, index reg.VecVirtual) { VPERMD(x, index, x) }
 
 func (s isa) lanes() int { return s.bytes / 4 }
 
-// sequence emits an index vector as data and loads it.
-func (s isa) sequence(name string, lane func(i int) int) reg.VecVirtual {
+// words emits an index vector as data.
+func (s isa) words(name string, lane func(i int) int) Mem {
 	words := make([]uint32, s.lanes())
 	for i := range words {
 		words[i] = uint32(lane(i))
 	}
-	v := s.vector()
-	VMOVDQUx(s, constants(name+s.name, words...), v)
-	return v
+	return constants(name+s.name, words...)
+}
+
+// sequence loads an index vector.
+func (s isa) sequence(name string, lane func(i int) int) reg.VecVirtual {
+	return s.load(s.words(name, lane))
 }
 
 func (s isa) reversal(name string) reg.VecVirtual {
@@ -310,7 +360,7 @@ func nttForwardFold(s isa, lazy bool) {
 	dst, src, words, n := Load(Param("dst"), GP64()), Load(Param("src"), GP64()), Load(Param("words"), GP64()),
 		Load(Param("n"), GP64())
 	m := newModulus(s, words, lazy, !lazy)
-	i, fold := s.broadcast(Mem{Base: words, Disp: nttI}), s.broadcast(Mem{Base: words, Disp: nttFold})
+	i, fold := m.factor(s.broadcast(Mem{Base: words, Disp: nttI})), m.factor(s.broadcast(Mem{Base: words, Disp: nttFold}))
 	index := s.reversal("nttReverseFold" + lazyName(lazy))
 	from := newFoldPointers(s, src, n, foldCount(s, n))
 	offset := GP64()
@@ -319,7 +369,7 @@ func nttForwardFold(s isa, lazy bool) {
 	count("loop", from.count, func() {
 		b, d := s.vector(), s.load(Mem{Base: from.middle})
 		VPERMD(Mem{Base: from.end}, index, b)
-		turned := m.monts(operand{b, i, i}, operand{d, i, i})
+		turned := m.monts(operand{b, i}, operand{d, i})
 		ib, id := turned[0], turned[1]
 		a, c := s.load(Mem{Base: from.up}), s.vector()
 		VPERMD(Mem{Base: from.down}, index, c)
@@ -332,7 +382,7 @@ func nttForwardFold(s isa, lazy bool) {
 			m.reduce(a)
 			m.reduce(c)
 		}
-		folded := m.monts(operand{g0, fold, fold}, operand{g1, fold, fold})
+		folded := m.monts(operand{g0, fold}, operand{g1, fold})
 		g0, g1 = folded[0], folded[1]
 		x := s.vector()
 		VPADDD(g0, a, x)
@@ -358,8 +408,8 @@ func nttInverseFold(s isa, full bool) {
 		"n >= 128 at j = 16 .. n/4-1, n/2-j, n/2+j and n-j.")
 	a, words, n := Load(Param("a"), GP64()), Load(Param("words"), GP64()), Load(Param("n"), GP64())
 	m := newModulus(s, words, false, true)
-	unfold := s.broadcast(Mem{Base: words, Disp: nttUnfold})
-	scale, turned := s.parameter("scale"), s.parameter("turned")
+	unfold := m.factor(s.broadcast(Mem{Base: words, Disp: nttUnfold}))
+	scale, turned := m.factor(s.parameter("scale")), m.factor(s.parameter("turned"))
 	index := s.reversal("nttReverseUnfold" + map[bool]string{false: "Lazy"}[full])
 	at := newFoldPointers(s, a, n, foldCount(s, n))
 	end := func(x reg.VecVirtual) {
@@ -371,29 +421,29 @@ func nttInverseFold(s isa, full bool) {
 	}
 	count("loop", at.count, func() {
 		u0, d := s.load(Mem{Base: at.up}), s.load(Mem{Base: at.middle})
-		g0 := m.unbutterflies(butterfly{u0, d, unfold, unfold})[0]
+		g0 := m.unbutterflies(butterfly{u0, d, unfold})[0]
 		u1, b := s.vector(), s.vector()
 		VPERMD(Mem{Base: at.down}, index, u1)
 		VPERMD(Mem{Base: at.end}, index, b)
-		g1 := m.unbutterflies(butterfly{u1, b, unfold, unfold})[0]
+		g1 := m.unbutterflies(butterfly{u1, b, unfold})[0]
 		x := s.vector()
 		VPADDD(g1, u0, x)
 		VPSUBD(u0, g1, g1)
-		x = m.mont(x, scale, scale)
+		x = m.mont(x, scale)
 		end(x)
 		VMOVDQUx(s, x, Mem{Base: at.up})
-		x = m.mont(g1, turned, turned)
+		x = m.mont(g1, turned)
 		end(x)
 		s.reverse(x, index)
 		VMOVDQUx(s, x, Mem{Base: at.end})
 		y := s.vector()
 		VPADDD(g0, u1, y)
 		VPSUBD(u1, g0, g0)
-		y = m.mont(y, scale, scale)
+		y = m.mont(y, scale)
 		end(y)
 		s.reverse(y, index)
 		VMOVDQUx(s, y, Mem{Base: at.down})
-		y = m.mont(g0, turned, turned)
+		y = m.mont(g0, turned)
 		end(y)
 		VMOVDQUx(s, y, Mem{Base: at.middle})
 		at.next(s)
@@ -405,7 +455,7 @@ func nttInverseFold(s isa, full bool) {
 // nttLayers emits the loops of one or two layers: blocks of parts stretches of t
 // words each, for which body gets the vectors at the same place of each stretch.
 func nttLayers(s isa, parts int, m func(words reg.Register) *modulus,
-	body func(m *modulus, w []reg.VecVirtual, x []reg.VecVirtual)) {
+	body func(m *modulus, w []factor, x []reg.VecVirtual)) {
 	a, w := Load(Param("a"), GP64()), Load(Param("w"), GP64())
 	var w2 reg.Register
 	if parts == 4 {
@@ -418,10 +468,16 @@ func nttLayers(s isa, parts int, m func(words reg.Register) *modulus,
 	SHLQ(Imm(2), t)
 	upper, n := GP64(), GP64()
 	count("block", blocks, func() {
-		twiddles := []reg.VecVirtual{s.broadcast(Mem{Base: w})}
+		twiddles := []factor{mod.factor(s.broadcast(Mem{Base: w}))}
 		ADDQ(Imm(4), w)
 		if parts == 4 {
-			twiddles = append(twiddles, s.broadcast(Mem{Base: w2}), s.broadcast(Mem{Base: w2, Disp: 4}))
+			twiddles = append(twiddles, mod.factor(s.broadcast(Mem{Base: w2})),
+				mod.factor(s.broadcast(Mem{Base: w2, Disp: 4})))
+			if s == avx2 {
+				f := &twiddles[0]
+				f.w, f.low = s.spilled(f.w), s.spilled(f.low)
+				f.odd = f.w
+			}
 			ADDQ(Imm(8), w2)
 			LEAQ(Mem{Base: a, Index: t, Scale: 2}, upper)
 		}
@@ -458,9 +514,9 @@ func nttForward2(s isa, lazy bool) {
 	function("NTTForwardLayer"+lazyName(lazy)+s.name, "func(a, w, words *uint32, blocks, t int)",
 		"takes a layer of blocks of 2t words, t a multiple of 16.")
 	nttLayers(s, 2, func(words reg.Register) *modulus { return newModulus(s, words, lazy, true) },
-		func(m *modulus, w, x []reg.VecVirtual) {
+		func(m *modulus, w []factor, x []reg.VecVirtual) {
 			m.reduce(x[0])
-			m.butterflies(butterfly{x[0], x[1], w[0], w[0]})
+			m.butterflies(butterfly{x[0], x[1], w[0]})
 		})
 }
 
@@ -468,15 +524,15 @@ func nttForward4(s isa, lazy bool) {
 	function("NTTForwardLayers"+lazyName(lazy)+s.name, "func(a, w, w2, words *uint32, blocks, t int)",
 		"takes two layers of blocks of 4t words, t a multiple of 16.")
 	nttLayers(s, 4, func(words reg.Register) *modulus { return newModulus(s, words, lazy, true) },
-		func(m *modulus, w, x []reg.VecVirtual) {
+		func(m *modulus, w []factor, x []reg.VecVirtual) {
 			if !lazy {
 				m.reduce(x[0])
 				m.reduce(x[1])
 			}
-			m.butterflies(butterfly{x[0], x[2], w[0], w[0]}, butterfly{x[1], x[3], w[0], w[0]})
+			m.butterflies(butterfly{x[0], x[2], w[0]}, butterfly{x[1], x[3], w[0]})
 			m.reduce(x[0])
 			m.reduce(x[2])
-			m.butterflies(butterfly{x[0], x[1], w[1], w[1]}, butterfly{x[2], x[3], w[2], w[2]})
+			m.butterflies(butterfly{x[0], x[1], w[1]}, butterfly{x[2], x[3], w[2]})
 		})
 }
 
@@ -484,8 +540,8 @@ func nttInverse2(s isa) {
 	function("NTTInverseLayer"+s.name, "func(a, w, words *uint32, blocks, t int)",
 		"takes an inverse layer of blocks of 2t words, t a multiple of 16.")
 	nttLayers(s, 2, func(words reg.Register) *modulus { return newModulus(s, words, false, true) },
-		func(m *modulus, w, x []reg.VecVirtual) {
-			x[1] = m.unbutterflies(butterfly{x[0], x[1], w[0], w[0]})[0]
+		func(m *modulus, w []factor, x []reg.VecVirtual) {
+			x[1] = m.unbutterflies(butterfly{x[0], x[1], w[0]})[0]
 		})
 }
 
@@ -493,10 +549,10 @@ func nttInverse4(s isa) {
 	function("NTTInverseLayers"+s.name, "func(a, w, w2, words *uint32, blocks, t int)",
 		"takes two inverse layers of blocks of 4t words, t a multiple of 16.")
 	nttLayers(s, 4, func(words reg.Register) *modulus { return newModulus(s, words, false, true) },
-		func(m *modulus, w, x []reg.VecVirtual) {
-			y := m.unbutterflies(butterfly{x[0], x[1], w[1], w[1]}, butterfly{x[2], x[3], w[2], w[2]})
+		func(m *modulus, w []factor, x []reg.VecVirtual) {
+			y := m.unbutterflies(butterfly{x[0], x[1], w[1]}, butterfly{x[2], x[3], w[2]})
 			x[1], x[3] = y[0], y[1]
-			y = m.unbutterflies(butterfly{x[0], x[2], w[0], w[0]}, butterfly{x[1], x[3], w[0], w[0]})
+			y = m.unbutterflies(butterfly{x[0], x[2], w[0]}, butterfly{x[1], x[3], w[0]})
 			x[2], x[3] = y[0], y[1]
 		})
 }
@@ -507,7 +563,7 @@ func nttInverse4(s isa) {
 type tail struct {
 	s             isa
 	m             *modulus
-	lanes         map[int]reg.VecVirtual
+	lanes         map[int]Op
 	group4        [2]reg.VecVirtual
 	first, second reg.VecVirtual
 }
@@ -515,10 +571,10 @@ type tail struct {
 // newTail loads the maps. Inverted layers begin by parting two registers in
 // natural order, the others end by joining them.
 func newTail(s isa, m *modulus, name string, inverted bool) *tail {
-	b := &tail{s: s, m: m, lanes: map[int]reg.VecVirtual{}}
+	b := &tail{s: s, m: m, lanes: map[int]Op{}}
 	if s == avx2 {
-		b.lanes[4] = s.sequence(name+"Lanes4", func(l int) int { return l / 4 })
-		b.lanes[2] = s.sequence(name+"Lanes2", func(l int) int { return l / 2 })
+		b.lanes[4] = s.words(name+"Lanes4", func(l int) int { return l / 4 })
+		b.lanes[2] = s.words(name+"Lanes2", func(l int) int { return l / 2 })
 		return b
 	}
 	b.lanes[8] = s.sequence(name+"Lanes8", func(l int) int { return l / 8 })
@@ -625,12 +681,29 @@ func (s isa) tailGroup(blocks reg.GPVirtual) int {
 
 // twiddles loads those of layer t, offset bytes on, and spreads them. A pair of
 // registers of AVX2 holds half a block, and needs half of them.
-func (b *tail) twiddles(t int, w reg.Register, offset int) reg.VecVirtual {
-	v := b.s.load(Mem{Base: w, Disp: 4*(16/t) + offset})
-	if t > 1 {
-		VPERMD(v, b.lanes[t], v)
+func (b *tail) twiddles(t int, w reg.Register, offset int) factor {
+	at := Mem{Base: w, Disp: 4*(16/t) + offset}
+	switch {
+	case t == 1 && b.s == avx2:
+		return factor{w: b.s.load(at)}
+	case t == 1:
+		v := b.s.load(at)
+		return factor{w: v, odd: b.s.odd(v)}
+	case b.s == avx2:
+		v := b.s.vector()
+		VMOVDQUx(b.s, b.lanes[t], v)
+		VPERMD(at, v, v)
+		return factor{w: v, odd: v}
 	}
-	return v
+	v := b.s.load(at)
+	VPERMD(v, b.lanes[t], v)
+	return factor{w: v, odd: v}
+}
+
+// all loads the twiddle of a layer with the same one everywhere.
+func (b *tail) all(w reg.Register, offset int) factor {
+	v := b.s.broadcast(Mem{Base: w, Disp: offset})
+	return factor{w: v, odd: v}
 }
 
 // nttForwardTail emits the layers 16 .. 1 of blocks of 32 words.
@@ -685,25 +758,17 @@ func (b *tail) forwardPairs(a, w reg.Register, full bool) {
 	for i := range x {
 		x[i] = s.load(Mem{Base: a, Disp: i * s.bytes})
 	}
-	c := s.broadcast(Mem{Base: w, Disp: 4})
-	b.layer(16, butterfly{x[0], x[2], c, c})
-	b.layer(16, butterfly{x[1], x[3], c, c})
-	for pair := range 2 {
-		c := s.broadcast(Mem{Base: w, Disp: 8 + 4*pair})
-		b.layer(8, butterfly{x[2*pair], x[2*pair+1], c, c})
-	}
-	for pair := 0; pair < len(x); pair += 2 {
-		p, q := x[pair], x[pair+1]
-		for _, t := range []int{4, 2, 1} {
-			p, q = b.split(t, p, q)
-			c := b.twiddles(t, w, pair*16/t)
-			odd := c
-			if t == 1 {
-				odd = s.odd(c)
-			}
-			b.layer(t, butterfly{p, q, c, odd})
+	c := b.all(w, 4)
+	b.layer(16, butterfly{x[0], x[2], c}, butterfly{x[1], x[3], c})
+	b.layer(8, butterfly{x[0], x[1], b.all(w, 8)}, butterfly{x[2], x[3], b.all(w, 12)})
+	for _, t := range []int{4, 2, 1} {
+		for i := 0; i < len(x); i += 2 {
+			x[i], x[i+1] = b.split(t, x[i], x[i+1])
 		}
-		b.writeJoined(p, q, Mem{Base: a, Disp: pair * s.bytes}, full)
+		b.layer(t, butterfly{x[0], x[1], b.twiddles(t, w, 0)}, butterfly{x[2], x[3], b.twiddles(t, w, 32/t)})
+	}
+	for i := 0; i < len(x); i += 2 {
+		b.writeJoined(x[i], x[i+1], Mem{Base: a, Disp: i * s.bytes}, full)
 	}
 }
 
@@ -713,18 +778,13 @@ func (b *tail) forwardBlocks(a, w reg.Register, group int, full bool) {
 	bs := make([]butterfly, group)
 	for g := range bs {
 		bs[g].x, bs[g].y = s.load(Mem{Base: a, Disp: 128 * g}), s.load(Mem{Base: a, Disp: 128*g + 64})
-		bs[g].w = s.broadcast(Mem{Base: w, Disp: 128*g + 4})
-		bs[g].odd = bs[g].w
+		bs[g].factor = b.all(w, 128*g+4)
 	}
 	b.layer(16, bs...)
 	for _, t := range []int{8, 4, 2, 1} {
 		for g := range bs {
 			bs[g].x, bs[g].y = b.split(t, bs[g].x, bs[g].y)
-			bs[g].w = b.twiddles(t, w, 128*g)
-			bs[g].odd = bs[g].w
-			if t == 1 {
-				bs[g].odd = s.odd(bs[g].w)
-			}
+			bs[g].factor = b.twiddles(t, w, 128*g)
 		}
 		b.layer(t, bs...)
 	}
@@ -764,27 +824,22 @@ func (b *tail) inversePairs(m *modulus, dst, src, w reg.Register) {
 	for i := range x {
 		x[i] = s.load(Mem{Base: src, Disp: i * s.bytes})
 	}
-	for pair := 0; pair < len(x); pair += 2 {
-		p, q := b.part(x[pair], x[pair+1])
-		for _, t := range []int{1, 2, 4} {
-			c := b.twiddles(t, w, pair*16/t)
-			odd := c
-			if t == 1 {
-				odd = s.odd(c)
-			}
-			q = m.unbutterflies(butterfly{p, q, c, odd})[0]
-			p, q = b.split(t, p, q)
+	for i := 0; i < len(x); i += 2 {
+		x[i], x[i+1] = b.part(x[i], x[i+1])
+	}
+	both := func(i, j, k, l int, c, d factor) {
+		y := m.unbutterflies(butterfly{x[i], x[j], c}, butterfly{x[k], x[l], d})
+		x[j], x[l] = y[0], y[1]
+	}
+	for _, t := range []int{1, 2, 4} {
+		both(0, 1, 2, 3, b.twiddles(t, w, 0), b.twiddles(t, w, 32/t))
+		for i := 0; i < len(x); i += 2 {
+			x[i], x[i+1] = b.split(t, x[i], x[i+1])
 		}
-		x[pair], x[pair+1] = p, q
 	}
-	for pair := range 2 {
-		c := s.broadcast(Mem{Base: w, Disp: 8 + 4*pair})
-		x[2*pair+1] = m.unbutterflies(butterfly{x[2*pair], x[2*pair+1], c, c})[0]
-	}
-	c := s.broadcast(Mem{Base: w, Disp: 4})
-	for i := range 2 {
-		x[i+2] = m.unbutterflies(butterfly{x[i], x[i+2], c, c})[0]
-	}
+	both(0, 1, 2, 3, b.all(w, 8), b.all(w, 12))
+	c := b.all(w, 4)
+	both(0, 2, 1, 3, c, c)
 	for i := range x {
 		VMOVDQUx(s, x[i], Mem{Base: dst, Disp: i * s.bytes})
 	}
@@ -799,19 +854,14 @@ func (b *tail) inverseBlocks(m *modulus, dst, src, w reg.Register, group int) {
 	}
 	for _, t := range []int{1, 2, 4, 8} {
 		for g := range bs {
-			bs[g].w = b.twiddles(t, w, 128*g)
-			bs[g].odd = bs[g].w
-			if t == 1 {
-				bs[g].odd = s.odd(bs[g].w)
-			}
+			bs[g].factor = b.twiddles(t, w, 128*g)
 		}
 		for g, y := range m.unbutterflies(bs...) {
 			bs[g].x, bs[g].y = b.split(t, bs[g].x, y)
 		}
 	}
 	for g := range bs {
-		bs[g].w = s.broadcast(Mem{Base: w, Disp: 128*g + 4})
-		bs[g].odd = bs[g].w
+		bs[g].factor = b.all(w, 128*g+4)
 	}
 	for g, y := range m.unbutterflies(bs...) {
 		VMOVDQUx(s, bs[g].x, Mem{Base: dst, Disp: 128 * g})
@@ -857,9 +907,9 @@ func nttScale(s isa, full bool) {
 	function(name, "func(dst, a, words *uint32, blocks int, c uint32)", "writes a c / R over blocks of 16 words.")
 	ps := pointers("dst", "a")
 	m := newModulus(s, Load(Param("words"), GP64()), false, false)
-	c := s.parameter("c")
+	c := m.factor(s.parameter("c"))
 	over(s, blockCount(), ps, func(at []Mem) {
-		x := m.mont(s.load(at[1]), c, c)
+		x := m.mont(s.load(at[1]), c)
 		if full {
 			t := s.vector()
 			VPADDD(m.q, x, t)
@@ -892,12 +942,12 @@ func nttElementwise(s isa) {
 		return x
 	})
 	binary("NTTMultiply", "writes a b / R", func(m *modulus, x, y reg.VecVirtual, _ Mem) reg.VecVirtual {
-		r := m.mont(x, y, s.odd(y))
+		r := m.product(x, y)
 		m.canonical(r)
 		return r
 	})
 	binary("NTTMultiplyAdd", "adds a b / R", func(m *modulus, x, y reg.VecVirtual, dst Mem) reg.VecVirtual {
-		r := m.mont(x, y, s.odd(y))
+		r := m.product(x, y)
 		VPADDD(dst, r, r)
 		m.canonical(r)
 		return r
@@ -918,9 +968,9 @@ func nttElementwise(s isa) {
 		"adds a c / R over blocks of 16 words.")
 	ps = pointers("dst", "a")
 	m = newModulus(s, Load(Param("words"), GP64()), false, true)
-	c = s.parameter("c")
+	c2 := m.factor(s.parameter("c"))
 	over(s, blockCount(), ps, func(at []Mem) {
-		x := m.mont(s.load(at[1]), c, c)
+		x := m.mont(s.load(at[1]), c2)
 		VPADDD(at[0], x, x)
 		m.canonical(x)
 		VMOVDQUx(s, x, at[0])
@@ -933,12 +983,12 @@ func nttSubScale(s isa, lazy bool) {
 		"writes (a - b) c / R over blocks of 16 words.")
 	ps := pointers("dst", "a", "b")
 	m := newModulus(s, Load(Param("words"), GP64()), lazy, true)
-	c := s.parameter("c")
+	c := m.factor(s.parameter("c"))
 	over(s, blockCount(), ps, func(at []Mem) {
 		x, y := s.load(at[1]), s.load(at[2])
 		m.reduce(y)
 		VPSUBD(y, x, x)
-		x = m.mont(x, c, c)
+		x = m.mont(x, c)
 		t := s.vector()
 		VPADDD(m.q, x, t)
 		VPMINUD(t, x, x)
