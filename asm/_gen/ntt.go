@@ -1151,6 +1151,25 @@ func nttInner(s isa, digits int) {
 
 // addFactors adds x times the two factors of a key to sums.
 func addFactors(s isa, x reg.VecVirtual, key Mem, first bool, e []reg.VecVirtual) {
+	if s == avx2 {
+		xOdd := s.odd(x)
+		for part := range 2 {
+			y, even, odd := s.load(key.Offset(64*part)), e[2*part], e[2*part+1]
+			if first {
+				VPMULDQ(y, x, even)
+				VPSRLQ(Imm(32), y, y)
+				VPMULDQ(y, xOdd, odd)
+				continue
+			}
+			t := s.vector()
+			VPMULDQ(y, x, t)
+			VPADDQ(t, even, even)
+			VPSRLQ(Imm(32), y, y)
+			VPMULDQ(y, xOdd, y)
+			VPADDQ(y, odd, odd)
+		}
+		return
+	}
 	for part := range 2 {
 		addProduct(s, x, s.load(key.Offset(64*part)), false, first, e[2*part], e[2*part+1])
 	}
