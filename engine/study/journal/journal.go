@@ -18,6 +18,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/cohort-engine/cohort/internal/fault"
 	"github.com/cohort-engine/cohort/internal/filelock"
@@ -74,7 +75,7 @@ func OpenToCrash(path string, crash func(point string)) (*File, error) {
 	if err != nil {
 		return nil, fault.File(path, "name a file that can be written", err)
 	}
-	if err := filelock.Try(file); err != nil {
+	if err := hold(file); err != nil {
 		file.Close()
 		return nil, fault.Failed(path, "is in use by another process", "end that one first", err)
 	}
@@ -87,6 +88,16 @@ func OpenToCrash(path string, crash func(point string)) (*File, error) {
 		return nil, err
 	}
 	return j, nil
+}
+
+// hold locks the file. Who looks whether a role has it ([Check]) shares it for an instant, which is waited for.
+func hold(file *os.File) error {
+	err := filelock.Try(file)
+	for tries := 0; err != nil && tries < 20; tries++ {
+		time.Sleep(5 * time.Millisecond)
+		err = filelock.Try(file)
+	}
+	return err
 }
 
 // load reads the records, cuts off a torn one, and stands at the end.
@@ -169,7 +180,7 @@ func check(path string) (*Checked, error) {
 		return nil, err
 	}
 	c := &Checked{Records: len(j.records), Head: j.chain, Torn: info.Size() - j.end}
-	c.Written = c.Torn > 0 && filelock.Try(file) != nil
+	c.Written = c.Torn > 0 && filelock.Held(file)
 	return c, nil
 }
 
@@ -207,7 +218,7 @@ func (j *File) next(r *bufio.Reader, size int64) (whole bool, err error) {
 	}
 	var head [headBytes]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
-		return false, fault.File(j.path, "check the disk", err)
+		return false, j.shorter(err)
 	}
 	if head == ([headBytes]byte{}) { // room that was never written
 		return false, j.zeros(r)
@@ -221,11 +232,11 @@ func (j *File) next(r *bufio.Reader, size int64) (whole bool, err error) {
 	}
 	j.begin(head[:])
 	if _, err := io.CopyN(j.hash, r, length); err != nil {
-		return false, fault.File(j.path, "check the disk", err)
+		return false, j.shorter(err)
 	}
 	var link [linkBytes]byte
 	if _, err := io.ReadFull(r, link[:]); err != nil {
-		return false, fault.File(j.path, "check the disk", err)
+		return false, j.shorter(err)
 	}
 	if link != j.link() {
 		return false, j.damaged()
@@ -234,6 +245,15 @@ func (j *File) next(r *bufio.Reader, size int64) (whole bool, err error) {
 	j.records = append(j.records, Record{Kind: head[4], Offset: j.end + headBytes, Length: int(length)})
 	j.end += headBytes + length + linkBytes
 	return true, nil
+}
+
+// shorter is what an error of a read says: nothing where the file ends before its size, since a role that
+// begins again has cut off a torn record meanwhile.
+func (j *File) shorter(err error) error {
+	if err == io.EOF || err == io.ErrUnexpectedEOF {
+		return nil
+	}
+	return fault.File(j.path, "check the disk", err)
 }
 
 // head is how the next record begins, valid until the next call.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 )
 
@@ -156,6 +157,54 @@ func TestCheckChangesNothing(t *testing.T) {
 	}
 	if _, err := os.Stat(none); err == nil {
 		t.Error("it was made")
+	}
+}
+
+// Looks at a torn journal are in nobody's way: neither in that of the role that begins again, nor in each other's.
+func TestChecksDisturbNobody(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal")
+	all, _ := write(t, path, 3)
+	torn := all[:len(all)-1]
+	var looks sync.WaitGroup
+	for range 20 {
+		if err := os.WriteFile(path, torn, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		begin := make(chan struct{})
+		for range 4 {
+			looks.Go(func() {
+				<-begin
+				for range 20 {
+					if c, err := Check(path); err != nil || c.Written {
+						t.Errorf("beside other looks: %+v, %v", c, err)
+					}
+				}
+			})
+		}
+		close(begin)
+		looks.Wait()
+		stop := make(chan struct{})
+		for range 2 {
+			looks.Go(func() {
+				for {
+					select {
+					case <-stop:
+						return
+					default:
+					}
+					if _, err := Check(path); err != nil {
+						t.Errorf("beside a role: %v", err)
+					}
+				}
+			})
+		}
+		j, err := Open(path)
+		close(stop)
+		looks.Wait()
+		if err != nil {
+			t.Fatalf("beside looks: %v", err)
+		}
+		j.Close()
 	}
 }
 
