@@ -71,9 +71,12 @@ func (m *Model) label(ctx context.Context, pool *engine.Pool, records *dataset.N
 		return err
 	}
 	m.Labels = make([]int32, records.Points.N)
-	cost, err := engine.Label(ctx, pool, records.Points, records.FractionBits, centroids, len(m.Centroids),
+	if private {
+		return engine.Label(ctx, pool, records.Points, records.FractionBits, centroids, len(m.Centroids), m.Labels)
+	}
+	cost, err := engine.LabelCost(ctx, pool, records.Points, records.FractionBits, centroids, len(m.Centroids),
 		records.Weights, m.Labels)
-	if err != nil || private {
+	if err != nil {
 		return err
 	}
 	if cost *= m.unit() * m.unit(); math.IsNaN(cost) || math.IsInf(cost, 0) {

@@ -121,14 +121,14 @@ func (p *Predictor) Nearest(ctx context.Context, eng *engine.Engine, points data
 		return err
 	}
 	if n <= predictPoints { // they are labelled before other workers are awake
-		return r.block(newPredictScratch(n, d), 0, n)
+		return r.block(r.scratch(n), 0, n)
 	}
 	blocks := (n + predictPoints - 1) / predictPoints
 	faults := make([]error, blocks)
 	scratch := make([]*predictScratch, eng.Workers())
 	err := eng.Pool().Run(ctx, blocks, func(worker, i int) {
 		if scratch[worker] == nil {
-			scratch[worker] = newPredictScratch(predictPoints, d)
+			scratch[worker] = r.scratch(predictPoints)
 		}
 		faults[i] = r.block(scratch[worker], i*predictPoints, min((i+1)*predictPoints, n))
 	})
@@ -153,58 +153,77 @@ type prediction struct {
 
 // predictScratch is a worker's memory.
 type predictScratch struct {
-	rows   []float64
+	points *dataset.Gridder
 	grid   []float32
 	panels *kernels.Panels
 	labels []uint16
 	row    []float32
 }
 
-func newPredictScratch(n, d int) *predictScratch {
-	return &predictScratch{rows: make([]float64, n*d), grid: make([]float32, n*d), panels: kernels.NewPanels(n, d),
-		labels: make([]uint16, n), row: make([]float32, d)}
+// scratch is for n records at a time.
+func (p *prediction) scratch(n int) *predictScratch {
+	d := len(p.m.Lower)
+	return &predictScratch{points: dataset.NewGridder(p.points), grid: make([]float32, n*d),
+		panels: kernels.NewPanels(n, d), labels: make([]uint16, n), row: make([]float32, d)}
 }
 
 // block labels the records [lo, hi).
 func (p *prediction) block(w *predictScratch, lo, hi int) error {
 	n, d := hi-lo, len(p.m.Lower)
-	rows, grid := w.rows[:n*d], w.grid[:n*d]
-	p.points.Widen(rows, lo, hi, d)
-	if err := p.toUnit(rows, lo); err != nil {
+	grid := w.grid[:n*d]
+	outside, rows, err := p.quantise(w, grid, lo, hi)
+	if err != nil {
 		return err
-	}
-	outside := kernels.Quantise(grid, rows, p.units)
-	if outside > 0 {
-		for i, x := range rows {
-			if math.IsNaN(x) || math.IsInf(x, 0) {
-				return fault.Failed(fmt.Sprintf("points, row %d, column %d", lo+i/d+1, i%d+1),
-					fmt.Sprintf("%g is not a finite number", x), "mend it or leave the row out", nil)
-			}
-		}
 	}
 	view := w.panels.Slice(0, n)
 	kernels.Pack(&view, grid)
 	view.InBox()
 	kernels.Assign(view, p.grid, w.labels[:n], nil)
-	for i, l := range w.labels[:n] {
-		if outside > 0 && p.m.OneScale && p.m.outside(rows[i*d:(i+1)*d]) {
-			p.direct(lo+i, rows[i*d:(i+1)*d])
-			continue
+	if p.labels != nil {
+		to := p.labels[lo:hi]
+		for i, l := range w.labels[:n] {
+			to[i] = int32(l)
 		}
-		if p.labels != nil {
-			p.labels[lo+i] = int32(l)
+	}
+	if p.distances != nil {
+		to := p.distances[lo:hi]
+		for i, l := range w.labels[:n] {
+			to[i] = math.Sqrt(elementary.SquaredDistance(view.Point(i, w.row), p.centroids[int(l)*d:]))
 		}
-		if p.distances != nil {
-			p.distances[lo+i] = math.Sqrt(elementary.SquaredDistance(view.Point(i, w.row), p.centroids[int(l)*d:]))
+	}
+	for i := 0; i < n && outside && p.m.OneScale; i++ {
+		if row := rows[i*d : (i+1)*d]; p.m.outside(row) {
+			p.direct(lo+i, row)
 		}
 	}
 	return nil
 }
 
+// quantise puts records on the grid and reports whether values are outside their bounds; then rows are the records.
+func (p *prediction) quantise(w *predictScratch, grid []float32, lo, hi int) (outside bool, rows []float64, err error) {
+	d := len(p.m.Lower)
+	if p.m.Metric == cosine {
+		rows = w.points.Rows(lo, hi)
+		if err := p.toUnit(rows, lo); err != nil {
+			return false, nil, err
+		}
+		outside = kernels.Quantise(grid, rows, p.units) > 0
+	} else if outside = w.points.Quantise(grid, lo, hi, p.units) > 0; outside {
+		rows = w.points.Rows(lo, hi)
+	}
+	for i, x := range rows {
+		if outside && (math.IsNaN(x) || math.IsInf(x, 0)) {
+			return false, nil, fault.Failed(fmt.Sprintf("points, row %d, column %d", lo+i/d+1, i%d+1),
+				fmt.Sprintf("%g is not a finite number", x), "mend it or leave the row out", nil)
+		}
+	}
+	return outside, rows, nil
+}
+
 // toUnit scales records, of which lo is the first, to length 1 where the model's have it. What is not finite stays.
 func (p *prediction) toUnit(rows []float64, lo int) error {
 	d := len(p.m.Lower)
-	for at := 0; p.m.Metric == cosine && at < len(rows); at += d {
+	for at := 0; at < len(rows); at += d {
 		row := rows[at : at+d]
 		if !dataset.ToUnit(row) && !slices.ContainsFunc(row, func(x float64) bool { return x != 0 }) {
 			return fault.Failed(fmt.Sprintf("points, row %d", lo+at/d+1), "the record has length 0, so no direction",

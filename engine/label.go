@@ -8,29 +8,30 @@ import (
 	"github.com/cohort-engine/cohort/kernels"
 )
 
-// Label writes the index of the nearest centroid (k rows of D, row-major, normalised units) of each point to
-// labels, and returns the sum of the squared distances in those units, each times the point's weight where there
-// are weights. It measures with centroids on the grid, in float32 for each point. The result depends neither on
-// the number of workers nor on the instruction set.
+// Label writes the index of the nearest centroid (k rows of D, row-major, normalised units) of each point to labels. It
+// measures with centroids on the grid, in float32 for each point. The result depends neither on the number of workers
+// nor on the instruction set.
 func Label(ctx context.Context, pool *Pool, points *kernels.Panels, fractionBits int, centroids []float64, k int,
+	labels []int32) error {
+	inBox, prepared := onGrid(points, centroids, k, fractionBits)
+	return labelEach(ctx, pool, inBox, prepared, labels, nil)
+}
+
+// LabelCost is Label that returns the sum of the squared distances in those units, too, each times the point's weight
+// where there are weights.
+func LabelCost(ctx context.Context, pool *Pool, points *kernels.Panels, fractionBits int, centroids []float64, k int,
 	weights []float64, labels []int32) (float64, error) {
 	inBox, prepared := onGrid(points, centroids, k, fractionBits)
 	costs := make([]float64, len(Shards(points.N, points.D)))
-	scratch := sync.Pool{New: func() any { return new(labelScratch) }}
-	err := pool.Scan(ctx, points, func(_ int, s Shard) {
-		w := scratch.Get().(*labelScratch)
-		defer scratch.Put(w)
-		l, dist := w.room(s.Hi - s.Lo)
-		view := inBox.Slice(s.Lo, s.Hi)
-		kernels.Assign(view, prepared, l, nil)
+	err := labelEach(ctx, pool, inBox, prepared, labels, func(s Shard, view kernels.Panels, w *labelScratch) {
+		l, dist := w.labels[:view.N], w.dist[:view.N]
 		kernels.Distances(view, prepared, l, dist) // those of Assign cancel in many dimensions
-		sum, to := 0.0, labels[s.Lo:s.Hi]
-		for i, j := range l {
-			to[i] = int32(j)
+		sum := 0.0
+		for i, x := range dist {
 			if weights == nil {
-				sum += float64(dist[i])
+				sum += float64(x)
 			} else {
-				sum += float64(weights[s.Lo+i] * float64(dist[i]))
+				sum += float64(weights[s.Lo+i] * float64(x))
 			}
 		}
 		costs[s.Index] = sum
@@ -42,17 +43,37 @@ func Label(ctx context.Context, pool *Pool, points *kernels.Panels, fractionBits
 	return total, err
 }
 
+// labelEach labels all points, and hands each shard's to more, unless it is nil.
+func labelEach(ctx context.Context, pool *Pool, points kernels.Panels, prepared *kernels.Centroids, labels []int32,
+	more func(Shard, kernels.Panels, *labelScratch)) error {
+	scratch := sync.Pool{New: func() any { return new(labelScratch) }}
+	return pool.Scan(ctx, &points, func(_ int, s Shard) {
+		w := scratch.Get().(*labelScratch)
+		defer scratch.Put(w)
+		l := w.room(s.Hi - s.Lo)
+		view := points.Slice(s.Lo, s.Hi)
+		kernels.Assign(view, prepared, l, nil)
+		to := labels[s.Lo:s.Hi]
+		for i, j := range l {
+			to[i] = int32(j)
+		}
+		if more != nil {
+			more(s, view, w)
+		}
+	})
+}
+
 // labelScratch is a worker's memory for the points of a shard.
 type labelScratch struct {
 	labels []uint16
 	dist   []float32
 }
 
-func (w *labelScratch) room(n int) ([]uint16, []float32) {
+func (w *labelScratch) room(n int) []uint16 {
 	if len(w.labels) < n {
 		w.labels, w.dist = make([]uint16, n), make([]float32, n)
 	}
-	return w.labels[:n], w.dist[:n]
+	return w.labels[:n]
 }
 
 // onGrid are points, which are in the box, and centroids as they enter distances: truncated onto the grid.

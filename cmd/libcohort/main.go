@@ -9,7 +9,6 @@ package main
 import "C"
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"math"
@@ -308,12 +307,7 @@ func goModelJSON(h C.uintptr_t, out **C.char, c *C.cohort_call) C.int32_t {
 		if err != nil {
 			return err
 		}
-		var b bytes.Buffer
-		if err := m.Save(&b); err != nil {
-			return err
-		}
-		*out = C.CString(b.String())
-		return nil
+		return text(out, m.Model)
 	})
 }
 
@@ -332,10 +326,17 @@ func goModelLoad(in *C.char, c *C.cohort_call, out *C.uintptr_t) C.int32_t {
 	})
 }
 
+// fewRows are labelled by the thread that asks, before another would be awake.
+const fewRows = 2048
+
 //export goPredict
 func goPredict(e, h C.uintptr_t, in *C.cohort_data, labels *C.int32_t, distances *C.double,
 	c *C.cohort_call) C.int32_t {
-	return run(c, func(ctx context.Context, k *call) error {
+	how := aside
+	if in != nil && in.rows > 0 && in.rows <= fewRows {
+		how = run
+	}
+	return how(c, func(ctx context.Context, k *call) error {
 		data, release, err := read(in, 1, nil)
 		defer release()
 		if err != nil {

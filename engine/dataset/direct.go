@@ -28,6 +28,42 @@ type native interface {
 	eye() eye
 }
 
+// Gridder puts borrowed records on a grid, a range at a time, in their own type where kernels take it. It belongs to
+// one worker.
+type Gridder struct {
+	of   Borrowed
+	eye  eye // nil where numbers are of other types
+	wide []float64
+}
+
+// NewGridder makes one for records that have no fault (Check).
+func NewGridder(of Borrowed) *Gridder {
+	g := &Gridder{of: of}
+	if n, ok := of.(native); ok {
+		g.eye = n.eye()
+	}
+	return g
+}
+
+// Quantise puts records lo to hi on the grid, row after row, and returns how many values are outside their bounds.
+func (g *Gridder) Quantise(grid []float32, lo, hi int, units *kernels.UnitMap) int {
+	if g.eye != nil {
+		return g.eye.quantise(grid, lo, hi, units)
+	}
+	return kernels.Quantise(grid, g.Rows(lo, hi), units)
+}
+
+// Rows are records lo to hi in float64, until they are asked for again.
+func (g *Gridder) Rows(lo, hi int) []float64 {
+	_, d := g.of.Shape()
+	size := (hi - lo) * d
+	if len(g.wide) < size {
+		g.wide = make([]float64, size)
+	}
+	g.of.Widen(g.wide[:size], lo, hi, d)
+	return g.wide[:size]
+}
+
 // matrixEye is the eye of a matrix.
 type matrixEye[T float32 | float64] struct {
 	m     *Matrix[T]
