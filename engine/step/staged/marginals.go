@@ -99,9 +99,14 @@ func (p *Party) ReleaseFrame(ctx context.Context, m *Marginals) (*Frame, error) 
 	for h := range p.D {
 		frame.Lo[h], frame.Hi[h] = -1, 1
 	}
+	var fine []int64
 	for z, s := range m.counts {
-		counts, err := p.ReleaseCounts(ctx, s, p.D*marginalCells, func(words []int64) error {
-			return p.countMarginals(ctx, frame, words)
+		counts, err := p.ReleaseCounts(ctx, s, p.D*marginalCells, func(words []int64) (err error) {
+			if fine == nil {
+				fine, err = p.countFine(ctx)
+			}
+			frame.count(fine, words)
+			return err
 		})
 		if err != nil {
 			return nil, err
@@ -231,41 +236,48 @@ func (c column) beyond(first, last int) (sum float64) {
 	return sum
 }
 
-// countMarginals counts the party's records in the cells of each column of a frame, in the
-// outermost of which are those beyond it.
-func (p *Party) countMarginals(ctx context.Context, f *Frame, words []int64) error {
-	return p.Pool().Count(ctx, p.Records, words, func(own []int64, s engine.Shard) {
+// fineCells are cells of a column of the box that no cell of a frame's column cuts: the first zoom's cells are
+// marginalCells of the box, and every other one cuts such a cell, or as many as lie next to each other, in as many.
+const fineCells = marginalCells * marginalCells
+
+// countFine counts the party's records in the fine cells of each column.
+func (p *Party) countFine(ctx context.Context) ([]int64, error) {
+	counts := make([]int64, p.D*fineCells)
+	err := p.Pool().Count(ctx, p.Records, counts, func(own []int64, s engine.Shard) {
 		const lanes = kernels.Lanes
-		for h, lo := range f.Lo {
-			width := f.Hi[h] - lo
-			per := marginalCells / width
-			var cells [2][marginalCells]int64 // in turn: counts of one cell do not wait for each other
+		for h := range p.D {
+			cells := (*[fineCells]int64)(own[h*fineCells:])
 			for first := s.Lo; first < s.Hi; first += lanes {
-				for lane, x := range p.Records.Data[first*p.D+h*lanes:][:min(lanes, s.Hi-first)] {
-					c := marginalCell(x, lo, width, per)
-					cells[lane%2][min(max(c, 0), marginalCells-1)] += p.Weights.Of(first + lane)
+				row := p.Records.Data[first*p.D+h*lanes:][:min(lanes, s.Hi-first)]
+				if p.Weights == nil {
+					for _, x := range row {
+						cells[fineCell(x)]++
+					}
+					continue
 				}
-			}
-			for c, n := range cells[0] {
-				own[h*marginalCells+c] += n + cells[1][c]
+				for lane, x := range row {
+					cells[fineCell(x)] += p.Weights.Of(first + lane)
+				}
 			}
 		}
 	})
+	return counts, err
 }
 
-// marginalEdge is how near to the end of a cell the product of marginalCell is not trusted: it is off by less than
-// 2^-51 of its size, which is below 2^30.
-const marginalEdge = 0x1p-20
+// fineCell is the fine cell of a coordinate. Its sum is exact for coordinates on any grid.
+func fineCell(x float32) uint { return min(uint(int32(x*(fineCells/2)+fineCells/2)), fineCells-1) }
 
-// marginalCell is the cell of a coordinate of a column: the integer part of (x-lo)/width times their number, mostly by
-// way of per, the rounded number of cells a unit, as products take a fraction of the time of quotients.
-func marginalCell(x float32, lo, width, per float64) int {
-	y := (float64(x) - lo) * per
-	c := int(y)
-	if part := y - float64(c); part < marginalEdge || part > 1-marginalEdge {
-		return int((float64(x) - lo) / width * marginalCells)
+// count adds up fine cells to those of each column of the frame, in the outermost of which are those beyond it.
+func (f *Frame) count(fine, words []int64) {
+	for h, lo := range f.Lo {
+		per := marginalCells / (f.Hi[h] - lo)
+		for i, n := range fine[h*fineCells : (h+1)*fineCells] {
+			// The middle of a fine cell is in its cell, however the product is rounded.
+			x := (float64(i)+0.5)*(2./fineCells) - 1
+			c := int(math.Floor(float64((x - lo) * per)))
+			words[h*marginalCells+min(max(c, 0), marginalCells-1)] += n
+		}
 	}
-	return c
 }
 
 // Widths are those of the columns.

@@ -59,6 +59,9 @@ func NewOffsets(pool *engine.Pool, k, d, fractionBits int) *Offsets {
 func (o *Offsets) add(ctx context.Context, p *kernels.Panels, weights Weights, centroids []float32, radius []float64,
 	out offsetSums) error {
 	k, d := o.centroids.K, o.centroids.D
+	records := *p
+	records.InBox()
+	o.centroids.PrepareFilter(&records)
 	o.centroids.Set(centroids)
 	limit := make([]float32, k) // squared distance up to which an offset is surely within the radius
 	for j, r := range radius {
@@ -78,7 +81,7 @@ func (o *Offsets) add(ctx context.Context, p *kernels.Panels, weights Weights, c
 	}
 	err := o.pool.Scan(ctx, p, func(worker int, s engine.Shard) {
 		w, lo, hi := o.workers[worker], s.Lo, s.Hi
-		part := p.Slice(lo, hi)
+		part := records.Slice(lo, hi)
 		w.room(part.N)
 		if given != nil {
 			copy(w.labels, given[lo:hi])
