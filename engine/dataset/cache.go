@@ -131,7 +131,7 @@ func (c *cache) resume() error {
 	if err != nil {
 		return err
 	}
-	c.piece = piece{kernels.Panels{N: c.each, D: c.d, Data: asFloat32(memory)}, memory}
+	c.piece = piece{panels: kernels.Panels{N: c.each, D: c.d, Data: asFloat32(memory)}, memory: memory}
 	start := c.pieceStart()
 	_, err = c.panels.ReadAt(memory[:c.bytes()-start], start)
 	return err

@@ -92,12 +92,10 @@ func scanNumber(b []byte, i int, point byte) (float64, int, bool) {
 // leadingDigits returns the number of digits at the beginning of the eight
 // characters v (the first in the lowest byte) and their value.
 func leadingDigits(v uint64) (int, uint64) {
-	v ^= 0x3030303030303030 // a digit becomes its value
-	other := ((v + 0x7676767676767676) | v) & 0x8080808080808080
+	v ^= zeroDigits // a digit becomes its value
+	other := ((v + 0x7676767676767676) | v) & highBits
 	n := bits.TrailingZeros64(other) / 8
-	v <<= uint(64 - 8*n) // the digits last, zeros before them
-	v = v*10 + v>>8
-	return n, (v&0x000000ff000000ff*0x000f424000000064 + v>>16&0x000000ff000000ff*0x0000271000000001) >> 32
+	return n, eightDigits(v << uint(64-8*n)) // the digits last, zeros before them
 }
 
 // scanExponent parses the exponent that begins at b[i].

@@ -42,7 +42,11 @@ type panelSink struct {
 type piece struct {
 	panels kernels.Panels
 	memory []byte
+	huge   bool // huge pages were asked for
 }
+
+// hugeFrom is the size of panels from which on huge pages are asked for: one takes as long to clear as many small ones.
+const hugeFrom = 2 << 20
 
 func newPanelSink(known, d, workers int) *panelSink {
 	s := &panelSink{d: d, workers: workers}
@@ -107,9 +111,14 @@ func (s *panelSink) tail() (*kernels.Panels, int, error) {
 		if err != nil {
 			return nil, 0, err
 		}
-		s.pieces = append(s.pieces, piece{kernels.Panels{N: s.each, D: s.d, Data: asFloat32(memory)}, memory})
+		s.pieces = append(s.pieces, piece{panels: kernels.Panels{N: s.each, D: s.d, Data: asFloat32(memory)}, memory: memory})
 	}
-	return &s.pieces[last].panels, s.n % s.each, nil
+	p := &s.pieces[last]
+	if !p.huge && 4*s.n*s.d >= hugeFrom {
+		adviseHuge(p.memory)
+		p.huge = true
+	}
+	return &p.panels, s.n % s.each, nil
 }
 
 func (s *panelSink) finish() (*kernels.Panels, error) {

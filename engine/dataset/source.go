@@ -97,6 +97,7 @@ type Block struct {
 	before int     // records of the files before it
 	stats  blockStats
 	grid   []float32 // the rows on the grid
+	marks  []uint64  // of text (markOthers)
 	packed bool      // they are in their panels
 	digest *columnDigests
 }

@@ -188,6 +188,7 @@ type textSource struct {
 	sep      separator
 	width    int   // cells of a row
 	to       []int // by cell: the coordinate it is, or one of the marks below
+	plain    bool  // each cell is a coordinate, in their order, with one character between them
 	skip     int   // bytes before the first record
 	line     int   // lines before the first record
 	comments int   // comment lines among those
@@ -309,6 +310,7 @@ func (s *textSource) choose(names []string, rowBytes int64) error {
 		}
 	}
 	s.schema.D = len(chosen)
+	s.plain = s.sep != blank && len(chosen) == s.width && slices.IsSorted(chosen)
 	if s.file.identity != "" {
 		s.schema.Identity = fmt.Sprintf("%s %v %+v", s.file.identity, s.to, o.Text)
 	}

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package dataset
+
+// adviseHuge does nothing.
+func adviseHuge([]byte) {}
