@@ -32,6 +32,9 @@ type Machine struct {
 	L2     int     `json:"l2_bytes,omitempty"`
 	ISA    string  `json:"isa"`
 	Pinned bool    `json:"pinned"`
+	// Together is the multiply-adds of all workers at once over those of one: less than their number where workers
+	// share cores or the clock falls. 0 where it is not measured.
+	Together float64 `json:"together,omitempty"`
 	// Peers are the checkouts of the authors' code that runs in turns with ours; empty for none.
 	Peers string `json:"peers,omitempty"`
 	Time  string `json:"time"`
@@ -42,8 +45,8 @@ type Machine struct {
 	Spread     float64 `json:"spread"`
 }
 
-// describeMachine looks at the machine. It takes some milliseconds, for the noise
-// floor.
+// describeMachine looks at the machine. It takes a fifth of a second, for the noise
+// floor and the workers' arithmetic.
 func describeMachine(workers int) *Machine {
 	m := &Machine{
 		Version: engine.Version, Revision: revision(), Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH,
@@ -53,7 +56,11 @@ func describeMachine(workers int) *Machine {
 	}
 	unpin := pin()
 	m.NoiseFloor, m.Spread = noiseFloor()
+	one := kernels.MeasureFMA(1)
 	unpin()
+	if one > 0 && workers > 1 {
+		m.Together = kernels.MeasureFMA(workers) / one
+	}
 	return m
 }
 

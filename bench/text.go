@@ -153,6 +153,9 @@ func (r *Report) WriteText(w io.Writer, width int) error {
 			m.Cores, m.Workers, m.ISA)
 		prose(0, 2, "noise floor %.1f%% between equal code, p99 %.0f%% over the median%s", 100*m.NoiseFloor, 100*m.Spread,
 			pinnedText(m))
+		if m.Together > 0 {
+			prose(0, 2, "%d workers at once do %.2f times the multiply-adds of one", m.Workers, m.Together)
+		}
 	}
 	if r.Aside != "" {
 		prose(0, 2, "an earlier results file of another build or machine was kept as %s", r.Aside)

@@ -2,6 +2,7 @@ package kernels
 
 import (
 	"fmt"
+	"math"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -136,42 +137,60 @@ func MeasureRead(size, readers int) float64 {
 			}
 		}
 	}
+	return float64(len(block)*passes) / atOnce(readers, read).Seconds()
+}
+
+// MeasureFMA returns the float32 multiply-adds per second of so many threads at once, 0 where the limits are not
+// measured. Threads that share a core share its arithmetic: two of them do hardly more than one. It panics unless
+// threads > 0.
+func MeasureFMA(threads int) float64 {
+	if threads <= 0 {
+		panic(fmt.Sprintf("kernels: MeasureFMA: threads=%d, want more than 0", threads))
+	}
+	const rounds = 1 << 16
+	operations := peakFMA(1)
+	least := atOnce(threads, func(int) { peakFMA(rounds) })
+	return float64(operations) * rounds * float64(threads) / least.Seconds()
+}
+
+// atOnce runs work on so many threads at once, over and over, and returns the least time that all of them took.
+func atOnce(threads int, work func(i int)) time.Duration {
 	// The others wait actively for each round: waking a thread would take longer
 	// than reading a block that fits a cache.
-	var round, reading atomic.Int64
+	var round, working atomic.Int64
 	var quit atomic.Bool
 	var done sync.WaitGroup
-	for i := 1; i < readers; i++ {
+	for i := 1; i < threads; i++ {
 		done.Go(func() {
 			for last := int64(0); !quit.Load(); runtime.Gosched() {
 				if now := round.Load(); now != last {
 					last = now
-					read(i)
-					reading.Add(-1)
+					work(i)
+					working.Add(-1)
 				}
 			}
 		})
 	}
 	until := 40 * time.Millisecond
-	if readers > 1 {
+	if threads > 1 {
 		until *= 5 // the system needs a while to spread threads over the cores
 	}
-	best := 0.0
+	least := time.Duration(math.MaxInt64)
 	for spent := time.Duration(0); spent < until; {
-		reading.Store(int64(readers - 1))
+		working.Store(int64(threads - 1))
 		start := time.Now()
 		round.Add(1)
-		read(0)
-		for reading.Load() > 0 {
+		work(0)
+		for working.Load() > 0 {
 			runtime.Gosched()
 		}
 		elapsed := time.Since(start)
 		spent += elapsed
-		best = max(best, float64(len(block)*passes)/elapsed.Seconds())
+		least = min(least, elapsed)
 	}
 	quit.Store(true)
 	done.Wait()
-	return best
+	return least
 }
 
 // readCall bounds the bytes that one call reads.

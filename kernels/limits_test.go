@@ -33,6 +33,13 @@ func TestLimitsAreMeasured(t *testing.T) {
 					t.Error("the bound of AES is not positive")
 				}
 			}
+			one, two := MeasureFMA(1), MeasureFMA(2)
+			if p == generic && (one != 0 || two != 0) {
+				t.Errorf("rates without loops: %g and %g", one, two)
+			}
+			if p != generic && (one <= 0 || two <= 0 || two > 3*one) {
+				t.Errorf("%g multiply-adds a second of one thread, %g of two", one, two)
+			}
 			for _, c := range []struct{ size, readers int }{{5000, 1}, {5000, 3}, {1, 2}} {
 				if rate := MeasureRead(c.size, c.readers); rate <= 0 {
 					t.Errorf("bandwidth of %d readers of %d bytes is %g", c.readers, c.size, rate)

@@ -70,6 +70,7 @@ func TestMisuseOfShapes(t *testing.T) {
 		{"Quantise", []string{"5", "d=2"}, func() {
 			Quantise(make([]float32, 5), make([]float64, 5), NewUnitMap([]float64{0, 0}, []float64{1, 1}, 16))
 		}},
+		{"MeasureFMA", []string{"threads=0"}, func() { MeasureFMA(0) }},
 		{"MeasureRead", []string{"readers=0"}, func() { MeasureRead(100, 0) }},
 		{"NewExchanges", []string{"k=0"}, func() { NewExchanges(0) }},
 	})
