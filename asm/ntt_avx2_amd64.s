@@ -294,229 +294,457 @@ TEXT ·NTTForwardTailAVX2(SB), NOSPLIT, $32-32
 	VPBROADCASTD 8(DX), Y2
 	VMOVDQU      Y2, (SP)
 	MOVQ         blocks+24(FP), DX
+	SHRQ         $0x01, DX
 
 loop:
-	VMOVDQU      (AX), Y2
-	VMOVDQU      32(AX), Y3
-	VMOVDQU      64(AX), Y4
-	VMOVDQU      96(AX), Y5
-	VPBROADCASTD 4(CX), Y6
-	VPADDD       (SP), Y2, Y7
-	VPMINUD      Y7, Y2, Y2
-	VPSUBD       Y0, Y2, Y2
-	VPADDD       (SP), Y3, Y7
-	VPMINUD      Y7, Y3, Y3
-	VPSUBD       Y0, Y3, Y3
-	VPMULLD      Y6, Y1, Y7
-	VPMULLD      Y6, Y1, Y8
-	VPMULLD      Y7, Y4, Y7
-	VPMULLD      Y8, Y5, Y8
-	VPSRLQ       $0x20, Y4, Y9
-	VPMULDQ      Y6, Y4, Y4
-	VPSRLQ       $0x20, Y5, Y10
-	VPMULDQ      Y6, Y5, Y5
-	VPMULDQ      Y6, Y9, Y9
-	VPMULDQ      Y6, Y10, Y10
-	VPSRLQ       $0x20, Y7, Y6
-	VPSRLQ       $0x20, Y8, Y11
-	VPMULDQ      Y0, Y7, Y7
-	VPMULDQ      Y0, Y8, Y8
-	VPMULDQ      Y0, Y6, Y6
-	VPMULDQ      Y0, Y11, Y11
-	VPSUBQ       Y7, Y4, Y4
-	VPSUBQ       Y8, Y5, Y5
-	VPSUBQ       Y6, Y9, Y9
-	VPSUBQ       Y11, Y10, Y10
-	VPSHUFD      $0xf5, Y4, Y4
-	VPBLENDD     $0xaa, Y9, Y4, Y9
-	VPSHUFD      $0xf5, Y5, Y5
-	VPBLENDD     $0xaa, Y10, Y5, Y10
-	VPSUBD       Y9, Y2, Y4
-	VPADDD       Y9, Y2, Y2
-	VPSUBD       Y10, Y3, Y5
-	VPADDD       Y10, Y3, Y3
-	VPBROADCASTD 8(CX), Y6
-	VPBROADCASTD 12(CX), Y7
-	VPADDD       (SP), Y2, Y8
-	VPMINUD      Y8, Y2, Y2
-	VPSUBD       Y0, Y2, Y2
-	VPADDD       (SP), Y4, Y8
-	VPMINUD      Y8, Y4, Y4
-	VPSUBD       Y0, Y4, Y4
-	VPMULLD      Y6, Y1, Y8
-	VPMULLD      Y7, Y1, Y9
-	VPMULLD      Y8, Y3, Y8
-	VPMULLD      Y9, Y5, Y9
-	VPSRLQ       $0x20, Y3, Y10
-	VPMULDQ      Y6, Y3, Y3
-	VPSRLQ       $0x20, Y5, Y11
-	VPMULDQ      Y7, Y5, Y5
-	VPMULDQ      Y6, Y10, Y10
-	VPMULDQ      Y7, Y11, Y11
-	VPSRLQ       $0x20, Y8, Y6
-	VPSRLQ       $0x20, Y9, Y7
-	VPMULDQ      Y0, Y8, Y8
-	VPMULDQ      Y0, Y9, Y9
-	VPMULDQ      Y0, Y6, Y6
-	VPMULDQ      Y0, Y7, Y7
-	VPSUBQ       Y8, Y3, Y3
-	VPSUBQ       Y9, Y5, Y5
-	VPSUBQ       Y6, Y10, Y10
-	VPSUBQ       Y7, Y11, Y11
-	VPSHUFD      $0xf5, Y3, Y3
-	VPBLENDD     $0xaa, Y10, Y3, Y10
-	VPSHUFD      $0xf5, Y5, Y5
-	VPBLENDD     $0xaa, Y11, Y5, Y11
-	VPSUBD       Y10, Y2, Y3
-	VPADDD       Y10, Y2, Y2
-	VPSUBD       Y11, Y4, Y5
-	VPADDD       Y11, Y4, Y4
-	VPERM2I128   $0x20, Y3, Y2, Y6
-	VPERM2I128   $0x31, Y3, Y2, Y2
-	VPERM2I128   $0x20, Y5, Y4, Y3
-	VPERM2I128   $0x31, Y5, Y4, Y4
-	VMOVDQU      nttTailLanes4AVX2<>+0(SB), Y5
-	VPERMD       16(CX), Y5, Y5
-	VMOVDQU      nttTailLanes4AVX2<>+0(SB), Y7
-	VPERMD       24(CX), Y7, Y7
-	VPADDD       (SP), Y6, Y8
-	VPMINUD      Y8, Y6, Y6
-	VPSUBD       Y0, Y6, Y6
-	VPADDD       (SP), Y3, Y8
-	VPMINUD      Y8, Y3, Y3
-	VPSUBD       Y0, Y3, Y3
-	VPMULLD      Y5, Y1, Y8
-	VPMULLD      Y7, Y1, Y9
-	VPMULLD      Y8, Y2, Y8
-	VPMULLD      Y9, Y4, Y9
-	VPSRLQ       $0x20, Y2, Y10
-	VPMULDQ      Y5, Y2, Y2
-	VPSRLQ       $0x20, Y4, Y11
-	VPMULDQ      Y7, Y4, Y4
-	VPMULDQ      Y5, Y10, Y10
-	VPMULDQ      Y7, Y11, Y11
-	VPSRLQ       $0x20, Y8, Y5
-	VPSRLQ       $0x20, Y9, Y7
-	VPMULDQ      Y0, Y8, Y8
-	VPMULDQ      Y0, Y9, Y9
-	VPMULDQ      Y0, Y5, Y5
-	VPMULDQ      Y0, Y7, Y7
-	VPSUBQ       Y8, Y2, Y2
-	VPSUBQ       Y9, Y4, Y4
-	VPSUBQ       Y5, Y10, Y10
-	VPSUBQ       Y7, Y11, Y11
-	VPSHUFD      $0xf5, Y2, Y2
-	VPBLENDD     $0xaa, Y10, Y2, Y10
-	VPSHUFD      $0xf5, Y4, Y4
-	VPBLENDD     $0xaa, Y11, Y4, Y11
-	VPSUBD       Y10, Y6, Y2
-	VPADDD       Y10, Y6, Y6
-	VPSUBD       Y11, Y3, Y4
-	VPADDD       Y11, Y3, Y3
-	VPUNPCKLQDQ  Y2, Y6, Y5
-	VPUNPCKHQDQ  Y2, Y6, Y2
-	VPUNPCKLQDQ  Y4, Y3, Y6
-	VPUNPCKHQDQ  Y4, Y3, Y3
-	VMOVDQU      nttTailLanes2AVX2<>+0(SB), Y4
-	VPERMD       32(CX), Y4, Y4
-	VMOVDQU      nttTailLanes2AVX2<>+0(SB), Y7
-	VPERMD       48(CX), Y7, Y7
-	VPADDD       (SP), Y5, Y8
-	VPMINUD      Y8, Y5, Y5
-	VPSUBD       Y0, Y5, Y5
-	VPADDD       (SP), Y6, Y8
-	VPMINUD      Y8, Y6, Y6
-	VPSUBD       Y0, Y6, Y6
-	VPMULLD      Y4, Y1, Y8
-	VPMULLD      Y7, Y1, Y9
-	VPMULLD      Y8, Y2, Y8
-	VPMULLD      Y9, Y3, Y9
-	VPSRLQ       $0x20, Y2, Y10
-	VPMULDQ      Y4, Y2, Y2
-	VPSRLQ       $0x20, Y3, Y11
-	VPMULDQ      Y7, Y3, Y3
-	VPMULDQ      Y4, Y10, Y10
-	VPMULDQ      Y7, Y11, Y11
-	VPSRLQ       $0x20, Y8, Y4
-	VPSRLQ       $0x20, Y9, Y7
-	VPMULDQ      Y0, Y8, Y8
-	VPMULDQ      Y0, Y9, Y9
-	VPMULDQ      Y0, Y4, Y4
-	VPMULDQ      Y0, Y7, Y7
-	VPSUBQ       Y8, Y2, Y2
-	VPSUBQ       Y9, Y3, Y3
-	VPSUBQ       Y4, Y10, Y10
-	VPSUBQ       Y7, Y11, Y11
-	VPSHUFD      $0xf5, Y2, Y2
-	VPBLENDD     $0xaa, Y10, Y2, Y10
-	VPSHUFD      $0xf5, Y3, Y3
-	VPBLENDD     $0xaa, Y11, Y3, Y11
-	VPSUBD       Y10, Y5, Y2
-	VPADDD       Y10, Y5, Y5
-	VPSUBD       Y11, Y6, Y3
-	VPADDD       Y11, Y6, Y6
-	VPSLLQ       $0x20, Y2, Y4
-	VPSRLQ       $0x20, Y5, Y7
-	VPBLENDD     $0xaa, Y4, Y5, Y4
-	VPBLENDD     $0xaa, Y2, Y7, Y7
-	VPSLLQ       $0x20, Y3, Y2
-	VPSRLQ       $0x20, Y6, Y5
-	VPBLENDD     $0xaa, Y2, Y6, Y2
-	VPBLENDD     $0xaa, Y3, Y5, Y5
-	VMOVDQU      64(CX), Y3
-	VMOVDQU      96(CX), Y6
-	VPADDD       (SP), Y4, Y8
-	VPMINUD      Y8, Y4, Y4
-	VPSUBD       Y0, Y4, Y4
-	VPADDD       (SP), Y2, Y8
-	VPMINUD      Y8, Y2, Y2
-	VPSUBD       Y0, Y2, Y2
-	VPMULLD      Y3, Y1, Y8
-	VPMULLD      Y6, Y1, Y9
-	VPMULLD      Y8, Y7, Y8
-	VPMULLD      Y9, Y5, Y9
-	VPSRLQ       $0x20, Y7, Y10
-	VPMULDQ      Y3, Y7, Y7
-	VPSRLQ       $0x20, Y5, Y11
-	VPMULDQ      Y6, Y5, Y5
-	VPSRLQ       $0x20, Y3, Y3
-	VPMULDQ      Y3, Y10, Y10
-	VPSRLQ       $0x20, Y6, Y6
-	VPMULDQ      Y6, Y11, Y11
-	VPSRLQ       $0x20, Y8, Y3
-	VPSRLQ       $0x20, Y9, Y6
-	VPMULDQ      Y0, Y8, Y8
-	VPMULDQ      Y0, Y9, Y9
-	VPMULDQ      Y0, Y3, Y3
-	VPMULDQ      Y0, Y6, Y6
-	VPSUBQ       Y8, Y7, Y7
-	VPSUBQ       Y9, Y5, Y5
-	VPSUBQ       Y3, Y10, Y10
-	VPSUBQ       Y6, Y11, Y11
-	VPSHUFD      $0xf5, Y7, Y7
-	VPBLENDD     $0xaa, Y10, Y7, Y10
-	VPSHUFD      $0xf5, Y5, Y5
-	VPBLENDD     $0xaa, Y11, Y5, Y11
-	VPSUBD       Y10, Y4, Y7
-	VPADDD       Y10, Y4, Y4
-	VPSUBD       Y11, Y2, Y5
-	VPADDD       Y11, Y2, Y2
-	VPUNPCKLDQ   Y7, Y4, Y3
-	VPUNPCKHDQ   Y7, Y4, Y4
-	VPERM2I128   $0x20, Y4, Y3, Y6
-	VPERM2I128   $0x31, Y4, Y3, Y3
-	VMOVDQU      Y6, (AX)
-	VMOVDQU      Y3, 32(AX)
-	VPUNPCKLDQ   Y5, Y2, Y3
-	VPUNPCKHDQ   Y5, Y2, Y2
-	VPERM2I128   $0x20, Y2, Y3, Y4
-	VPERM2I128   $0x31, Y2, Y3, Y2
-	VMOVDQU      Y4, 64(AX)
-	VMOVDQU      Y2, 96(AX)
-	ADDQ         $0x00000080, AX
-	ADDQ         $0x00000080, CX
-	DECQ         DX
-	JNZ          loop
+	VBROADCASTI128 (AX), Y2
+	VINSERTI128    $0x01, 128(AX), Y2, Y2
+	VBROADCASTI128 16(AX), Y3
+	VINSERTI128    $0x01, 144(AX), Y3, Y3
+	VBROADCASTI128 32(AX), Y4
+	VINSERTI128    $0x01, 160(AX), Y4, Y4
+	VBROADCASTI128 48(AX), Y5
+	VINSERTI128    $0x01, 176(AX), Y5, Y5
+	VBROADCASTI128 64(AX), Y6
+	VINSERTI128    $0x01, 192(AX), Y6, Y6
+	VBROADCASTI128 80(AX), Y7
+	VINSERTI128    $0x01, 208(AX), Y7, Y7
+	VBROADCASTI128 96(AX), Y8
+	VINSERTI128    $0x01, 224(AX), Y8, Y8
+	VBROADCASTI128 112(AX), Y9
+	VINSERTI128    $0x01, 240(AX), Y9, Y9
+	VPBROADCASTD   4(CX), Y10
+	VPBROADCASTD   132(CX), Y11
+	VPBLENDD       $0xf0, Y11, Y10, Y10
+	VPMULLD        Y1, Y10, Y11
+	VPADDD         (SP), Y2, Y12
+	VPMINUD        Y12, Y2, Y2
+	VPSUBD         Y0, Y2, Y2
+	VPMULLD        Y11, Y6, Y12
+	VPSRLQ         $0x20, Y6, Y13
+	VPMULDQ        Y10, Y6, Y6
+	VPMULDQ        Y10, Y13, Y13
+	VPSRLQ         $0x20, Y12, Y14
+	VPMULDQ        Y0, Y12, Y12
+	VPMULDQ        Y0, Y14, Y14
+	VPSUBQ         Y12, Y6, Y6
+	VPSUBQ         Y14, Y13, Y13
+	VPSHUFD        $0xf5, Y6, Y6
+	VPBLENDD       $0xaa, Y13, Y6, Y13
+	VPSUBD         Y13, Y2, Y6
+	VPADDD         Y13, Y2, Y2
+	VPADDD         (SP), Y3, Y12
+	VPMINUD        Y12, Y3, Y3
+	VPSUBD         Y0, Y3, Y3
+	VPMULLD        Y11, Y7, Y12
+	VPSRLQ         $0x20, Y7, Y13
+	VPMULDQ        Y10, Y7, Y7
+	VPMULDQ        Y10, Y13, Y13
+	VPSRLQ         $0x20, Y12, Y14
+	VPMULDQ        Y0, Y12, Y12
+	VPMULDQ        Y0, Y14, Y14
+	VPSUBQ         Y12, Y7, Y7
+	VPSUBQ         Y14, Y13, Y13
+	VPSHUFD        $0xf5, Y7, Y7
+	VPBLENDD       $0xaa, Y13, Y7, Y13
+	VPSUBD         Y13, Y3, Y7
+	VPADDD         Y13, Y3, Y3
+	VPADDD         (SP), Y4, Y12
+	VPMINUD        Y12, Y4, Y4
+	VPSUBD         Y0, Y4, Y4
+	VPMULLD        Y11, Y8, Y12
+	VPSRLQ         $0x20, Y8, Y13
+	VPMULDQ        Y10, Y8, Y8
+	VPMULDQ        Y10, Y13, Y13
+	VPSRLQ         $0x20, Y12, Y14
+	VPMULDQ        Y0, Y12, Y12
+	VPMULDQ        Y0, Y14, Y14
+	VPSUBQ         Y12, Y8, Y8
+	VPSUBQ         Y14, Y13, Y13
+	VPSHUFD        $0xf5, Y8, Y8
+	VPBLENDD       $0xaa, Y13, Y8, Y13
+	VPSUBD         Y13, Y4, Y8
+	VPADDD         Y13, Y4, Y4
+	VPADDD         (SP), Y5, Y12
+	VPMINUD        Y12, Y5, Y5
+	VPSUBD         Y0, Y5, Y5
+	VPMULLD        Y11, Y9, Y11
+	VPSRLQ         $0x20, Y9, Y12
+	VPMULDQ        Y10, Y9, Y9
+	VPMULDQ        Y10, Y12, Y12
+	VPSRLQ         $0x20, Y11, Y10
+	VPMULDQ        Y0, Y11, Y11
+	VPMULDQ        Y0, Y10, Y10
+	VPSUBQ         Y11, Y9, Y9
+	VPSUBQ         Y10, Y12, Y12
+	VPSHUFD        $0xf5, Y9, Y9
+	VPBLENDD       $0xaa, Y12, Y9, Y12
+	VPSUBD         Y12, Y5, Y9
+	VPADDD         Y12, Y5, Y5
+	VPBROADCASTD   8(CX), Y10
+	VPBROADCASTD   136(CX), Y11
+	VPBLENDD       $0xf0, Y11, Y10, Y10
+	VPMULLD        Y1, Y10, Y11
+	VPADDD         (SP), Y2, Y12
+	VPMINUD        Y12, Y2, Y2
+	VPSUBD         Y0, Y2, Y2
+	VPMULLD        Y11, Y4, Y12
+	VPSRLQ         $0x20, Y4, Y13
+	VPMULDQ        Y10, Y4, Y4
+	VPMULDQ        Y10, Y13, Y13
+	VPSRLQ         $0x20, Y12, Y14
+	VPMULDQ        Y0, Y12, Y12
+	VPMULDQ        Y0, Y14, Y14
+	VPSUBQ         Y12, Y4, Y4
+	VPSUBQ         Y14, Y13, Y13
+	VPSHUFD        $0xf5, Y4, Y4
+	VPBLENDD       $0xaa, Y13, Y4, Y13
+	VPSUBD         Y13, Y2, Y4
+	VPADDD         Y13, Y2, Y2
+	VPADDD         (SP), Y3, Y12
+	VPMINUD        Y12, Y3, Y3
+	VPSUBD         Y0, Y3, Y3
+	VPMULLD        Y11, Y5, Y11
+	VPSRLQ         $0x20, Y5, Y12
+	VPMULDQ        Y10, Y5, Y5
+	VPMULDQ        Y10, Y12, Y12
+	VPSRLQ         $0x20, Y11, Y10
+	VPMULDQ        Y0, Y11, Y11
+	VPMULDQ        Y0, Y10, Y10
+	VPSUBQ         Y11, Y5, Y5
+	VPSUBQ         Y10, Y12, Y12
+	VPSHUFD        $0xf5, Y5, Y5
+	VPBLENDD       $0xaa, Y12, Y5, Y12
+	VPSUBD         Y12, Y3, Y5
+	VPADDD         Y12, Y3, Y3
+	VPBROADCASTD   12(CX), Y10
+	VPBROADCASTD   140(CX), Y11
+	VPBLENDD       $0xf0, Y11, Y10, Y10
+	VPMULLD        Y1, Y10, Y11
+	VPADDD         (SP), Y6, Y12
+	VPMINUD        Y12, Y6, Y6
+	VPSUBD         Y0, Y6, Y6
+	VPMULLD        Y11, Y8, Y12
+	VPSRLQ         $0x20, Y8, Y13
+	VPMULDQ        Y10, Y8, Y8
+	VPMULDQ        Y10, Y13, Y13
+	VPSRLQ         $0x20, Y12, Y14
+	VPMULDQ        Y0, Y12, Y12
+	VPMULDQ        Y0, Y14, Y14
+	VPSUBQ         Y12, Y8, Y8
+	VPSUBQ         Y14, Y13, Y13
+	VPSHUFD        $0xf5, Y8, Y8
+	VPBLENDD       $0xaa, Y13, Y8, Y13
+	VPSUBD         Y13, Y6, Y8
+	VPADDD         Y13, Y6, Y6
+	VPADDD         (SP), Y7, Y12
+	VPMINUD        Y12, Y7, Y7
+	VPSUBD         Y0, Y7, Y7
+	VPMULLD        Y11, Y9, Y11
+	VPSRLQ         $0x20, Y9, Y12
+	VPMULDQ        Y10, Y9, Y9
+	VPMULDQ        Y10, Y12, Y12
+	VPSRLQ         $0x20, Y11, Y10
+	VPMULDQ        Y0, Y11, Y11
+	VPMULDQ        Y0, Y10, Y10
+	VPSUBQ         Y11, Y9, Y9
+	VPSUBQ         Y10, Y12, Y12
+	VPSHUFD        $0xf5, Y9, Y9
+	VPBLENDD       $0xaa, Y12, Y9, Y12
+	VPSUBD         Y12, Y7, Y9
+	VPADDD         Y12, Y7, Y7
+	VPBROADCASTD   16(CX), Y10
+	VPBROADCASTD   144(CX), Y11
+	VPBLENDD       $0xf0, Y11, Y10, Y10
+	VPMULLD        Y1, Y10, Y11
+	VPADDD         (SP), Y2, Y12
+	VPMINUD        Y12, Y2, Y2
+	VPSUBD         Y0, Y2, Y2
+	VPMULLD        Y11, Y3, Y11
+	VPSRLQ         $0x20, Y3, Y12
+	VPMULDQ        Y10, Y3, Y3
+	VPMULDQ        Y10, Y12, Y12
+	VPSRLQ         $0x20, Y11, Y10
+	VPMULDQ        Y0, Y11, Y11
+	VPMULDQ        Y0, Y10, Y10
+	VPSUBQ         Y11, Y3, Y3
+	VPSUBQ         Y10, Y12, Y12
+	VPSHUFD        $0xf5, Y3, Y3
+	VPBLENDD       $0xaa, Y12, Y3, Y12
+	VPSUBD         Y12, Y2, Y3
+	VPADDD         Y12, Y2, Y2
+	VPBROADCASTD   20(CX), Y10
+	VPBROADCASTD   148(CX), Y11
+	VPBLENDD       $0xf0, Y11, Y10, Y10
+	VPMULLD        Y1, Y10, Y11
+	VPADDD         (SP), Y4, Y12
+	VPMINUD        Y12, Y4, Y4
+	VPSUBD         Y0, Y4, Y4
+	VPMULLD        Y11, Y5, Y11
+	VPSRLQ         $0x20, Y5, Y12
+	VPMULDQ        Y10, Y5, Y5
+	VPMULDQ        Y10, Y12, Y12
+	VPSRLQ         $0x20, Y11, Y10
+	VPMULDQ        Y0, Y11, Y11
+	VPMULDQ        Y0, Y10, Y10
+	VPSUBQ         Y11, Y5, Y5
+	VPSUBQ         Y10, Y12, Y12
+	VPSHUFD        $0xf5, Y5, Y5
+	VPBLENDD       $0xaa, Y12, Y5, Y12
+	VPSUBD         Y12, Y4, Y5
+	VPADDD         Y12, Y4, Y4
+	VPBROADCASTD   24(CX), Y10
+	VPBROADCASTD   152(CX), Y11
+	VPBLENDD       $0xf0, Y11, Y10, Y10
+	VPMULLD        Y1, Y10, Y11
+	VPADDD         (SP), Y6, Y12
+	VPMINUD        Y12, Y6, Y6
+	VPSUBD         Y0, Y6, Y6
+	VPMULLD        Y11, Y7, Y11
+	VPSRLQ         $0x20, Y7, Y12
+	VPMULDQ        Y10, Y7, Y7
+	VPMULDQ        Y10, Y12, Y12
+	VPSRLQ         $0x20, Y11, Y10
+	VPMULDQ        Y0, Y11, Y11
+	VPMULDQ        Y0, Y10, Y10
+	VPSUBQ         Y11, Y7, Y7
+	VPSUBQ         Y10, Y12, Y12
+	VPSHUFD        $0xf5, Y7, Y7
+	VPBLENDD       $0xaa, Y12, Y7, Y12
+	VPSUBD         Y12, Y6, Y7
+	VPADDD         Y12, Y6, Y6
+	VPBROADCASTD   28(CX), Y10
+	VPBROADCASTD   156(CX), Y11
+	VPBLENDD       $0xf0, Y11, Y10, Y10
+	VPMULLD        Y1, Y10, Y11
+	VPADDD         (SP), Y8, Y12
+	VPMINUD        Y12, Y8, Y8
+	VPSUBD         Y0, Y8, Y8
+	VPMULLD        Y11, Y9, Y11
+	VPSRLQ         $0x20, Y9, Y12
+	VPMULDQ        Y10, Y9, Y9
+	VPMULDQ        Y10, Y12, Y12
+	VPSRLQ         $0x20, Y11, Y10
+	VPMULDQ        Y0, Y11, Y11
+	VPMULDQ        Y0, Y10, Y10
+	VPSUBQ         Y11, Y9, Y9
+	VPSUBQ         Y10, Y12, Y12
+	VPSHUFD        $0xf5, Y9, Y9
+	VPBLENDD       $0xaa, Y12, Y9, Y12
+	VPSUBD         Y12, Y8, Y9
+	VPADDD         Y12, Y8, Y8
+	VPUNPCKLDQ     Y3, Y2, Y10
+	VPUNPCKHDQ     Y3, Y2, Y2
+	VPUNPCKLDQ     Y5, Y4, Y3
+	VPUNPCKHDQ     Y5, Y4, Y4
+	VPUNPCKLQDQ    Y3, Y10, Y5
+	VPUNPCKHQDQ    Y3, Y10, Y3
+	VPUNPCKLQDQ    Y4, Y2, Y10
+	VPUNPCKHQDQ    Y4, Y2, Y2
+	VBROADCASTI128 32(CX), Y4
+	VINSERTI128    $0x01, 160(CX), Y4, Y4
+	VPADDD         (SP), Y5, Y11
+	VPMINUD        Y11, Y5, Y5
+	VPSUBD         Y0, Y5, Y5
+	VPMULLD        Y1, Y4, Y11
+	VPMULLD        Y11, Y10, Y11
+	VPSRLQ         $0x20, Y10, Y12
+	VPMULDQ        Y4, Y10, Y10
+	VPSRLQ         $0x20, Y4, Y13
+	VPMULDQ        Y13, Y12, Y12
+	VPSRLQ         $0x20, Y11, Y13
+	VPMULDQ        Y0, Y11, Y11
+	VPMULDQ        Y0, Y13, Y13
+	VPSUBQ         Y11, Y10, Y10
+	VPSUBQ         Y13, Y12, Y12
+	VPSHUFD        $0xf5, Y10, Y10
+	VPBLENDD       $0xaa, Y12, Y10, Y12
+	VPSUBD         Y12, Y5, Y10
+	VPADDD         Y12, Y5, Y5
+	VPADDD         (SP), Y3, Y11
+	VPMINUD        Y11, Y3, Y3
+	VPSUBD         Y0, Y3, Y3
+	VPMULLD        Y1, Y4, Y11
+	VPMULLD        Y11, Y2, Y11
+	VPSRLQ         $0x20, Y2, Y12
+	VPMULDQ        Y4, Y2, Y2
+	VPSRLQ         $0x20, Y4, Y4
+	VPMULDQ        Y4, Y12, Y12
+	VPSRLQ         $0x20, Y11, Y4
+	VPMULDQ        Y0, Y11, Y11
+	VPMULDQ        Y0, Y4, Y4
+	VPSUBQ         Y11, Y2, Y2
+	VPSUBQ         Y4, Y12, Y12
+	VPSHUFD        $0xf5, Y2, Y2
+	VPBLENDD       $0xaa, Y12, Y2, Y12
+	VPSUBD         Y12, Y3, Y2
+	VPADDD         Y12, Y3, Y3
+	VBROADCASTI128 64(CX), Y4
+	VINSERTI128    $0x01, 192(CX), Y4, Y4
+	VBROADCASTI128 80(CX), Y11
+	VINSERTI128    $0x01, 208(CX), Y11, Y11
+	VSHUFPS        $0x88, Y11, Y4, Y12
+	VSHUFPS        $0xdd, Y11, Y4, Y4
+	VPADDD         (SP), Y5, Y11
+	VPMINUD        Y11, Y5, Y5
+	VPSUBD         Y0, Y5, Y5
+	VPMULLD        Y1, Y12, Y11
+	VPMULLD        Y11, Y3, Y11
+	VPSRLQ         $0x20, Y3, Y13
+	VPMULDQ        Y12, Y3, Y3
+	VPSRLQ         $0x20, Y12, Y12
+	VPMULDQ        Y12, Y13, Y13
+	VPSRLQ         $0x20, Y11, Y12
+	VPMULDQ        Y0, Y11, Y11
+	VPMULDQ        Y0, Y12, Y12
+	VPSUBQ         Y11, Y3, Y3
+	VPSUBQ         Y12, Y13, Y13
+	VPSHUFD        $0xf5, Y3, Y3
+	VPBLENDD       $0xaa, Y13, Y3, Y13
+	VPSUBD         Y13, Y5, Y3
+	VPADDD         Y13, Y5, Y5
+	VPADDD         (SP), Y10, Y11
+	VPMINUD        Y11, Y10, Y10
+	VPSUBD         Y0, Y10, Y10
+	VPMULLD        Y1, Y4, Y11
+	VPMULLD        Y11, Y2, Y11
+	VPSRLQ         $0x20, Y2, Y12
+	VPMULDQ        Y4, Y2, Y2
+	VPSRLQ         $0x20, Y4, Y4
+	VPMULDQ        Y4, Y12, Y12
+	VPSRLQ         $0x20, Y11, Y4
+	VPMULDQ        Y0, Y11, Y11
+	VPMULDQ        Y0, Y4, Y4
+	VPSUBQ         Y11, Y2, Y2
+	VPSUBQ         Y4, Y12, Y12
+	VPSHUFD        $0xf5, Y2, Y2
+	VPBLENDD       $0xaa, Y12, Y2, Y12
+	VPSUBD         Y12, Y10, Y2
+	VPADDD         Y12, Y10, Y10
+	VPUNPCKLDQ     Y3, Y5, Y4
+	VPUNPCKHDQ     Y3, Y5, Y3
+	VPUNPCKLDQ     Y2, Y10, Y5
+	VPUNPCKHDQ     Y2, Y10, Y2
+	VPUNPCKLQDQ    Y5, Y4, Y10
+	VPUNPCKHQDQ    Y5, Y4, Y4
+	VPUNPCKLQDQ    Y2, Y3, Y5
+	VPUNPCKHQDQ    Y2, Y3, Y2
+	VMOVDQU        X10, (AX)
+	VEXTRACTI128   $0x01, Y10, 128(AX)
+	VMOVDQU        X4, 16(AX)
+	VEXTRACTI128   $0x01, Y4, 144(AX)
+	VMOVDQU        X5, 32(AX)
+	VEXTRACTI128   $0x01, Y5, 160(AX)
+	VMOVDQU        X2, 48(AX)
+	VEXTRACTI128   $0x01, Y2, 176(AX)
+	VPUNPCKLDQ     Y7, Y6, Y2
+	VPUNPCKHDQ     Y7, Y6, Y3
+	VPUNPCKLDQ     Y9, Y8, Y4
+	VPUNPCKHDQ     Y9, Y8, Y5
+	VPUNPCKLQDQ    Y4, Y2, Y6
+	VPUNPCKHQDQ    Y4, Y2, Y2
+	VPUNPCKLQDQ    Y5, Y3, Y4
+	VPUNPCKHQDQ    Y5, Y3, Y3
+	VBROADCASTI128 48(CX), Y5
+	VINSERTI128    $0x01, 176(CX), Y5, Y5
+	VPADDD         (SP), Y6, Y7
+	VPMINUD        Y7, Y6, Y6
+	VPSUBD         Y0, Y6, Y6
+	VPMULLD        Y1, Y5, Y7
+	VPMULLD        Y7, Y4, Y7
+	VPSRLQ         $0x20, Y4, Y8
+	VPMULDQ        Y5, Y4, Y4
+	VPSRLQ         $0x20, Y5, Y9
+	VPMULDQ        Y9, Y8, Y8
+	VPSRLQ         $0x20, Y7, Y9
+	VPMULDQ        Y0, Y7, Y7
+	VPMULDQ        Y0, Y9, Y9
+	VPSUBQ         Y7, Y4, Y4
+	VPSUBQ         Y9, Y8, Y8
+	VPSHUFD        $0xf5, Y4, Y4
+	VPBLENDD       $0xaa, Y8, Y4, Y8
+	VPSUBD         Y8, Y6, Y4
+	VPADDD         Y8, Y6, Y6
+	VPADDD         (SP), Y2, Y7
+	VPMINUD        Y7, Y2, Y2
+	VPSUBD         Y0, Y2, Y2
+	VPMULLD        Y1, Y5, Y7
+	VPMULLD        Y7, Y3, Y7
+	VPSRLQ         $0x20, Y3, Y8
+	VPMULDQ        Y5, Y3, Y3
+	VPSRLQ         $0x20, Y5, Y5
+	VPMULDQ        Y5, Y8, Y8
+	VPSRLQ         $0x20, Y7, Y5
+	VPMULDQ        Y0, Y7, Y7
+	VPMULDQ        Y0, Y5, Y5
+	VPSUBQ         Y7, Y3, Y3
+	VPSUBQ         Y5, Y8, Y8
+	VPSHUFD        $0xf5, Y3, Y3
+	VPBLENDD       $0xaa, Y8, Y3, Y8
+	VPSUBD         Y8, Y2, Y3
+	VPADDD         Y8, Y2, Y2
+	VBROADCASTI128 96(CX), Y5
+	VINSERTI128    $0x01, 224(CX), Y5, Y5
+	VBROADCASTI128 112(CX), Y7
+	VINSERTI128    $0x01, 240(CX), Y7, Y7
+	VSHUFPS        $0x88, Y7, Y5, Y8
+	VSHUFPS        $0xdd, Y7, Y5, Y5
+	VPADDD         (SP), Y6, Y7
+	VPMINUD        Y7, Y6, Y6
+	VPSUBD         Y0, Y6, Y6
+	VPMULLD        Y1, Y8, Y7
+	VPMULLD        Y7, Y2, Y7
+	VPSRLQ         $0x20, Y2, Y9
+	VPMULDQ        Y8, Y2, Y2
+	VPSRLQ         $0x20, Y8, Y8
+	VPMULDQ        Y8, Y9, Y9
+	VPSRLQ         $0x20, Y7, Y8
+	VPMULDQ        Y0, Y7, Y7
+	VPMULDQ        Y0, Y8, Y8
+	VPSUBQ         Y7, Y2, Y2
+	VPSUBQ         Y8, Y9, Y9
+	VPSHUFD        $0xf5, Y2, Y2
+	VPBLENDD       $0xaa, Y9, Y2, Y9
+	VPSUBD         Y9, Y6, Y2
+	VPADDD         Y9, Y6, Y6
+	VPADDD         (SP), Y4, Y7
+	VPMINUD        Y7, Y4, Y4
+	VPSUBD         Y0, Y4, Y4
+	VPMULLD        Y1, Y5, Y7
+	VPMULLD        Y7, Y3, Y7
+	VPSRLQ         $0x20, Y3, Y8
+	VPMULDQ        Y5, Y3, Y3
+	VPSRLQ         $0x20, Y5, Y5
+	VPMULDQ        Y5, Y8, Y8
+	VPSRLQ         $0x20, Y7, Y5
+	VPMULDQ        Y0, Y7, Y7
+	VPMULDQ        Y0, Y5, Y5
+	VPSUBQ         Y7, Y3, Y3
+	VPSUBQ         Y5, Y8, Y8
+	VPSHUFD        $0xf5, Y3, Y3
+	VPBLENDD       $0xaa, Y8, Y3, Y8
+	VPSUBD         Y8, Y4, Y3
+	VPADDD         Y8, Y4, Y4
+	VPUNPCKLDQ     Y2, Y6, Y5
+	VPUNPCKHDQ     Y2, Y6, Y2
+	VPUNPCKLDQ     Y3, Y4, Y6
+	VPUNPCKHDQ     Y3, Y4, Y3
+	VPUNPCKLQDQ    Y6, Y5, Y4
+	VPUNPCKHQDQ    Y6, Y5, Y5
+	VPUNPCKLQDQ    Y3, Y2, Y6
+	VPUNPCKHQDQ    Y3, Y2, Y2
+	VMOVDQU        X4, 64(AX)
+	VEXTRACTI128   $0x01, Y4, 192(AX)
+	VMOVDQU        X5, 80(AX)
+	VEXTRACTI128   $0x01, Y5, 208(AX)
+	VMOVDQU        X6, 96(AX)
+	VEXTRACTI128   $0x01, Y6, 224(AX)
+	VMOVDQU        X2, 112(AX)
+	VEXTRACTI128   $0x01, Y2, 240(AX)
+	ADDQ           $0x00000100, AX
+	ADDQ           $0x00000100, CX
+	DECQ           DX
+	JNZ            loop
 	VZEROUPPER
 	RET
 
@@ -551,245 +779,489 @@ TEXT ·NTTForwardTailFullAVX2(SB), NOSPLIT, $32-32
 	VPBROADCASTD 8(DX), Y2
 	VMOVDQU      Y2, (SP)
 	MOVQ         blocks+24(FP), DX
+	SHRQ         $0x01, DX
 
 loop:
-	VMOVDQU      (AX), Y2
-	VMOVDQU      32(AX), Y3
-	VMOVDQU      64(AX), Y4
-	VMOVDQU      96(AX), Y5
-	VPBROADCASTD 4(CX), Y6
-	VPADDD       (SP), Y2, Y7
-	VPMINUD      Y7, Y2, Y2
-	VPSUBD       Y0, Y2, Y2
-	VPADDD       (SP), Y3, Y7
-	VPMINUD      Y7, Y3, Y3
-	VPSUBD       Y0, Y3, Y3
-	VPMULLD      Y6, Y1, Y7
-	VPMULLD      Y6, Y1, Y8
-	VPMULLD      Y7, Y4, Y7
-	VPMULLD      Y8, Y5, Y8
-	VPSRLQ       $0x20, Y4, Y9
-	VPMULDQ      Y6, Y4, Y4
-	VPSRLQ       $0x20, Y5, Y10
-	VPMULDQ      Y6, Y5, Y5
-	VPMULDQ      Y6, Y9, Y9
-	VPMULDQ      Y6, Y10, Y10
-	VPSRLQ       $0x20, Y7, Y6
-	VPSRLQ       $0x20, Y8, Y11
-	VPMULDQ      Y0, Y7, Y7
-	VPMULDQ      Y0, Y8, Y8
-	VPMULDQ      Y0, Y6, Y6
-	VPMULDQ      Y0, Y11, Y11
-	VPSUBQ       Y7, Y4, Y4
-	VPSUBQ       Y8, Y5, Y5
-	VPSUBQ       Y6, Y9, Y9
-	VPSUBQ       Y11, Y10, Y10
-	VPSHUFD      $0xf5, Y4, Y4
-	VPBLENDD     $0xaa, Y9, Y4, Y9
-	VPSHUFD      $0xf5, Y5, Y5
-	VPBLENDD     $0xaa, Y10, Y5, Y10
-	VPSUBD       Y9, Y2, Y4
-	VPADDD       Y9, Y2, Y2
-	VPSUBD       Y10, Y3, Y5
-	VPADDD       Y10, Y3, Y3
-	VPBROADCASTD 8(CX), Y6
-	VPBROADCASTD 12(CX), Y7
-	VPADDD       (SP), Y2, Y8
-	VPMINUD      Y8, Y2, Y2
-	VPSUBD       Y0, Y2, Y2
-	VPADDD       (SP), Y4, Y8
-	VPMINUD      Y8, Y4, Y4
-	VPSUBD       Y0, Y4, Y4
-	VPMULLD      Y6, Y1, Y8
-	VPMULLD      Y7, Y1, Y9
-	VPMULLD      Y8, Y3, Y8
-	VPMULLD      Y9, Y5, Y9
-	VPSRLQ       $0x20, Y3, Y10
-	VPMULDQ      Y6, Y3, Y3
-	VPSRLQ       $0x20, Y5, Y11
-	VPMULDQ      Y7, Y5, Y5
-	VPMULDQ      Y6, Y10, Y10
-	VPMULDQ      Y7, Y11, Y11
-	VPSRLQ       $0x20, Y8, Y6
-	VPSRLQ       $0x20, Y9, Y7
-	VPMULDQ      Y0, Y8, Y8
-	VPMULDQ      Y0, Y9, Y9
-	VPMULDQ      Y0, Y6, Y6
-	VPMULDQ      Y0, Y7, Y7
-	VPSUBQ       Y8, Y3, Y3
-	VPSUBQ       Y9, Y5, Y5
-	VPSUBQ       Y6, Y10, Y10
-	VPSUBQ       Y7, Y11, Y11
-	VPSHUFD      $0xf5, Y3, Y3
-	VPBLENDD     $0xaa, Y10, Y3, Y10
-	VPSHUFD      $0xf5, Y5, Y5
-	VPBLENDD     $0xaa, Y11, Y5, Y11
-	VPSUBD       Y10, Y2, Y3
-	VPADDD       Y10, Y2, Y2
-	VPSUBD       Y11, Y4, Y5
-	VPADDD       Y11, Y4, Y4
-	VPERM2I128   $0x20, Y3, Y2, Y6
-	VPERM2I128   $0x31, Y3, Y2, Y2
-	VPERM2I128   $0x20, Y5, Y4, Y3
-	VPERM2I128   $0x31, Y5, Y4, Y4
-	VMOVDQU      nttTailFullLanes4AVX2<>+0(SB), Y5
-	VPERMD       16(CX), Y5, Y5
-	VMOVDQU      nttTailFullLanes4AVX2<>+0(SB), Y7
-	VPERMD       24(CX), Y7, Y7
-	VPADDD       (SP), Y6, Y8
-	VPMINUD      Y8, Y6, Y6
-	VPSUBD       Y0, Y6, Y6
-	VPADDD       (SP), Y3, Y8
-	VPMINUD      Y8, Y3, Y3
-	VPSUBD       Y0, Y3, Y3
-	VPMULLD      Y5, Y1, Y8
-	VPMULLD      Y7, Y1, Y9
-	VPMULLD      Y8, Y2, Y8
-	VPMULLD      Y9, Y4, Y9
-	VPSRLQ       $0x20, Y2, Y10
-	VPMULDQ      Y5, Y2, Y2
-	VPSRLQ       $0x20, Y4, Y11
-	VPMULDQ      Y7, Y4, Y4
-	VPMULDQ      Y5, Y10, Y10
-	VPMULDQ      Y7, Y11, Y11
-	VPSRLQ       $0x20, Y8, Y5
-	VPSRLQ       $0x20, Y9, Y7
-	VPMULDQ      Y0, Y8, Y8
-	VPMULDQ      Y0, Y9, Y9
-	VPMULDQ      Y0, Y5, Y5
-	VPMULDQ      Y0, Y7, Y7
-	VPSUBQ       Y8, Y2, Y2
-	VPSUBQ       Y9, Y4, Y4
-	VPSUBQ       Y5, Y10, Y10
-	VPSUBQ       Y7, Y11, Y11
-	VPSHUFD      $0xf5, Y2, Y2
-	VPBLENDD     $0xaa, Y10, Y2, Y10
-	VPSHUFD      $0xf5, Y4, Y4
-	VPBLENDD     $0xaa, Y11, Y4, Y11
-	VPSUBD       Y10, Y6, Y2
-	VPADDD       Y10, Y6, Y6
-	VPSUBD       Y11, Y3, Y4
-	VPADDD       Y11, Y3, Y3
-	VPUNPCKLQDQ  Y2, Y6, Y5
-	VPUNPCKHQDQ  Y2, Y6, Y2
-	VPUNPCKLQDQ  Y4, Y3, Y6
-	VPUNPCKHQDQ  Y4, Y3, Y3
-	VMOVDQU      nttTailFullLanes2AVX2<>+0(SB), Y4
-	VPERMD       32(CX), Y4, Y4
-	VMOVDQU      nttTailFullLanes2AVX2<>+0(SB), Y7
-	VPERMD       48(CX), Y7, Y7
-	VPADDD       (SP), Y5, Y8
-	VPMINUD      Y8, Y5, Y5
-	VPSUBD       Y0, Y5, Y5
-	VPADDD       (SP), Y6, Y8
-	VPMINUD      Y8, Y6, Y6
-	VPSUBD       Y0, Y6, Y6
-	VPMULLD      Y4, Y1, Y8
-	VPMULLD      Y7, Y1, Y9
-	VPMULLD      Y8, Y2, Y8
-	VPMULLD      Y9, Y3, Y9
-	VPSRLQ       $0x20, Y2, Y10
-	VPMULDQ      Y4, Y2, Y2
-	VPSRLQ       $0x20, Y3, Y11
-	VPMULDQ      Y7, Y3, Y3
-	VPMULDQ      Y4, Y10, Y10
-	VPMULDQ      Y7, Y11, Y11
-	VPSRLQ       $0x20, Y8, Y4
-	VPSRLQ       $0x20, Y9, Y7
-	VPMULDQ      Y0, Y8, Y8
-	VPMULDQ      Y0, Y9, Y9
-	VPMULDQ      Y0, Y4, Y4
-	VPMULDQ      Y0, Y7, Y7
-	VPSUBQ       Y8, Y2, Y2
-	VPSUBQ       Y9, Y3, Y3
-	VPSUBQ       Y4, Y10, Y10
-	VPSUBQ       Y7, Y11, Y11
-	VPSHUFD      $0xf5, Y2, Y2
-	VPBLENDD     $0xaa, Y10, Y2, Y10
-	VPSHUFD      $0xf5, Y3, Y3
-	VPBLENDD     $0xaa, Y11, Y3, Y11
-	VPSUBD       Y10, Y5, Y2
-	VPADDD       Y10, Y5, Y5
-	VPSUBD       Y11, Y6, Y3
-	VPADDD       Y11, Y6, Y6
-	VPSLLQ       $0x20, Y2, Y4
-	VPSRLQ       $0x20, Y5, Y7
-	VPBLENDD     $0xaa, Y4, Y5, Y4
-	VPBLENDD     $0xaa, Y2, Y7, Y7
-	VPSLLQ       $0x20, Y3, Y2
-	VPSRLQ       $0x20, Y6, Y5
-	VPBLENDD     $0xaa, Y2, Y6, Y2
-	VPBLENDD     $0xaa, Y3, Y5, Y5
-	VMOVDQU      64(CX), Y3
-	VMOVDQU      96(CX), Y6
-	VPADDD       (SP), Y4, Y8
-	VPMINUD      Y8, Y4, Y4
-	VPSUBD       Y0, Y4, Y4
-	VPADDD       (SP), Y2, Y8
-	VPMINUD      Y8, Y2, Y2
-	VPSUBD       Y0, Y2, Y2
-	VPMULLD      Y3, Y1, Y8
-	VPMULLD      Y6, Y1, Y9
-	VPMULLD      Y8, Y7, Y8
-	VPMULLD      Y9, Y5, Y9
-	VPSRLQ       $0x20, Y7, Y10
-	VPMULDQ      Y3, Y7, Y7
-	VPSRLQ       $0x20, Y5, Y11
-	VPMULDQ      Y6, Y5, Y5
-	VPSRLQ       $0x20, Y3, Y3
-	VPMULDQ      Y3, Y10, Y10
-	VPSRLQ       $0x20, Y6, Y6
-	VPMULDQ      Y6, Y11, Y11
-	VPSRLQ       $0x20, Y8, Y3
-	VPSRLQ       $0x20, Y9, Y6
-	VPMULDQ      Y0, Y8, Y8
-	VPMULDQ      Y0, Y9, Y9
-	VPMULDQ      Y0, Y3, Y3
-	VPMULDQ      Y0, Y6, Y6
-	VPSUBQ       Y8, Y7, Y7
-	VPSUBQ       Y9, Y5, Y5
-	VPSUBQ       Y3, Y10, Y10
-	VPSUBQ       Y6, Y11, Y11
-	VPSHUFD      $0xf5, Y7, Y7
-	VPBLENDD     $0xaa, Y10, Y7, Y10
-	VPSHUFD      $0xf5, Y5, Y5
-	VPBLENDD     $0xaa, Y11, Y5, Y11
-	VPSUBD       Y10, Y4, Y7
-	VPADDD       Y10, Y4, Y4
-	VPSUBD       Y11, Y2, Y5
-	VPADDD       Y11, Y2, Y2
-	VPUNPCKLDQ   Y7, Y4, Y3
-	VPUNPCKHDQ   Y7, Y4, Y4
-	VPERM2I128   $0x20, Y4, Y3, Y6
-	VPERM2I128   $0x31, Y4, Y3, Y3
-	VPADDD       (SP), Y6, Y4
-	VPMINUD      Y4, Y6, Y6
-	VPSUBD       Y0, Y6, Y4
-	VPMINUD      Y4, Y6, Y6
-	VPADDD       (SP), Y3, Y4
-	VPMINUD      Y4, Y3, Y3
-	VPSUBD       Y0, Y3, Y4
-	VPMINUD      Y4, Y3, Y3
-	VMOVDQU      Y6, (AX)
-	VMOVDQU      Y3, 32(AX)
-	VPUNPCKLDQ   Y5, Y2, Y3
-	VPUNPCKHDQ   Y5, Y2, Y2
-	VPERM2I128   $0x20, Y2, Y3, Y4
-	VPERM2I128   $0x31, Y2, Y3, Y2
-	VPADDD       (SP), Y4, Y3
-	VPMINUD      Y3, Y4, Y4
-	VPSUBD       Y0, Y4, Y3
-	VPMINUD      Y3, Y4, Y4
-	VPADDD       (SP), Y2, Y3
-	VPMINUD      Y3, Y2, Y2
-	VPSUBD       Y0, Y2, Y3
-	VPMINUD      Y3, Y2, Y2
-	VMOVDQU      Y4, 64(AX)
-	VMOVDQU      Y2, 96(AX)
-	ADDQ         $0x00000080, AX
-	ADDQ         $0x00000080, CX
-	DECQ         DX
-	JNZ          loop
+	VBROADCASTI128 (AX), Y2
+	VINSERTI128    $0x01, 128(AX), Y2, Y2
+	VBROADCASTI128 16(AX), Y3
+	VINSERTI128    $0x01, 144(AX), Y3, Y3
+	VBROADCASTI128 32(AX), Y4
+	VINSERTI128    $0x01, 160(AX), Y4, Y4
+	VBROADCASTI128 48(AX), Y5
+	VINSERTI128    $0x01, 176(AX), Y5, Y5
+	VBROADCASTI128 64(AX), Y6
+	VINSERTI128    $0x01, 192(AX), Y6, Y6
+	VBROADCASTI128 80(AX), Y7
+	VINSERTI128    $0x01, 208(AX), Y7, Y7
+	VBROADCASTI128 96(AX), Y8
+	VINSERTI128    $0x01, 224(AX), Y8, Y8
+	VBROADCASTI128 112(AX), Y9
+	VINSERTI128    $0x01, 240(AX), Y9, Y9
+	VPBROADCASTD   4(CX), Y10
+	VPBROADCASTD   132(CX), Y11
+	VPBLENDD       $0xf0, Y11, Y10, Y10
+	VPMULLD        Y1, Y10, Y11
+	VPADDD         (SP), Y2, Y12
+	VPMINUD        Y12, Y2, Y2
+	VPSUBD         Y0, Y2, Y2
+	VPMULLD        Y11, Y6, Y12
+	VPSRLQ         $0x20, Y6, Y13
+	VPMULDQ        Y10, Y6, Y6
+	VPMULDQ        Y10, Y13, Y13
+	VPSRLQ         $0x20, Y12, Y14
+	VPMULDQ        Y0, Y12, Y12
+	VPMULDQ        Y0, Y14, Y14
+	VPSUBQ         Y12, Y6, Y6
+	VPSUBQ         Y14, Y13, Y13
+	VPSHUFD        $0xf5, Y6, Y6
+	VPBLENDD       $0xaa, Y13, Y6, Y13
+	VPSUBD         Y13, Y2, Y6
+	VPADDD         Y13, Y2, Y2
+	VPADDD         (SP), Y3, Y12
+	VPMINUD        Y12, Y3, Y3
+	VPSUBD         Y0, Y3, Y3
+	VPMULLD        Y11, Y7, Y12
+	VPSRLQ         $0x20, Y7, Y13
+	VPMULDQ        Y10, Y7, Y7
+	VPMULDQ        Y10, Y13, Y13
+	VPSRLQ         $0x20, Y12, Y14
+	VPMULDQ        Y0, Y12, Y12
+	VPMULDQ        Y0, Y14, Y14
+	VPSUBQ         Y12, Y7, Y7
+	VPSUBQ         Y14, Y13, Y13
+	VPSHUFD        $0xf5, Y7, Y7
+	VPBLENDD       $0xaa, Y13, Y7, Y13
+	VPSUBD         Y13, Y3, Y7
+	VPADDD         Y13, Y3, Y3
+	VPADDD         (SP), Y4, Y12
+	VPMINUD        Y12, Y4, Y4
+	VPSUBD         Y0, Y4, Y4
+	VPMULLD        Y11, Y8, Y12
+	VPSRLQ         $0x20, Y8, Y13
+	VPMULDQ        Y10, Y8, Y8
+	VPMULDQ        Y10, Y13, Y13
+	VPSRLQ         $0x20, Y12, Y14
+	VPMULDQ        Y0, Y12, Y12
+	VPMULDQ        Y0, Y14, Y14
+	VPSUBQ         Y12, Y8, Y8
+	VPSUBQ         Y14, Y13, Y13
+	VPSHUFD        $0xf5, Y8, Y8
+	VPBLENDD       $0xaa, Y13, Y8, Y13
+	VPSUBD         Y13, Y4, Y8
+	VPADDD         Y13, Y4, Y4
+	VPADDD         (SP), Y5, Y12
+	VPMINUD        Y12, Y5, Y5
+	VPSUBD         Y0, Y5, Y5
+	VPMULLD        Y11, Y9, Y11
+	VPSRLQ         $0x20, Y9, Y12
+	VPMULDQ        Y10, Y9, Y9
+	VPMULDQ        Y10, Y12, Y12
+	VPSRLQ         $0x20, Y11, Y10
+	VPMULDQ        Y0, Y11, Y11
+	VPMULDQ        Y0, Y10, Y10
+	VPSUBQ         Y11, Y9, Y9
+	VPSUBQ         Y10, Y12, Y12
+	VPSHUFD        $0xf5, Y9, Y9
+	VPBLENDD       $0xaa, Y12, Y9, Y12
+	VPSUBD         Y12, Y5, Y9
+	VPADDD         Y12, Y5, Y5
+	VPBROADCASTD   8(CX), Y10
+	VPBROADCASTD   136(CX), Y11
+	VPBLENDD       $0xf0, Y11, Y10, Y10
+	VPMULLD        Y1, Y10, Y11
+	VPADDD         (SP), Y2, Y12
+	VPMINUD        Y12, Y2, Y2
+	VPSUBD         Y0, Y2, Y2
+	VPMULLD        Y11, Y4, Y12
+	VPSRLQ         $0x20, Y4, Y13
+	VPMULDQ        Y10, Y4, Y4
+	VPMULDQ        Y10, Y13, Y13
+	VPSRLQ         $0x20, Y12, Y14
+	VPMULDQ        Y0, Y12, Y12
+	VPMULDQ        Y0, Y14, Y14
+	VPSUBQ         Y12, Y4, Y4
+	VPSUBQ         Y14, Y13, Y13
+	VPSHUFD        $0xf5, Y4, Y4
+	VPBLENDD       $0xaa, Y13, Y4, Y13
+	VPSUBD         Y13, Y2, Y4
+	VPADDD         Y13, Y2, Y2
+	VPADDD         (SP), Y3, Y12
+	VPMINUD        Y12, Y3, Y3
+	VPSUBD         Y0, Y3, Y3
+	VPMULLD        Y11, Y5, Y11
+	VPSRLQ         $0x20, Y5, Y12
+	VPMULDQ        Y10, Y5, Y5
+	VPMULDQ        Y10, Y12, Y12
+	VPSRLQ         $0x20, Y11, Y10
+	VPMULDQ        Y0, Y11, Y11
+	VPMULDQ        Y0, Y10, Y10
+	VPSUBQ         Y11, Y5, Y5
+	VPSUBQ         Y10, Y12, Y12
+	VPSHUFD        $0xf5, Y5, Y5
+	VPBLENDD       $0xaa, Y12, Y5, Y12
+	VPSUBD         Y12, Y3, Y5
+	VPADDD         Y12, Y3, Y3
+	VPBROADCASTD   12(CX), Y10
+	VPBROADCASTD   140(CX), Y11
+	VPBLENDD       $0xf0, Y11, Y10, Y10
+	VPMULLD        Y1, Y10, Y11
+	VPADDD         (SP), Y6, Y12
+	VPMINUD        Y12, Y6, Y6
+	VPSUBD         Y0, Y6, Y6
+	VPMULLD        Y11, Y8, Y12
+	VPSRLQ         $0x20, Y8, Y13
+	VPMULDQ        Y10, Y8, Y8
+	VPMULDQ        Y10, Y13, Y13
+	VPSRLQ         $0x20, Y12, Y14
+	VPMULDQ        Y0, Y12, Y12
+	VPMULDQ        Y0, Y14, Y14
+	VPSUBQ         Y12, Y8, Y8
+	VPSUBQ         Y14, Y13, Y13
+	VPSHUFD        $0xf5, Y8, Y8
+	VPBLENDD       $0xaa, Y13, Y8, Y13
+	VPSUBD         Y13, Y6, Y8
+	VPADDD         Y13, Y6, Y6
+	VPADDD         (SP), Y7, Y12
+	VPMINUD        Y12, Y7, Y7
+	VPSUBD         Y0, Y7, Y7
+	VPMULLD        Y11, Y9, Y11
+	VPSRLQ         $0x20, Y9, Y12
+	VPMULDQ        Y10, Y9, Y9
+	VPMULDQ        Y10, Y12, Y12
+	VPSRLQ         $0x20, Y11, Y10
+	VPMULDQ        Y0, Y11, Y11
+	VPMULDQ        Y0, Y10, Y10
+	VPSUBQ         Y11, Y9, Y9
+	VPSUBQ         Y10, Y12, Y12
+	VPSHUFD        $0xf5, Y9, Y9
+	VPBLENDD       $0xaa, Y12, Y9, Y12
+	VPSUBD         Y12, Y7, Y9
+	VPADDD         Y12, Y7, Y7
+	VPBROADCASTD   16(CX), Y10
+	VPBROADCASTD   144(CX), Y11
+	VPBLENDD       $0xf0, Y11, Y10, Y10
+	VPMULLD        Y1, Y10, Y11
+	VPADDD         (SP), Y2, Y12
+	VPMINUD        Y12, Y2, Y2
+	VPSUBD         Y0, Y2, Y2
+	VPMULLD        Y11, Y3, Y11
+	VPSRLQ         $0x20, Y3, Y12
+	VPMULDQ        Y10, Y3, Y3
+	VPMULDQ        Y10, Y12, Y12
+	VPSRLQ         $0x20, Y11, Y10
+	VPMULDQ        Y0, Y11, Y11
+	VPMULDQ        Y0, Y10, Y10
+	VPSUBQ         Y11, Y3, Y3
+	VPSUBQ         Y10, Y12, Y12
+	VPSHUFD        $0xf5, Y3, Y3
+	VPBLENDD       $0xaa, Y12, Y3, Y12
+	VPSUBD         Y12, Y2, Y3
+	VPADDD         Y12, Y2, Y2
+	VPBROADCASTD   20(CX), Y10
+	VPBROADCASTD   148(CX), Y11
+	VPBLENDD       $0xf0, Y11, Y10, Y10
+	VPMULLD        Y1, Y10, Y11
+	VPADDD         (SP), Y4, Y12
+	VPMINUD        Y12, Y4, Y4
+	VPSUBD         Y0, Y4, Y4
+	VPMULLD        Y11, Y5, Y11
+	VPSRLQ         $0x20, Y5, Y12
+	VPMULDQ        Y10, Y5, Y5
+	VPMULDQ        Y10, Y12, Y12
+	VPSRLQ         $0x20, Y11, Y10
+	VPMULDQ        Y0, Y11, Y11
+	VPMULDQ        Y0, Y10, Y10
+	VPSUBQ         Y11, Y5, Y5
+	VPSUBQ         Y10, Y12, Y12
+	VPSHUFD        $0xf5, Y5, Y5
+	VPBLENDD       $0xaa, Y12, Y5, Y12
+	VPSUBD         Y12, Y4, Y5
+	VPADDD         Y12, Y4, Y4
+	VPBROADCASTD   24(CX), Y10
+	VPBROADCASTD   152(CX), Y11
+	VPBLENDD       $0xf0, Y11, Y10, Y10
+	VPMULLD        Y1, Y10, Y11
+	VPADDD         (SP), Y6, Y12
+	VPMINUD        Y12, Y6, Y6
+	VPSUBD         Y0, Y6, Y6
+	VPMULLD        Y11, Y7, Y11
+	VPSRLQ         $0x20, Y7, Y12
+	VPMULDQ        Y10, Y7, Y7
+	VPMULDQ        Y10, Y12, Y12
+	VPSRLQ         $0x20, Y11, Y10
+	VPMULDQ        Y0, Y11, Y11
+	VPMULDQ        Y0, Y10, Y10
+	VPSUBQ         Y11, Y7, Y7
+	VPSUBQ         Y10, Y12, Y12
+	VPSHUFD        $0xf5, Y7, Y7
+	VPBLENDD       $0xaa, Y12, Y7, Y12
+	VPSUBD         Y12, Y6, Y7
+	VPADDD         Y12, Y6, Y6
+	VPBROADCASTD   28(CX), Y10
+	VPBROADCASTD   156(CX), Y11
+	VPBLENDD       $0xf0, Y11, Y10, Y10
+	VPMULLD        Y1, Y10, Y11
+	VPADDD         (SP), Y8, Y12
+	VPMINUD        Y12, Y8, Y8
+	VPSUBD         Y0, Y8, Y8
+	VPMULLD        Y11, Y9, Y11
+	VPSRLQ         $0x20, Y9, Y12
+	VPMULDQ        Y10, Y9, Y9
+	VPMULDQ        Y10, Y12, Y12
+	VPSRLQ         $0x20, Y11, Y10
+	VPMULDQ        Y0, Y11, Y11
+	VPMULDQ        Y0, Y10, Y10
+	VPSUBQ         Y11, Y9, Y9
+	VPSUBQ         Y10, Y12, Y12
+	VPSHUFD        $0xf5, Y9, Y9
+	VPBLENDD       $0xaa, Y12, Y9, Y12
+	VPSUBD         Y12, Y8, Y9
+	VPADDD         Y12, Y8, Y8
+	VPUNPCKLDQ     Y3, Y2, Y10
+	VPUNPCKHDQ     Y3, Y2, Y2
+	VPUNPCKLDQ     Y5, Y4, Y3
+	VPUNPCKHDQ     Y5, Y4, Y4
+	VPUNPCKLQDQ    Y3, Y10, Y5
+	VPUNPCKHQDQ    Y3, Y10, Y3
+	VPUNPCKLQDQ    Y4, Y2, Y10
+	VPUNPCKHQDQ    Y4, Y2, Y2
+	VBROADCASTI128 32(CX), Y4
+	VINSERTI128    $0x01, 160(CX), Y4, Y4
+	VPADDD         (SP), Y5, Y11
+	VPMINUD        Y11, Y5, Y5
+	VPSUBD         Y0, Y5, Y5
+	VPMULLD        Y1, Y4, Y11
+	VPMULLD        Y11, Y10, Y11
+	VPSRLQ         $0x20, Y10, Y12
+	VPMULDQ        Y4, Y10, Y10
+	VPSRLQ         $0x20, Y4, Y13
+	VPMULDQ        Y13, Y12, Y12
+	VPSRLQ         $0x20, Y11, Y13
+	VPMULDQ        Y0, Y11, Y11
+	VPMULDQ        Y0, Y13, Y13
+	VPSUBQ         Y11, Y10, Y10
+	VPSUBQ         Y13, Y12, Y12
+	VPSHUFD        $0xf5, Y10, Y10
+	VPBLENDD       $0xaa, Y12, Y10, Y12
+	VPSUBD         Y12, Y5, Y10
+	VPADDD         Y12, Y5, Y5
+	VPADDD         (SP), Y3, Y11
+	VPMINUD        Y11, Y3, Y3
+	VPSUBD         Y0, Y3, Y3
+	VPMULLD        Y1, Y4, Y11
+	VPMULLD        Y11, Y2, Y11
+	VPSRLQ         $0x20, Y2, Y12
+	VPMULDQ        Y4, Y2, Y2
+	VPSRLQ         $0x20, Y4, Y4
+	VPMULDQ        Y4, Y12, Y12
+	VPSRLQ         $0x20, Y11, Y4
+	VPMULDQ        Y0, Y11, Y11
+	VPMULDQ        Y0, Y4, Y4
+	VPSUBQ         Y11, Y2, Y2
+	VPSUBQ         Y4, Y12, Y12
+	VPSHUFD        $0xf5, Y2, Y2
+	VPBLENDD       $0xaa, Y12, Y2, Y12
+	VPSUBD         Y12, Y3, Y2
+	VPADDD         Y12, Y3, Y3
+	VBROADCASTI128 64(CX), Y4
+	VINSERTI128    $0x01, 192(CX), Y4, Y4
+	VBROADCASTI128 80(CX), Y11
+	VINSERTI128    $0x01, 208(CX), Y11, Y11
+	VSHUFPS        $0x88, Y11, Y4, Y12
+	VSHUFPS        $0xdd, Y11, Y4, Y4
+	VPADDD         (SP), Y5, Y11
+	VPMINUD        Y11, Y5, Y5
+	VPSUBD         Y0, Y5, Y5
+	VPMULLD        Y1, Y12, Y11
+	VPMULLD        Y11, Y3, Y11
+	VPSRLQ         $0x20, Y3, Y13
+	VPMULDQ        Y12, Y3, Y3
+	VPSRLQ         $0x20, Y12, Y12
+	VPMULDQ        Y12, Y13, Y13
+	VPSRLQ         $0x20, Y11, Y12
+	VPMULDQ        Y0, Y11, Y11
+	VPMULDQ        Y0, Y12, Y12
+	VPSUBQ         Y11, Y3, Y3
+	VPSUBQ         Y12, Y13, Y13
+	VPSHUFD        $0xf5, Y3, Y3
+	VPBLENDD       $0xaa, Y13, Y3, Y13
+	VPSUBD         Y13, Y5, Y3
+	VPADDD         Y13, Y5, Y5
+	VPADDD         (SP), Y10, Y11
+	VPMINUD        Y11, Y10, Y10
+	VPSUBD         Y0, Y10, Y10
+	VPMULLD        Y1, Y4, Y11
+	VPMULLD        Y11, Y2, Y11
+	VPSRLQ         $0x20, Y2, Y12
+	VPMULDQ        Y4, Y2, Y2
+	VPSRLQ         $0x20, Y4, Y4
+	VPMULDQ        Y4, Y12, Y12
+	VPSRLQ         $0x20, Y11, Y4
+	VPMULDQ        Y0, Y11, Y11
+	VPMULDQ        Y0, Y4, Y4
+	VPSUBQ         Y11, Y2, Y2
+	VPSUBQ         Y4, Y12, Y12
+	VPSHUFD        $0xf5, Y2, Y2
+	VPBLENDD       $0xaa, Y12, Y2, Y12
+	VPSUBD         Y12, Y10, Y2
+	VPADDD         Y12, Y10, Y10
+	VPUNPCKLDQ     Y3, Y5, Y4
+	VPUNPCKHDQ     Y3, Y5, Y3
+	VPUNPCKLDQ     Y2, Y10, Y5
+	VPUNPCKHDQ     Y2, Y10, Y2
+	VPUNPCKLQDQ    Y5, Y4, Y10
+	VPUNPCKHQDQ    Y5, Y4, Y4
+	VPUNPCKLQDQ    Y2, Y3, Y5
+	VPUNPCKHQDQ    Y2, Y3, Y2
+	VPADDD         (SP), Y10, Y3
+	VPMINUD        Y3, Y10, Y10
+	VPSUBD         Y0, Y10, Y3
+	VPMINUD        Y3, Y10, Y10
+	VMOVDQU        X10, (AX)
+	VEXTRACTI128   $0x01, Y10, 128(AX)
+	VPADDD         (SP), Y4, Y3
+	VPMINUD        Y3, Y4, Y4
+	VPSUBD         Y0, Y4, Y3
+	VPMINUD        Y3, Y4, Y4
+	VMOVDQU        X4, 16(AX)
+	VEXTRACTI128   $0x01, Y4, 144(AX)
+	VPADDD         (SP), Y5, Y3
+	VPMINUD        Y3, Y5, Y5
+	VPSUBD         Y0, Y5, Y3
+	VPMINUD        Y3, Y5, Y5
+	VMOVDQU        X5, 32(AX)
+	VEXTRACTI128   $0x01, Y5, 160(AX)
+	VPADDD         (SP), Y2, Y3
+	VPMINUD        Y3, Y2, Y2
+	VPSUBD         Y0, Y2, Y3
+	VPMINUD        Y3, Y2, Y2
+	VMOVDQU        X2, 48(AX)
+	VEXTRACTI128   $0x01, Y2, 176(AX)
+	VPUNPCKLDQ     Y7, Y6, Y2
+	VPUNPCKHDQ     Y7, Y6, Y3
+	VPUNPCKLDQ     Y9, Y8, Y4
+	VPUNPCKHDQ     Y9, Y8, Y5
+	VPUNPCKLQDQ    Y4, Y2, Y6
+	VPUNPCKHQDQ    Y4, Y2, Y2
+	VPUNPCKLQDQ    Y5, Y3, Y4
+	VPUNPCKHQDQ    Y5, Y3, Y3
+	VBROADCASTI128 48(CX), Y5
+	VINSERTI128    $0x01, 176(CX), Y5, Y5
+	VPADDD         (SP), Y6, Y7
+	VPMINUD        Y7, Y6, Y6
+	VPSUBD         Y0, Y6, Y6
+	VPMULLD        Y1, Y5, Y7
+	VPMULLD        Y7, Y4, Y7
+	VPSRLQ         $0x20, Y4, Y8
+	VPMULDQ        Y5, Y4, Y4
+	VPSRLQ         $0x20, Y5, Y9
+	VPMULDQ        Y9, Y8, Y8
+	VPSRLQ         $0x20, Y7, Y9
+	VPMULDQ        Y0, Y7, Y7
+	VPMULDQ        Y0, Y9, Y9
+	VPSUBQ         Y7, Y4, Y4
+	VPSUBQ         Y9, Y8, Y8
+	VPSHUFD        $0xf5, Y4, Y4
+	VPBLENDD       $0xaa, Y8, Y4, Y8
+	VPSUBD         Y8, Y6, Y4
+	VPADDD         Y8, Y6, Y6
+	VPADDD         (SP), Y2, Y7
+	VPMINUD        Y7, Y2, Y2
+	VPSUBD         Y0, Y2, Y2
+	VPMULLD        Y1, Y5, Y7
+	VPMULLD        Y7, Y3, Y7
+	VPSRLQ         $0x20, Y3, Y8
+	VPMULDQ        Y5, Y3, Y3
+	VPSRLQ         $0x20, Y5, Y5
+	VPMULDQ        Y5, Y8, Y8
+	VPSRLQ         $0x20, Y7, Y5
+	VPMULDQ        Y0, Y7, Y7
+	VPMULDQ        Y0, Y5, Y5
+	VPSUBQ         Y7, Y3, Y3
+	VPSUBQ         Y5, Y8, Y8
+	VPSHUFD        $0xf5, Y3, Y3
+	VPBLENDD       $0xaa, Y8, Y3, Y8
+	VPSUBD         Y8, Y2, Y3
+	VPADDD         Y8, Y2, Y2
+	VBROADCASTI128 96(CX), Y5
+	VINSERTI128    $0x01, 224(CX), Y5, Y5
+	VBROADCASTI128 112(CX), Y7
+	VINSERTI128    $0x01, 240(CX), Y7, Y7
+	VSHUFPS        $0x88, Y7, Y5, Y8
+	VSHUFPS        $0xdd, Y7, Y5, Y5
+	VPADDD         (SP), Y6, Y7
+	VPMINUD        Y7, Y6, Y6
+	VPSUBD         Y0, Y6, Y6
+	VPMULLD        Y1, Y8, Y7
+	VPMULLD        Y7, Y2, Y7
+	VPSRLQ         $0x20, Y2, Y9
+	VPMULDQ        Y8, Y2, Y2
+	VPSRLQ         $0x20, Y8, Y8
+	VPMULDQ        Y8, Y9, Y9
+	VPSRLQ         $0x20, Y7, Y8
+	VPMULDQ        Y0, Y7, Y7
+	VPMULDQ        Y0, Y8, Y8
+	VPSUBQ         Y7, Y2, Y2
+	VPSUBQ         Y8, Y9, Y9
+	VPSHUFD        $0xf5, Y2, Y2
+	VPBLENDD       $0xaa, Y9, Y2, Y9
+	VPSUBD         Y9, Y6, Y2
+	VPADDD         Y9, Y6, Y6
+	VPADDD         (SP), Y4, Y7
+	VPMINUD        Y7, Y4, Y4
+	VPSUBD         Y0, Y4, Y4
+	VPMULLD        Y1, Y5, Y7
+	VPMULLD        Y7, Y3, Y7
+	VPSRLQ         $0x20, Y3, Y8
+	VPMULDQ        Y5, Y3, Y3
+	VPSRLQ         $0x20, Y5, Y5
+	VPMULDQ        Y5, Y8, Y8
+	VPSRLQ         $0x20, Y7, Y5
+	VPMULDQ        Y0, Y7, Y7
+	VPMULDQ        Y0, Y5, Y5
+	VPSUBQ         Y7, Y3, Y3
+	VPSUBQ         Y5, Y8, Y8
+	VPSHUFD        $0xf5, Y3, Y3
+	VPBLENDD       $0xaa, Y8, Y3, Y8
+	VPSUBD         Y8, Y4, Y3
+	VPADDD         Y8, Y4, Y4
+	VPUNPCKLDQ     Y2, Y6, Y5
+	VPUNPCKHDQ     Y2, Y6, Y2
+	VPUNPCKLDQ     Y3, Y4, Y6
+	VPUNPCKHDQ     Y3, Y4, Y3
+	VPUNPCKLQDQ    Y6, Y5, Y4
+	VPUNPCKHQDQ    Y6, Y5, Y5
+	VPUNPCKLQDQ    Y3, Y2, Y6
+	VPUNPCKHQDQ    Y3, Y2, Y2
+	VPADDD         (SP), Y4, Y3
+	VPMINUD        Y3, Y4, Y4
+	VPSUBD         Y0, Y4, Y3
+	VPMINUD        Y3, Y4, Y4
+	VMOVDQU        X4, 64(AX)
+	VEXTRACTI128   $0x01, Y4, 192(AX)
+	VPADDD         (SP), Y5, Y3
+	VPMINUD        Y3, Y5, Y5
+	VPSUBD         Y0, Y5, Y3
+	VPMINUD        Y3, Y5, Y5
+	VMOVDQU        X5, 80(AX)
+	VEXTRACTI128   $0x01, Y5, 208(AX)
+	VPADDD         (SP), Y6, Y3
+	VPMINUD        Y3, Y6, Y6
+	VPSUBD         Y0, Y6, Y3
+	VPMINUD        Y3, Y6, Y6
+	VMOVDQU        X6, 96(AX)
+	VEXTRACTI128   $0x01, Y6, 224(AX)
+	VPADDD         (SP), Y2, Y3
+	VPMINUD        Y3, Y2, Y2
+	VPSUBD         Y0, Y2, Y3
+	VPMINUD        Y3, Y2, Y2
+	VMOVDQU        X2, 112(AX)
+	VEXTRACTI128   $0x01, Y2, 240(AX)
+	ADDQ           $0x00000100, AX
+	ADDQ           $0x00000100, CX
+	DECQ           DX
+	JNZ            loop
 	VZEROUPPER
 	RET
 
@@ -1095,211 +1567,421 @@ TEXT ·NTTForwardTailLazyAVX2(SB), NOSPLIT, $64-32
 	VPBROADCASTD 12(DX), Y2
 	VMOVDQU      Y2, 32(SP)
 	MOVQ         blocks+24(FP), DX
+	SHRQ         $0x01, DX
 
 loop:
-	VMOVDQU      (AX), Y2
-	VMOVDQU      32(AX), Y3
-	VMOVDQU      64(AX), Y4
-	VMOVDQU      96(AX), Y5
-	VPBROADCASTD 4(CX), Y6
-	VPMULLD      Y6, Y1, Y7
-	VPMULLD      Y6, Y1, Y8
-	VPMULLD      Y7, Y4, Y7
-	VPMULLD      Y8, Y5, Y8
-	VPSRLQ       $0x20, Y4, Y9
-	VPMULDQ      Y6, Y4, Y4
-	VPSRLQ       $0x20, Y5, Y10
-	VPMULDQ      Y6, Y5, Y5
-	VPMULDQ      Y6, Y9, Y9
-	VPMULDQ      Y6, Y10, Y10
-	VPSRLQ       $0x20, Y7, Y6
-	VPSRLQ       $0x20, Y8, Y11
-	VPMULDQ      Y0, Y7, Y7
-	VPMULDQ      Y0, Y8, Y8
-	VPMULDQ      Y0, Y6, Y6
-	VPMULDQ      Y0, Y11, Y11
-	VPSUBQ       Y7, Y4, Y4
-	VPSUBQ       Y8, Y5, Y5
-	VPSUBQ       Y6, Y9, Y9
-	VPSUBQ       Y11, Y10, Y10
-	VPSHUFD      $0xf5, Y4, Y4
-	VPBLENDD     $0xaa, Y9, Y4, Y9
-	VPSHUFD      $0xf5, Y5, Y5
-	VPBLENDD     $0xaa, Y10, Y5, Y10
-	VPSUBD       Y9, Y2, Y4
-	VPADDD       Y9, Y2, Y2
-	VPSUBD       Y10, Y3, Y5
-	VPADDD       Y10, Y3, Y3
-	VPBROADCASTD 8(CX), Y6
-	VPBROADCASTD 12(CX), Y7
-	VPADDD       32(SP), Y2, Y8
-	VPMINUD      Y8, Y2, Y2
-	VPSUBD       (SP), Y2, Y2
-	VPADDD       32(SP), Y4, Y8
-	VPMINUD      Y8, Y4, Y4
-	VPSUBD       (SP), Y4, Y4
-	VPMULLD      Y6, Y1, Y8
-	VPMULLD      Y7, Y1, Y9
-	VPMULLD      Y8, Y3, Y8
-	VPMULLD      Y9, Y5, Y9
-	VPSRLQ       $0x20, Y3, Y10
-	VPMULDQ      Y6, Y3, Y3
-	VPSRLQ       $0x20, Y5, Y11
-	VPMULDQ      Y7, Y5, Y5
-	VPMULDQ      Y6, Y10, Y10
-	VPMULDQ      Y7, Y11, Y11
-	VPSRLQ       $0x20, Y8, Y6
-	VPSRLQ       $0x20, Y9, Y7
-	VPMULDQ      Y0, Y8, Y8
-	VPMULDQ      Y0, Y9, Y9
-	VPMULDQ      Y0, Y6, Y6
-	VPMULDQ      Y0, Y7, Y7
-	VPSUBQ       Y8, Y3, Y3
-	VPSUBQ       Y9, Y5, Y5
-	VPSUBQ       Y6, Y10, Y10
-	VPSUBQ       Y7, Y11, Y11
-	VPSHUFD      $0xf5, Y3, Y3
-	VPBLENDD     $0xaa, Y10, Y3, Y10
-	VPSHUFD      $0xf5, Y5, Y5
-	VPBLENDD     $0xaa, Y11, Y5, Y11
-	VPSUBD       Y10, Y2, Y3
-	VPADDD       Y10, Y2, Y2
-	VPSUBD       Y11, Y4, Y5
-	VPADDD       Y11, Y4, Y4
-	VPERM2I128   $0x20, Y3, Y2, Y6
-	VPERM2I128   $0x31, Y3, Y2, Y2
-	VPERM2I128   $0x20, Y5, Y4, Y3
-	VPERM2I128   $0x31, Y5, Y4, Y4
-	VMOVDQU      nttTailLazyLanes4AVX2<>+0(SB), Y5
-	VPERMD       16(CX), Y5, Y5
-	VMOVDQU      nttTailLazyLanes4AVX2<>+0(SB), Y7
-	VPERMD       24(CX), Y7, Y7
-	VPMULLD      Y5, Y1, Y8
-	VPMULLD      Y7, Y1, Y9
-	VPMULLD      Y8, Y2, Y8
-	VPMULLD      Y9, Y4, Y9
-	VPSRLQ       $0x20, Y2, Y10
-	VPMULDQ      Y5, Y2, Y2
-	VPSRLQ       $0x20, Y4, Y11
-	VPMULDQ      Y7, Y4, Y4
-	VPMULDQ      Y5, Y10, Y10
-	VPMULDQ      Y7, Y11, Y11
-	VPSRLQ       $0x20, Y8, Y5
-	VPSRLQ       $0x20, Y9, Y7
-	VPMULDQ      Y0, Y8, Y8
-	VPMULDQ      Y0, Y9, Y9
-	VPMULDQ      Y0, Y5, Y5
-	VPMULDQ      Y0, Y7, Y7
-	VPSUBQ       Y8, Y2, Y2
-	VPSUBQ       Y9, Y4, Y4
-	VPSUBQ       Y5, Y10, Y10
-	VPSUBQ       Y7, Y11, Y11
-	VPSHUFD      $0xf5, Y2, Y2
-	VPBLENDD     $0xaa, Y10, Y2, Y10
-	VPSHUFD      $0xf5, Y4, Y4
-	VPBLENDD     $0xaa, Y11, Y4, Y11
-	VPSUBD       Y10, Y6, Y2
-	VPADDD       Y10, Y6, Y6
-	VPSUBD       Y11, Y3, Y4
-	VPADDD       Y11, Y3, Y3
-	VPUNPCKLQDQ  Y2, Y6, Y5
-	VPUNPCKHQDQ  Y2, Y6, Y2
-	VPUNPCKLQDQ  Y4, Y3, Y6
-	VPUNPCKHQDQ  Y4, Y3, Y3
-	VMOVDQU      nttTailLazyLanes2AVX2<>+0(SB), Y4
-	VPERMD       32(CX), Y4, Y4
-	VMOVDQU      nttTailLazyLanes2AVX2<>+0(SB), Y7
-	VPERMD       48(CX), Y7, Y7
-	VPADDD       32(SP), Y5, Y8
-	VPMINUD      Y8, Y5, Y5
-	VPSUBD       (SP), Y5, Y5
-	VPADDD       32(SP), Y6, Y8
-	VPMINUD      Y8, Y6, Y6
-	VPSUBD       (SP), Y6, Y6
-	VPMULLD      Y4, Y1, Y8
-	VPMULLD      Y7, Y1, Y9
-	VPMULLD      Y8, Y2, Y8
-	VPMULLD      Y9, Y3, Y9
-	VPSRLQ       $0x20, Y2, Y10
-	VPMULDQ      Y4, Y2, Y2
-	VPSRLQ       $0x20, Y3, Y11
-	VPMULDQ      Y7, Y3, Y3
-	VPMULDQ      Y4, Y10, Y10
-	VPMULDQ      Y7, Y11, Y11
-	VPSRLQ       $0x20, Y8, Y4
-	VPSRLQ       $0x20, Y9, Y7
-	VPMULDQ      Y0, Y8, Y8
-	VPMULDQ      Y0, Y9, Y9
-	VPMULDQ      Y0, Y4, Y4
-	VPMULDQ      Y0, Y7, Y7
-	VPSUBQ       Y8, Y2, Y2
-	VPSUBQ       Y9, Y3, Y3
-	VPSUBQ       Y4, Y10, Y10
-	VPSUBQ       Y7, Y11, Y11
-	VPSHUFD      $0xf5, Y2, Y2
-	VPBLENDD     $0xaa, Y10, Y2, Y10
-	VPSHUFD      $0xf5, Y3, Y3
-	VPBLENDD     $0xaa, Y11, Y3, Y11
-	VPSUBD       Y10, Y5, Y2
-	VPADDD       Y10, Y5, Y5
-	VPSUBD       Y11, Y6, Y3
-	VPADDD       Y11, Y6, Y6
-	VPSLLQ       $0x20, Y2, Y4
-	VPSRLQ       $0x20, Y5, Y7
-	VPBLENDD     $0xaa, Y4, Y5, Y4
-	VPBLENDD     $0xaa, Y2, Y7, Y7
-	VPSLLQ       $0x20, Y3, Y2
-	VPSRLQ       $0x20, Y6, Y5
-	VPBLENDD     $0xaa, Y2, Y6, Y2
-	VPBLENDD     $0xaa, Y3, Y5, Y5
-	VMOVDQU      64(CX), Y3
-	VMOVDQU      96(CX), Y6
-	VPMULLD      Y3, Y1, Y8
-	VPMULLD      Y6, Y1, Y9
-	VPMULLD      Y8, Y7, Y8
-	VPMULLD      Y9, Y5, Y9
-	VPSRLQ       $0x20, Y7, Y10
-	VPMULDQ      Y3, Y7, Y7
-	VPSRLQ       $0x20, Y5, Y11
-	VPMULDQ      Y6, Y5, Y5
-	VPSRLQ       $0x20, Y3, Y3
-	VPMULDQ      Y3, Y10, Y10
-	VPSRLQ       $0x20, Y6, Y6
-	VPMULDQ      Y6, Y11, Y11
-	VPSRLQ       $0x20, Y8, Y3
-	VPSRLQ       $0x20, Y9, Y6
-	VPMULDQ      Y0, Y8, Y8
-	VPMULDQ      Y0, Y9, Y9
-	VPMULDQ      Y0, Y3, Y3
-	VPMULDQ      Y0, Y6, Y6
-	VPSUBQ       Y8, Y7, Y7
-	VPSUBQ       Y9, Y5, Y5
-	VPSUBQ       Y3, Y10, Y10
-	VPSUBQ       Y6, Y11, Y11
-	VPSHUFD      $0xf5, Y7, Y7
-	VPBLENDD     $0xaa, Y10, Y7, Y10
-	VPSHUFD      $0xf5, Y5, Y5
-	VPBLENDD     $0xaa, Y11, Y5, Y11
-	VPSUBD       Y10, Y4, Y7
-	VPADDD       Y10, Y4, Y4
-	VPSUBD       Y11, Y2, Y5
-	VPADDD       Y11, Y2, Y2
-	VPUNPCKLDQ   Y7, Y4, Y3
-	VPUNPCKHDQ   Y7, Y4, Y4
-	VPERM2I128   $0x20, Y4, Y3, Y6
-	VPERM2I128   $0x31, Y4, Y3, Y3
-	VMOVDQU      Y6, (AX)
-	VMOVDQU      Y3, 32(AX)
-	VPUNPCKLDQ   Y5, Y2, Y3
-	VPUNPCKHDQ   Y5, Y2, Y2
-	VPERM2I128   $0x20, Y2, Y3, Y4
-	VPERM2I128   $0x31, Y2, Y3, Y2
-	VMOVDQU      Y4, 64(AX)
-	VMOVDQU      Y2, 96(AX)
-	ADDQ         $0x00000080, AX
-	ADDQ         $0x00000080, CX
-	DECQ         DX
-	JNZ          loop
+	VBROADCASTI128 (AX), Y2
+	VINSERTI128    $0x01, 128(AX), Y2, Y2
+	VBROADCASTI128 16(AX), Y3
+	VINSERTI128    $0x01, 144(AX), Y3, Y3
+	VBROADCASTI128 32(AX), Y4
+	VINSERTI128    $0x01, 160(AX), Y4, Y4
+	VBROADCASTI128 48(AX), Y5
+	VINSERTI128    $0x01, 176(AX), Y5, Y5
+	VBROADCASTI128 64(AX), Y6
+	VINSERTI128    $0x01, 192(AX), Y6, Y6
+	VBROADCASTI128 80(AX), Y7
+	VINSERTI128    $0x01, 208(AX), Y7, Y7
+	VBROADCASTI128 96(AX), Y8
+	VINSERTI128    $0x01, 224(AX), Y8, Y8
+	VBROADCASTI128 112(AX), Y9
+	VINSERTI128    $0x01, 240(AX), Y9, Y9
+	VPBROADCASTD   4(CX), Y10
+	VPBROADCASTD   132(CX), Y11
+	VPBLENDD       $0xf0, Y11, Y10, Y10
+	VPMULLD        Y1, Y10, Y11
+	VPMULLD        Y11, Y6, Y12
+	VPSRLQ         $0x20, Y6, Y13
+	VPMULDQ        Y10, Y6, Y6
+	VPMULDQ        Y10, Y13, Y13
+	VPSRLQ         $0x20, Y12, Y14
+	VPMULDQ        Y0, Y12, Y12
+	VPMULDQ        Y0, Y14, Y14
+	VPSUBQ         Y12, Y6, Y6
+	VPSUBQ         Y14, Y13, Y13
+	VPSHUFD        $0xf5, Y6, Y6
+	VPBLENDD       $0xaa, Y13, Y6, Y13
+	VPSUBD         Y13, Y2, Y6
+	VPADDD         Y13, Y2, Y2
+	VPMULLD        Y11, Y7, Y12
+	VPSRLQ         $0x20, Y7, Y13
+	VPMULDQ        Y10, Y7, Y7
+	VPMULDQ        Y10, Y13, Y13
+	VPSRLQ         $0x20, Y12, Y14
+	VPMULDQ        Y0, Y12, Y12
+	VPMULDQ        Y0, Y14, Y14
+	VPSUBQ         Y12, Y7, Y7
+	VPSUBQ         Y14, Y13, Y13
+	VPSHUFD        $0xf5, Y7, Y7
+	VPBLENDD       $0xaa, Y13, Y7, Y13
+	VPSUBD         Y13, Y3, Y7
+	VPADDD         Y13, Y3, Y3
+	VPMULLD        Y11, Y8, Y12
+	VPSRLQ         $0x20, Y8, Y13
+	VPMULDQ        Y10, Y8, Y8
+	VPMULDQ        Y10, Y13, Y13
+	VPSRLQ         $0x20, Y12, Y14
+	VPMULDQ        Y0, Y12, Y12
+	VPMULDQ        Y0, Y14, Y14
+	VPSUBQ         Y12, Y8, Y8
+	VPSUBQ         Y14, Y13, Y13
+	VPSHUFD        $0xf5, Y8, Y8
+	VPBLENDD       $0xaa, Y13, Y8, Y13
+	VPSUBD         Y13, Y4, Y8
+	VPADDD         Y13, Y4, Y4
+	VPMULLD        Y11, Y9, Y11
+	VPSRLQ         $0x20, Y9, Y12
+	VPMULDQ        Y10, Y9, Y9
+	VPMULDQ        Y10, Y12, Y12
+	VPSRLQ         $0x20, Y11, Y10
+	VPMULDQ        Y0, Y11, Y11
+	VPMULDQ        Y0, Y10, Y10
+	VPSUBQ         Y11, Y9, Y9
+	VPSUBQ         Y10, Y12, Y12
+	VPSHUFD        $0xf5, Y9, Y9
+	VPBLENDD       $0xaa, Y12, Y9, Y12
+	VPSUBD         Y12, Y5, Y9
+	VPADDD         Y12, Y5, Y5
+	VPBROADCASTD   8(CX), Y10
+	VPBROADCASTD   136(CX), Y11
+	VPBLENDD       $0xf0, Y11, Y10, Y10
+	VPMULLD        Y1, Y10, Y11
+	VPADDD         32(SP), Y2, Y12
+	VPMINUD        Y12, Y2, Y2
+	VPSUBD         (SP), Y2, Y2
+	VPMULLD        Y11, Y4, Y12
+	VPSRLQ         $0x20, Y4, Y13
+	VPMULDQ        Y10, Y4, Y4
+	VPMULDQ        Y10, Y13, Y13
+	VPSRLQ         $0x20, Y12, Y14
+	VPMULDQ        Y0, Y12, Y12
+	VPMULDQ        Y0, Y14, Y14
+	VPSUBQ         Y12, Y4, Y4
+	VPSUBQ         Y14, Y13, Y13
+	VPSHUFD        $0xf5, Y4, Y4
+	VPBLENDD       $0xaa, Y13, Y4, Y13
+	VPSUBD         Y13, Y2, Y4
+	VPADDD         Y13, Y2, Y2
+	VPADDD         32(SP), Y3, Y12
+	VPMINUD        Y12, Y3, Y3
+	VPSUBD         (SP), Y3, Y3
+	VPMULLD        Y11, Y5, Y11
+	VPSRLQ         $0x20, Y5, Y12
+	VPMULDQ        Y10, Y5, Y5
+	VPMULDQ        Y10, Y12, Y12
+	VPSRLQ         $0x20, Y11, Y10
+	VPMULDQ        Y0, Y11, Y11
+	VPMULDQ        Y0, Y10, Y10
+	VPSUBQ         Y11, Y5, Y5
+	VPSUBQ         Y10, Y12, Y12
+	VPSHUFD        $0xf5, Y5, Y5
+	VPBLENDD       $0xaa, Y12, Y5, Y12
+	VPSUBD         Y12, Y3, Y5
+	VPADDD         Y12, Y3, Y3
+	VPBROADCASTD   12(CX), Y10
+	VPBROADCASTD   140(CX), Y11
+	VPBLENDD       $0xf0, Y11, Y10, Y10
+	VPMULLD        Y1, Y10, Y11
+	VPADDD         32(SP), Y6, Y12
+	VPMINUD        Y12, Y6, Y6
+	VPSUBD         (SP), Y6, Y6
+	VPMULLD        Y11, Y8, Y12
+	VPSRLQ         $0x20, Y8, Y13
+	VPMULDQ        Y10, Y8, Y8
+	VPMULDQ        Y10, Y13, Y13
+	VPSRLQ         $0x20, Y12, Y14
+	VPMULDQ        Y0, Y12, Y12
+	VPMULDQ        Y0, Y14, Y14
+	VPSUBQ         Y12, Y8, Y8
+	VPSUBQ         Y14, Y13, Y13
+	VPSHUFD        $0xf5, Y8, Y8
+	VPBLENDD       $0xaa, Y13, Y8, Y13
+	VPSUBD         Y13, Y6, Y8
+	VPADDD         Y13, Y6, Y6
+	VPADDD         32(SP), Y7, Y12
+	VPMINUD        Y12, Y7, Y7
+	VPSUBD         (SP), Y7, Y7
+	VPMULLD        Y11, Y9, Y11
+	VPSRLQ         $0x20, Y9, Y12
+	VPMULDQ        Y10, Y9, Y9
+	VPMULDQ        Y10, Y12, Y12
+	VPSRLQ         $0x20, Y11, Y10
+	VPMULDQ        Y0, Y11, Y11
+	VPMULDQ        Y0, Y10, Y10
+	VPSUBQ         Y11, Y9, Y9
+	VPSUBQ         Y10, Y12, Y12
+	VPSHUFD        $0xf5, Y9, Y9
+	VPBLENDD       $0xaa, Y12, Y9, Y12
+	VPSUBD         Y12, Y7, Y9
+	VPADDD         Y12, Y7, Y7
+	VPBROADCASTD   16(CX), Y10
+	VPBROADCASTD   144(CX), Y11
+	VPBLENDD       $0xf0, Y11, Y10, Y10
+	VPMULLD        Y1, Y10, Y11
+	VPMULLD        Y11, Y3, Y11
+	VPSRLQ         $0x20, Y3, Y12
+	VPMULDQ        Y10, Y3, Y3
+	VPMULDQ        Y10, Y12, Y12
+	VPSRLQ         $0x20, Y11, Y10
+	VPMULDQ        Y0, Y11, Y11
+	VPMULDQ        Y0, Y10, Y10
+	VPSUBQ         Y11, Y3, Y3
+	VPSUBQ         Y10, Y12, Y12
+	VPSHUFD        $0xf5, Y3, Y3
+	VPBLENDD       $0xaa, Y12, Y3, Y12
+	VPSUBD         Y12, Y2, Y3
+	VPADDD         Y12, Y2, Y2
+	VPBROADCASTD   20(CX), Y10
+	VPBROADCASTD   148(CX), Y11
+	VPBLENDD       $0xf0, Y11, Y10, Y10
+	VPMULLD        Y1, Y10, Y11
+	VPMULLD        Y11, Y5, Y11
+	VPSRLQ         $0x20, Y5, Y12
+	VPMULDQ        Y10, Y5, Y5
+	VPMULDQ        Y10, Y12, Y12
+	VPSRLQ         $0x20, Y11, Y10
+	VPMULDQ        Y0, Y11, Y11
+	VPMULDQ        Y0, Y10, Y10
+	VPSUBQ         Y11, Y5, Y5
+	VPSUBQ         Y10, Y12, Y12
+	VPSHUFD        $0xf5, Y5, Y5
+	VPBLENDD       $0xaa, Y12, Y5, Y12
+	VPSUBD         Y12, Y4, Y5
+	VPADDD         Y12, Y4, Y4
+	VPBROADCASTD   24(CX), Y10
+	VPBROADCASTD   152(CX), Y11
+	VPBLENDD       $0xf0, Y11, Y10, Y10
+	VPMULLD        Y1, Y10, Y11
+	VPMULLD        Y11, Y7, Y11
+	VPSRLQ         $0x20, Y7, Y12
+	VPMULDQ        Y10, Y7, Y7
+	VPMULDQ        Y10, Y12, Y12
+	VPSRLQ         $0x20, Y11, Y10
+	VPMULDQ        Y0, Y11, Y11
+	VPMULDQ        Y0, Y10, Y10
+	VPSUBQ         Y11, Y7, Y7
+	VPSUBQ         Y10, Y12, Y12
+	VPSHUFD        $0xf5, Y7, Y7
+	VPBLENDD       $0xaa, Y12, Y7, Y12
+	VPSUBD         Y12, Y6, Y7
+	VPADDD         Y12, Y6, Y6
+	VPBROADCASTD   28(CX), Y10
+	VPBROADCASTD   156(CX), Y11
+	VPBLENDD       $0xf0, Y11, Y10, Y10
+	VPMULLD        Y1, Y10, Y11
+	VPMULLD        Y11, Y9, Y11
+	VPSRLQ         $0x20, Y9, Y12
+	VPMULDQ        Y10, Y9, Y9
+	VPMULDQ        Y10, Y12, Y12
+	VPSRLQ         $0x20, Y11, Y10
+	VPMULDQ        Y0, Y11, Y11
+	VPMULDQ        Y0, Y10, Y10
+	VPSUBQ         Y11, Y9, Y9
+	VPSUBQ         Y10, Y12, Y12
+	VPSHUFD        $0xf5, Y9, Y9
+	VPBLENDD       $0xaa, Y12, Y9, Y12
+	VPSUBD         Y12, Y8, Y9
+	VPADDD         Y12, Y8, Y8
+	VPUNPCKLDQ     Y3, Y2, Y10
+	VPUNPCKHDQ     Y3, Y2, Y2
+	VPUNPCKLDQ     Y5, Y4, Y3
+	VPUNPCKHDQ     Y5, Y4, Y4
+	VPUNPCKLQDQ    Y3, Y10, Y5
+	VPUNPCKHQDQ    Y3, Y10, Y3
+	VPUNPCKLQDQ    Y4, Y2, Y10
+	VPUNPCKHQDQ    Y4, Y2, Y2
+	VBROADCASTI128 32(CX), Y4
+	VINSERTI128    $0x01, 160(CX), Y4, Y4
+	VPADDD         32(SP), Y5, Y11
+	VPMINUD        Y11, Y5, Y5
+	VPSUBD         (SP), Y5, Y5
+	VPMULLD        Y1, Y4, Y11
+	VPMULLD        Y11, Y10, Y11
+	VPSRLQ         $0x20, Y10, Y12
+	VPMULDQ        Y4, Y10, Y10
+	VPSRLQ         $0x20, Y4, Y13
+	VPMULDQ        Y13, Y12, Y12
+	VPSRLQ         $0x20, Y11, Y13
+	VPMULDQ        Y0, Y11, Y11
+	VPMULDQ        Y0, Y13, Y13
+	VPSUBQ         Y11, Y10, Y10
+	VPSUBQ         Y13, Y12, Y12
+	VPSHUFD        $0xf5, Y10, Y10
+	VPBLENDD       $0xaa, Y12, Y10, Y12
+	VPSUBD         Y12, Y5, Y10
+	VPADDD         Y12, Y5, Y5
+	VPADDD         32(SP), Y3, Y11
+	VPMINUD        Y11, Y3, Y3
+	VPSUBD         (SP), Y3, Y3
+	VPMULLD        Y1, Y4, Y11
+	VPMULLD        Y11, Y2, Y11
+	VPSRLQ         $0x20, Y2, Y12
+	VPMULDQ        Y4, Y2, Y2
+	VPSRLQ         $0x20, Y4, Y4
+	VPMULDQ        Y4, Y12, Y12
+	VPSRLQ         $0x20, Y11, Y4
+	VPMULDQ        Y0, Y11, Y11
+	VPMULDQ        Y0, Y4, Y4
+	VPSUBQ         Y11, Y2, Y2
+	VPSUBQ         Y4, Y12, Y12
+	VPSHUFD        $0xf5, Y2, Y2
+	VPBLENDD       $0xaa, Y12, Y2, Y12
+	VPSUBD         Y12, Y3, Y2
+	VPADDD         Y12, Y3, Y3
+	VBROADCASTI128 64(CX), Y4
+	VINSERTI128    $0x01, 192(CX), Y4, Y4
+	VBROADCASTI128 80(CX), Y11
+	VINSERTI128    $0x01, 208(CX), Y11, Y11
+	VSHUFPS        $0x88, Y11, Y4, Y12
+	VSHUFPS        $0xdd, Y11, Y4, Y4
+	VPMULLD        Y1, Y12, Y11
+	VPMULLD        Y11, Y3, Y11
+	VPSRLQ         $0x20, Y3, Y13
+	VPMULDQ        Y12, Y3, Y3
+	VPSRLQ         $0x20, Y12, Y12
+	VPMULDQ        Y12, Y13, Y13
+	VPSRLQ         $0x20, Y11, Y12
+	VPMULDQ        Y0, Y11, Y11
+	VPMULDQ        Y0, Y12, Y12
+	VPSUBQ         Y11, Y3, Y3
+	VPSUBQ         Y12, Y13, Y13
+	VPSHUFD        $0xf5, Y3, Y3
+	VPBLENDD       $0xaa, Y13, Y3, Y13
+	VPSUBD         Y13, Y5, Y3
+	VPADDD         Y13, Y5, Y5
+	VPMULLD        Y1, Y4, Y11
+	VPMULLD        Y11, Y2, Y11
+	VPSRLQ         $0x20, Y2, Y12
+	VPMULDQ        Y4, Y2, Y2
+	VPSRLQ         $0x20, Y4, Y4
+	VPMULDQ        Y4, Y12, Y12
+	VPSRLQ         $0x20, Y11, Y4
+	VPMULDQ        Y0, Y11, Y11
+	VPMULDQ        Y0, Y4, Y4
+	VPSUBQ         Y11, Y2, Y2
+	VPSUBQ         Y4, Y12, Y12
+	VPSHUFD        $0xf5, Y2, Y2
+	VPBLENDD       $0xaa, Y12, Y2, Y12
+	VPSUBD         Y12, Y10, Y2
+	VPADDD         Y12, Y10, Y10
+	VPUNPCKLDQ     Y3, Y5, Y4
+	VPUNPCKHDQ     Y3, Y5, Y3
+	VPUNPCKLDQ     Y2, Y10, Y5
+	VPUNPCKHDQ     Y2, Y10, Y2
+	VPUNPCKLQDQ    Y5, Y4, Y10
+	VPUNPCKHQDQ    Y5, Y4, Y4
+	VPUNPCKLQDQ    Y2, Y3, Y5
+	VPUNPCKHQDQ    Y2, Y3, Y2
+	VMOVDQU        X10, (AX)
+	VEXTRACTI128   $0x01, Y10, 128(AX)
+	VMOVDQU        X4, 16(AX)
+	VEXTRACTI128   $0x01, Y4, 144(AX)
+	VMOVDQU        X5, 32(AX)
+	VEXTRACTI128   $0x01, Y5, 160(AX)
+	VMOVDQU        X2, 48(AX)
+	VEXTRACTI128   $0x01, Y2, 176(AX)
+	VPUNPCKLDQ     Y7, Y6, Y2
+	VPUNPCKHDQ     Y7, Y6, Y3
+	VPUNPCKLDQ     Y9, Y8, Y4
+	VPUNPCKHDQ     Y9, Y8, Y5
+	VPUNPCKLQDQ    Y4, Y2, Y6
+	VPUNPCKHQDQ    Y4, Y2, Y2
+	VPUNPCKLQDQ    Y5, Y3, Y4
+	VPUNPCKHQDQ    Y5, Y3, Y3
+	VBROADCASTI128 48(CX), Y5
+	VINSERTI128    $0x01, 176(CX), Y5, Y5
+	VPADDD         32(SP), Y6, Y7
+	VPMINUD        Y7, Y6, Y6
+	VPSUBD         (SP), Y6, Y6
+	VPMULLD        Y1, Y5, Y7
+	VPMULLD        Y7, Y4, Y7
+	VPSRLQ         $0x20, Y4, Y8
+	VPMULDQ        Y5, Y4, Y4
+	VPSRLQ         $0x20, Y5, Y9
+	VPMULDQ        Y9, Y8, Y8
+	VPSRLQ         $0x20, Y7, Y9
+	VPMULDQ        Y0, Y7, Y7
+	VPMULDQ        Y0, Y9, Y9
+	VPSUBQ         Y7, Y4, Y4
+	VPSUBQ         Y9, Y8, Y8
+	VPSHUFD        $0xf5, Y4, Y4
+	VPBLENDD       $0xaa, Y8, Y4, Y8
+	VPSUBD         Y8, Y6, Y4
+	VPADDD         Y8, Y6, Y6
+	VPADDD         32(SP), Y2, Y7
+	VPMINUD        Y7, Y2, Y2
+	VPSUBD         (SP), Y2, Y2
+	VPMULLD        Y1, Y5, Y7
+	VPMULLD        Y7, Y3, Y7
+	VPSRLQ         $0x20, Y3, Y8
+	VPMULDQ        Y5, Y3, Y3
+	VPSRLQ         $0x20, Y5, Y5
+	VPMULDQ        Y5, Y8, Y8
+	VPSRLQ         $0x20, Y7, Y5
+	VPMULDQ        Y0, Y7, Y7
+	VPMULDQ        Y0, Y5, Y5
+	VPSUBQ         Y7, Y3, Y3
+	VPSUBQ         Y5, Y8, Y8
+	VPSHUFD        $0xf5, Y3, Y3
+	VPBLENDD       $0xaa, Y8, Y3, Y8
+	VPSUBD         Y8, Y2, Y3
+	VPADDD         Y8, Y2, Y2
+	VBROADCASTI128 96(CX), Y5
+	VINSERTI128    $0x01, 224(CX), Y5, Y5
+	VBROADCASTI128 112(CX), Y7
+	VINSERTI128    $0x01, 240(CX), Y7, Y7
+	VSHUFPS        $0x88, Y7, Y5, Y8
+	VSHUFPS        $0xdd, Y7, Y5, Y5
+	VPMULLD        Y1, Y8, Y7
+	VPMULLD        Y7, Y2, Y7
+	VPSRLQ         $0x20, Y2, Y9
+	VPMULDQ        Y8, Y2, Y2
+	VPSRLQ         $0x20, Y8, Y8
+	VPMULDQ        Y8, Y9, Y9
+	VPSRLQ         $0x20, Y7, Y8
+	VPMULDQ        Y0, Y7, Y7
+	VPMULDQ        Y0, Y8, Y8
+	VPSUBQ         Y7, Y2, Y2
+	VPSUBQ         Y8, Y9, Y9
+	VPSHUFD        $0xf5, Y2, Y2
+	VPBLENDD       $0xaa, Y9, Y2, Y9
+	VPSUBD         Y9, Y6, Y2
+	VPADDD         Y9, Y6, Y6
+	VPMULLD        Y1, Y5, Y7
+	VPMULLD        Y7, Y3, Y7
+	VPSRLQ         $0x20, Y3, Y8
+	VPMULDQ        Y5, Y3, Y3
+	VPSRLQ         $0x20, Y5, Y5
+	VPMULDQ        Y5, Y8, Y8
+	VPSRLQ         $0x20, Y7, Y5
+	VPMULDQ        Y0, Y7, Y7
+	VPMULDQ        Y0, Y5, Y5
+	VPSUBQ         Y7, Y3, Y3
+	VPSUBQ         Y5, Y8, Y8
+	VPSHUFD        $0xf5, Y3, Y3
+	VPBLENDD       $0xaa, Y8, Y3, Y8
+	VPSUBD         Y8, Y4, Y3
+	VPADDD         Y8, Y4, Y4
+	VPUNPCKLDQ     Y2, Y6, Y5
+	VPUNPCKHDQ     Y2, Y6, Y2
+	VPUNPCKLDQ     Y3, Y4, Y6
+	VPUNPCKHDQ     Y3, Y4, Y3
+	VPUNPCKLQDQ    Y6, Y5, Y4
+	VPUNPCKHQDQ    Y6, Y5, Y5
+	VPUNPCKLQDQ    Y3, Y2, Y6
+	VPUNPCKHQDQ    Y3, Y2, Y2
+	VMOVDQU        X4, 64(AX)
+	VEXTRACTI128   $0x01, Y4, 192(AX)
+	VMOVDQU        X5, 80(AX)
+	VEXTRACTI128   $0x01, Y5, 208(AX)
+	VMOVDQU        X6, 96(AX)
+	VEXTRACTI128   $0x01, Y6, 224(AX)
+	VMOVDQU        X2, 112(AX)
+	VEXTRACTI128   $0x01, Y2, 240(AX)
+	ADDQ           $0x00000100, AX
+	ADDQ           $0x00000100, CX
+	DECQ           DX
+	JNZ            loop
 	VZEROUPPER
 	RET
 
@@ -1336,235 +2018,469 @@ TEXT ·NTTForwardTailFullLazyAVX2(SB), NOSPLIT, $64-32
 	VPBROADCASTD 12(DX), Y2
 	VMOVDQU      Y2, 32(SP)
 	MOVQ         blocks+24(FP), DX
+	SHRQ         $0x01, DX
 
 loop:
-	VMOVDQU      (AX), Y2
-	VMOVDQU      32(AX), Y3
-	VMOVDQU      64(AX), Y4
-	VMOVDQU      96(AX), Y5
-	VPBROADCASTD 4(CX), Y6
-	VPMULLD      Y6, Y1, Y7
-	VPMULLD      Y6, Y1, Y8
-	VPMULLD      Y7, Y4, Y7
-	VPMULLD      Y8, Y5, Y8
-	VPSRLQ       $0x20, Y4, Y9
-	VPMULDQ      Y6, Y4, Y4
-	VPSRLQ       $0x20, Y5, Y10
-	VPMULDQ      Y6, Y5, Y5
-	VPMULDQ      Y6, Y9, Y9
-	VPMULDQ      Y6, Y10, Y10
-	VPSRLQ       $0x20, Y7, Y6
-	VPSRLQ       $0x20, Y8, Y11
-	VPMULDQ      Y0, Y7, Y7
-	VPMULDQ      Y0, Y8, Y8
-	VPMULDQ      Y0, Y6, Y6
-	VPMULDQ      Y0, Y11, Y11
-	VPSUBQ       Y7, Y4, Y4
-	VPSUBQ       Y8, Y5, Y5
-	VPSUBQ       Y6, Y9, Y9
-	VPSUBQ       Y11, Y10, Y10
-	VPSHUFD      $0xf5, Y4, Y4
-	VPBLENDD     $0xaa, Y9, Y4, Y9
-	VPSHUFD      $0xf5, Y5, Y5
-	VPBLENDD     $0xaa, Y10, Y5, Y10
-	VPSUBD       Y9, Y2, Y4
-	VPADDD       Y9, Y2, Y2
-	VPSUBD       Y10, Y3, Y5
-	VPADDD       Y10, Y3, Y3
-	VPBROADCASTD 8(CX), Y6
-	VPBROADCASTD 12(CX), Y7
-	VPADDD       32(SP), Y2, Y8
-	VPMINUD      Y8, Y2, Y2
-	VPSUBD       (SP), Y2, Y2
-	VPADDD       32(SP), Y4, Y8
-	VPMINUD      Y8, Y4, Y4
-	VPSUBD       (SP), Y4, Y4
-	VPMULLD      Y6, Y1, Y8
-	VPMULLD      Y7, Y1, Y9
-	VPMULLD      Y8, Y3, Y8
-	VPMULLD      Y9, Y5, Y9
-	VPSRLQ       $0x20, Y3, Y10
-	VPMULDQ      Y6, Y3, Y3
-	VPSRLQ       $0x20, Y5, Y11
-	VPMULDQ      Y7, Y5, Y5
-	VPMULDQ      Y6, Y10, Y10
-	VPMULDQ      Y7, Y11, Y11
-	VPSRLQ       $0x20, Y8, Y6
-	VPSRLQ       $0x20, Y9, Y7
-	VPMULDQ      Y0, Y8, Y8
-	VPMULDQ      Y0, Y9, Y9
-	VPMULDQ      Y0, Y6, Y6
-	VPMULDQ      Y0, Y7, Y7
-	VPSUBQ       Y8, Y3, Y3
-	VPSUBQ       Y9, Y5, Y5
-	VPSUBQ       Y6, Y10, Y10
-	VPSUBQ       Y7, Y11, Y11
-	VPSHUFD      $0xf5, Y3, Y3
-	VPBLENDD     $0xaa, Y10, Y3, Y10
-	VPSHUFD      $0xf5, Y5, Y5
-	VPBLENDD     $0xaa, Y11, Y5, Y11
-	VPSUBD       Y10, Y2, Y3
-	VPADDD       Y10, Y2, Y2
-	VPSUBD       Y11, Y4, Y5
-	VPADDD       Y11, Y4, Y4
-	VPERM2I128   $0x20, Y3, Y2, Y6
-	VPERM2I128   $0x31, Y3, Y2, Y2
-	VPERM2I128   $0x20, Y5, Y4, Y3
-	VPERM2I128   $0x31, Y5, Y4, Y4
-	VMOVDQU      nttTailFullLazyLanes4AVX2<>+0(SB), Y5
-	VPERMD       16(CX), Y5, Y5
-	VMOVDQU      nttTailFullLazyLanes4AVX2<>+0(SB), Y7
-	VPERMD       24(CX), Y7, Y7
-	VPMULLD      Y5, Y1, Y8
-	VPMULLD      Y7, Y1, Y9
-	VPMULLD      Y8, Y2, Y8
-	VPMULLD      Y9, Y4, Y9
-	VPSRLQ       $0x20, Y2, Y10
-	VPMULDQ      Y5, Y2, Y2
-	VPSRLQ       $0x20, Y4, Y11
-	VPMULDQ      Y7, Y4, Y4
-	VPMULDQ      Y5, Y10, Y10
-	VPMULDQ      Y7, Y11, Y11
-	VPSRLQ       $0x20, Y8, Y5
-	VPSRLQ       $0x20, Y9, Y7
-	VPMULDQ      Y0, Y8, Y8
-	VPMULDQ      Y0, Y9, Y9
-	VPMULDQ      Y0, Y5, Y5
-	VPMULDQ      Y0, Y7, Y7
-	VPSUBQ       Y8, Y2, Y2
-	VPSUBQ       Y9, Y4, Y4
-	VPSUBQ       Y5, Y10, Y10
-	VPSUBQ       Y7, Y11, Y11
-	VPSHUFD      $0xf5, Y2, Y2
-	VPBLENDD     $0xaa, Y10, Y2, Y10
-	VPSHUFD      $0xf5, Y4, Y4
-	VPBLENDD     $0xaa, Y11, Y4, Y11
-	VPSUBD       Y10, Y6, Y2
-	VPADDD       Y10, Y6, Y6
-	VPSUBD       Y11, Y3, Y4
-	VPADDD       Y11, Y3, Y3
-	VPUNPCKLQDQ  Y2, Y6, Y5
-	VPUNPCKHQDQ  Y2, Y6, Y2
-	VPUNPCKLQDQ  Y4, Y3, Y6
-	VPUNPCKHQDQ  Y4, Y3, Y3
-	VMOVDQU      nttTailFullLazyLanes2AVX2<>+0(SB), Y4
-	VPERMD       32(CX), Y4, Y4
-	VMOVDQU      nttTailFullLazyLanes2AVX2<>+0(SB), Y7
-	VPERMD       48(CX), Y7, Y7
-	VPADDD       32(SP), Y5, Y8
-	VPMINUD      Y8, Y5, Y5
-	VPSUBD       (SP), Y5, Y5
-	VPADDD       32(SP), Y6, Y8
-	VPMINUD      Y8, Y6, Y6
-	VPSUBD       (SP), Y6, Y6
-	VPMULLD      Y4, Y1, Y8
-	VPMULLD      Y7, Y1, Y9
-	VPMULLD      Y8, Y2, Y8
-	VPMULLD      Y9, Y3, Y9
-	VPSRLQ       $0x20, Y2, Y10
-	VPMULDQ      Y4, Y2, Y2
-	VPSRLQ       $0x20, Y3, Y11
-	VPMULDQ      Y7, Y3, Y3
-	VPMULDQ      Y4, Y10, Y10
-	VPMULDQ      Y7, Y11, Y11
-	VPSRLQ       $0x20, Y8, Y4
-	VPSRLQ       $0x20, Y9, Y7
-	VPMULDQ      Y0, Y8, Y8
-	VPMULDQ      Y0, Y9, Y9
-	VPMULDQ      Y0, Y4, Y4
-	VPMULDQ      Y0, Y7, Y7
-	VPSUBQ       Y8, Y2, Y2
-	VPSUBQ       Y9, Y3, Y3
-	VPSUBQ       Y4, Y10, Y10
-	VPSUBQ       Y7, Y11, Y11
-	VPSHUFD      $0xf5, Y2, Y2
-	VPBLENDD     $0xaa, Y10, Y2, Y10
-	VPSHUFD      $0xf5, Y3, Y3
-	VPBLENDD     $0xaa, Y11, Y3, Y11
-	VPSUBD       Y10, Y5, Y2
-	VPADDD       Y10, Y5, Y5
-	VPSUBD       Y11, Y6, Y3
-	VPADDD       Y11, Y6, Y6
-	VPSLLQ       $0x20, Y2, Y4
-	VPSRLQ       $0x20, Y5, Y7
-	VPBLENDD     $0xaa, Y4, Y5, Y4
-	VPBLENDD     $0xaa, Y2, Y7, Y7
-	VPSLLQ       $0x20, Y3, Y2
-	VPSRLQ       $0x20, Y6, Y5
-	VPBLENDD     $0xaa, Y2, Y6, Y2
-	VPBLENDD     $0xaa, Y3, Y5, Y5
-	VMOVDQU      64(CX), Y3
-	VMOVDQU      96(CX), Y6
-	VPMULLD      Y3, Y1, Y8
-	VPMULLD      Y6, Y1, Y9
-	VPMULLD      Y8, Y7, Y8
-	VPMULLD      Y9, Y5, Y9
-	VPSRLQ       $0x20, Y7, Y10
-	VPMULDQ      Y3, Y7, Y7
-	VPSRLQ       $0x20, Y5, Y11
-	VPMULDQ      Y6, Y5, Y5
-	VPSRLQ       $0x20, Y3, Y3
-	VPMULDQ      Y3, Y10, Y10
-	VPSRLQ       $0x20, Y6, Y6
-	VPMULDQ      Y6, Y11, Y11
-	VPSRLQ       $0x20, Y8, Y3
-	VPSRLQ       $0x20, Y9, Y6
-	VPMULDQ      Y0, Y8, Y8
-	VPMULDQ      Y0, Y9, Y9
-	VPMULDQ      Y0, Y3, Y3
-	VPMULDQ      Y0, Y6, Y6
-	VPSUBQ       Y8, Y7, Y7
-	VPSUBQ       Y9, Y5, Y5
-	VPSUBQ       Y3, Y10, Y10
-	VPSUBQ       Y6, Y11, Y11
-	VPSHUFD      $0xf5, Y7, Y7
-	VPBLENDD     $0xaa, Y10, Y7, Y10
-	VPSHUFD      $0xf5, Y5, Y5
-	VPBLENDD     $0xaa, Y11, Y5, Y11
-	VPSUBD       Y10, Y4, Y7
-	VPADDD       Y10, Y4, Y4
-	VPSUBD       Y11, Y2, Y5
-	VPADDD       Y11, Y2, Y2
-	VPUNPCKLDQ   Y7, Y4, Y3
-	VPUNPCKHDQ   Y7, Y4, Y4
-	VPERM2I128   $0x20, Y4, Y3, Y6
-	VPERM2I128   $0x31, Y4, Y3, Y3
-	VPADDD       32(SP), Y6, Y4
-	VPMINUD      Y4, Y6, Y6
-	VPSUBD       (SP), Y6, Y4
-	VPMINUD      Y4, Y6, Y6
-	VPSUBD       Y0, Y6, Y4
-	VPMINUD      Y4, Y6, Y6
-	VPADDD       32(SP), Y3, Y4
-	VPMINUD      Y4, Y3, Y3
-	VPSUBD       (SP), Y3, Y4
-	VPMINUD      Y4, Y3, Y3
-	VPSUBD       Y0, Y3, Y4
-	VPMINUD      Y4, Y3, Y3
-	VMOVDQU      Y6, (AX)
-	VMOVDQU      Y3, 32(AX)
-	VPUNPCKLDQ   Y5, Y2, Y3
-	VPUNPCKHDQ   Y5, Y2, Y2
-	VPERM2I128   $0x20, Y2, Y3, Y4
-	VPERM2I128   $0x31, Y2, Y3, Y2
-	VPADDD       32(SP), Y4, Y3
-	VPMINUD      Y3, Y4, Y4
-	VPSUBD       (SP), Y4, Y3
-	VPMINUD      Y3, Y4, Y4
-	VPSUBD       Y0, Y4, Y3
-	VPMINUD      Y3, Y4, Y4
-	VPADDD       32(SP), Y2, Y3
-	VPMINUD      Y3, Y2, Y2
-	VPSUBD       (SP), Y2, Y3
-	VPMINUD      Y3, Y2, Y2
-	VPSUBD       Y0, Y2, Y3
-	VPMINUD      Y3, Y2, Y2
-	VMOVDQU      Y4, 64(AX)
-	VMOVDQU      Y2, 96(AX)
-	ADDQ         $0x00000080, AX
-	ADDQ         $0x00000080, CX
-	DECQ         DX
-	JNZ          loop
+	VBROADCASTI128 (AX), Y2
+	VINSERTI128    $0x01, 128(AX), Y2, Y2
+	VBROADCASTI128 16(AX), Y3
+	VINSERTI128    $0x01, 144(AX), Y3, Y3
+	VBROADCASTI128 32(AX), Y4
+	VINSERTI128    $0x01, 160(AX), Y4, Y4
+	VBROADCASTI128 48(AX), Y5
+	VINSERTI128    $0x01, 176(AX), Y5, Y5
+	VBROADCASTI128 64(AX), Y6
+	VINSERTI128    $0x01, 192(AX), Y6, Y6
+	VBROADCASTI128 80(AX), Y7
+	VINSERTI128    $0x01, 208(AX), Y7, Y7
+	VBROADCASTI128 96(AX), Y8
+	VINSERTI128    $0x01, 224(AX), Y8, Y8
+	VBROADCASTI128 112(AX), Y9
+	VINSERTI128    $0x01, 240(AX), Y9, Y9
+	VPBROADCASTD   4(CX), Y10
+	VPBROADCASTD   132(CX), Y11
+	VPBLENDD       $0xf0, Y11, Y10, Y10
+	VPMULLD        Y1, Y10, Y11
+	VPMULLD        Y11, Y6, Y12
+	VPSRLQ         $0x20, Y6, Y13
+	VPMULDQ        Y10, Y6, Y6
+	VPMULDQ        Y10, Y13, Y13
+	VPSRLQ         $0x20, Y12, Y14
+	VPMULDQ        Y0, Y12, Y12
+	VPMULDQ        Y0, Y14, Y14
+	VPSUBQ         Y12, Y6, Y6
+	VPSUBQ         Y14, Y13, Y13
+	VPSHUFD        $0xf5, Y6, Y6
+	VPBLENDD       $0xaa, Y13, Y6, Y13
+	VPSUBD         Y13, Y2, Y6
+	VPADDD         Y13, Y2, Y2
+	VPMULLD        Y11, Y7, Y12
+	VPSRLQ         $0x20, Y7, Y13
+	VPMULDQ        Y10, Y7, Y7
+	VPMULDQ        Y10, Y13, Y13
+	VPSRLQ         $0x20, Y12, Y14
+	VPMULDQ        Y0, Y12, Y12
+	VPMULDQ        Y0, Y14, Y14
+	VPSUBQ         Y12, Y7, Y7
+	VPSUBQ         Y14, Y13, Y13
+	VPSHUFD        $0xf5, Y7, Y7
+	VPBLENDD       $0xaa, Y13, Y7, Y13
+	VPSUBD         Y13, Y3, Y7
+	VPADDD         Y13, Y3, Y3
+	VPMULLD        Y11, Y8, Y12
+	VPSRLQ         $0x20, Y8, Y13
+	VPMULDQ        Y10, Y8, Y8
+	VPMULDQ        Y10, Y13, Y13
+	VPSRLQ         $0x20, Y12, Y14
+	VPMULDQ        Y0, Y12, Y12
+	VPMULDQ        Y0, Y14, Y14
+	VPSUBQ         Y12, Y8, Y8
+	VPSUBQ         Y14, Y13, Y13
+	VPSHUFD        $0xf5, Y8, Y8
+	VPBLENDD       $0xaa, Y13, Y8, Y13
+	VPSUBD         Y13, Y4, Y8
+	VPADDD         Y13, Y4, Y4
+	VPMULLD        Y11, Y9, Y11
+	VPSRLQ         $0x20, Y9, Y12
+	VPMULDQ        Y10, Y9, Y9
+	VPMULDQ        Y10, Y12, Y12
+	VPSRLQ         $0x20, Y11, Y10
+	VPMULDQ        Y0, Y11, Y11
+	VPMULDQ        Y0, Y10, Y10
+	VPSUBQ         Y11, Y9, Y9
+	VPSUBQ         Y10, Y12, Y12
+	VPSHUFD        $0xf5, Y9, Y9
+	VPBLENDD       $0xaa, Y12, Y9, Y12
+	VPSUBD         Y12, Y5, Y9
+	VPADDD         Y12, Y5, Y5
+	VPBROADCASTD   8(CX), Y10
+	VPBROADCASTD   136(CX), Y11
+	VPBLENDD       $0xf0, Y11, Y10, Y10
+	VPMULLD        Y1, Y10, Y11
+	VPADDD         32(SP), Y2, Y12
+	VPMINUD        Y12, Y2, Y2
+	VPSUBD         (SP), Y2, Y2
+	VPMULLD        Y11, Y4, Y12
+	VPSRLQ         $0x20, Y4, Y13
+	VPMULDQ        Y10, Y4, Y4
+	VPMULDQ        Y10, Y13, Y13
+	VPSRLQ         $0x20, Y12, Y14
+	VPMULDQ        Y0, Y12, Y12
+	VPMULDQ        Y0, Y14, Y14
+	VPSUBQ         Y12, Y4, Y4
+	VPSUBQ         Y14, Y13, Y13
+	VPSHUFD        $0xf5, Y4, Y4
+	VPBLENDD       $0xaa, Y13, Y4, Y13
+	VPSUBD         Y13, Y2, Y4
+	VPADDD         Y13, Y2, Y2
+	VPADDD         32(SP), Y3, Y12
+	VPMINUD        Y12, Y3, Y3
+	VPSUBD         (SP), Y3, Y3
+	VPMULLD        Y11, Y5, Y11
+	VPSRLQ         $0x20, Y5, Y12
+	VPMULDQ        Y10, Y5, Y5
+	VPMULDQ        Y10, Y12, Y12
+	VPSRLQ         $0x20, Y11, Y10
+	VPMULDQ        Y0, Y11, Y11
+	VPMULDQ        Y0, Y10, Y10
+	VPSUBQ         Y11, Y5, Y5
+	VPSUBQ         Y10, Y12, Y12
+	VPSHUFD        $0xf5, Y5, Y5
+	VPBLENDD       $0xaa, Y12, Y5, Y12
+	VPSUBD         Y12, Y3, Y5
+	VPADDD         Y12, Y3, Y3
+	VPBROADCASTD   12(CX), Y10
+	VPBROADCASTD   140(CX), Y11
+	VPBLENDD       $0xf0, Y11, Y10, Y10
+	VPMULLD        Y1, Y10, Y11
+	VPADDD         32(SP), Y6, Y12
+	VPMINUD        Y12, Y6, Y6
+	VPSUBD         (SP), Y6, Y6
+	VPMULLD        Y11, Y8, Y12
+	VPSRLQ         $0x20, Y8, Y13
+	VPMULDQ        Y10, Y8, Y8
+	VPMULDQ        Y10, Y13, Y13
+	VPSRLQ         $0x20, Y12, Y14
+	VPMULDQ        Y0, Y12, Y12
+	VPMULDQ        Y0, Y14, Y14
+	VPSUBQ         Y12, Y8, Y8
+	VPSUBQ         Y14, Y13, Y13
+	VPSHUFD        $0xf5, Y8, Y8
+	VPBLENDD       $0xaa, Y13, Y8, Y13
+	VPSUBD         Y13, Y6, Y8
+	VPADDD         Y13, Y6, Y6
+	VPADDD         32(SP), Y7, Y12
+	VPMINUD        Y12, Y7, Y7
+	VPSUBD         (SP), Y7, Y7
+	VPMULLD        Y11, Y9, Y11
+	VPSRLQ         $0x20, Y9, Y12
+	VPMULDQ        Y10, Y9, Y9
+	VPMULDQ        Y10, Y12, Y12
+	VPSRLQ         $0x20, Y11, Y10
+	VPMULDQ        Y0, Y11, Y11
+	VPMULDQ        Y0, Y10, Y10
+	VPSUBQ         Y11, Y9, Y9
+	VPSUBQ         Y10, Y12, Y12
+	VPSHUFD        $0xf5, Y9, Y9
+	VPBLENDD       $0xaa, Y12, Y9, Y12
+	VPSUBD         Y12, Y7, Y9
+	VPADDD         Y12, Y7, Y7
+	VPBROADCASTD   16(CX), Y10
+	VPBROADCASTD   144(CX), Y11
+	VPBLENDD       $0xf0, Y11, Y10, Y10
+	VPMULLD        Y1, Y10, Y11
+	VPMULLD        Y11, Y3, Y11
+	VPSRLQ         $0x20, Y3, Y12
+	VPMULDQ        Y10, Y3, Y3
+	VPMULDQ        Y10, Y12, Y12
+	VPSRLQ         $0x20, Y11, Y10
+	VPMULDQ        Y0, Y11, Y11
+	VPMULDQ        Y0, Y10, Y10
+	VPSUBQ         Y11, Y3, Y3
+	VPSUBQ         Y10, Y12, Y12
+	VPSHUFD        $0xf5, Y3, Y3
+	VPBLENDD       $0xaa, Y12, Y3, Y12
+	VPSUBD         Y12, Y2, Y3
+	VPADDD         Y12, Y2, Y2
+	VPBROADCASTD   20(CX), Y10
+	VPBROADCASTD   148(CX), Y11
+	VPBLENDD       $0xf0, Y11, Y10, Y10
+	VPMULLD        Y1, Y10, Y11
+	VPMULLD        Y11, Y5, Y11
+	VPSRLQ         $0x20, Y5, Y12
+	VPMULDQ        Y10, Y5, Y5
+	VPMULDQ        Y10, Y12, Y12
+	VPSRLQ         $0x20, Y11, Y10
+	VPMULDQ        Y0, Y11, Y11
+	VPMULDQ        Y0, Y10, Y10
+	VPSUBQ         Y11, Y5, Y5
+	VPSUBQ         Y10, Y12, Y12
+	VPSHUFD        $0xf5, Y5, Y5
+	VPBLENDD       $0xaa, Y12, Y5, Y12
+	VPSUBD         Y12, Y4, Y5
+	VPADDD         Y12, Y4, Y4
+	VPBROADCASTD   24(CX), Y10
+	VPBROADCASTD   152(CX), Y11
+	VPBLENDD       $0xf0, Y11, Y10, Y10
+	VPMULLD        Y1, Y10, Y11
+	VPMULLD        Y11, Y7, Y11
+	VPSRLQ         $0x20, Y7, Y12
+	VPMULDQ        Y10, Y7, Y7
+	VPMULDQ        Y10, Y12, Y12
+	VPSRLQ         $0x20, Y11, Y10
+	VPMULDQ        Y0, Y11, Y11
+	VPMULDQ        Y0, Y10, Y10
+	VPSUBQ         Y11, Y7, Y7
+	VPSUBQ         Y10, Y12, Y12
+	VPSHUFD        $0xf5, Y7, Y7
+	VPBLENDD       $0xaa, Y12, Y7, Y12
+	VPSUBD         Y12, Y6, Y7
+	VPADDD         Y12, Y6, Y6
+	VPBROADCASTD   28(CX), Y10
+	VPBROADCASTD   156(CX), Y11
+	VPBLENDD       $0xf0, Y11, Y10, Y10
+	VPMULLD        Y1, Y10, Y11
+	VPMULLD        Y11, Y9, Y11
+	VPSRLQ         $0x20, Y9, Y12
+	VPMULDQ        Y10, Y9, Y9
+	VPMULDQ        Y10, Y12, Y12
+	VPSRLQ         $0x20, Y11, Y10
+	VPMULDQ        Y0, Y11, Y11
+	VPMULDQ        Y0, Y10, Y10
+	VPSUBQ         Y11, Y9, Y9
+	VPSUBQ         Y10, Y12, Y12
+	VPSHUFD        $0xf5, Y9, Y9
+	VPBLENDD       $0xaa, Y12, Y9, Y12
+	VPSUBD         Y12, Y8, Y9
+	VPADDD         Y12, Y8, Y8
+	VPUNPCKLDQ     Y3, Y2, Y10
+	VPUNPCKHDQ     Y3, Y2, Y2
+	VPUNPCKLDQ     Y5, Y4, Y3
+	VPUNPCKHDQ     Y5, Y4, Y4
+	VPUNPCKLQDQ    Y3, Y10, Y5
+	VPUNPCKHQDQ    Y3, Y10, Y3
+	VPUNPCKLQDQ    Y4, Y2, Y10
+	VPUNPCKHQDQ    Y4, Y2, Y2
+	VBROADCASTI128 32(CX), Y4
+	VINSERTI128    $0x01, 160(CX), Y4, Y4
+	VPADDD         32(SP), Y5, Y11
+	VPMINUD        Y11, Y5, Y5
+	VPSUBD         (SP), Y5, Y5
+	VPMULLD        Y1, Y4, Y11
+	VPMULLD        Y11, Y10, Y11
+	VPSRLQ         $0x20, Y10, Y12
+	VPMULDQ        Y4, Y10, Y10
+	VPSRLQ         $0x20, Y4, Y13
+	VPMULDQ        Y13, Y12, Y12
+	VPSRLQ         $0x20, Y11, Y13
+	VPMULDQ        Y0, Y11, Y11
+	VPMULDQ        Y0, Y13, Y13
+	VPSUBQ         Y11, Y10, Y10
+	VPSUBQ         Y13, Y12, Y12
+	VPSHUFD        $0xf5, Y10, Y10
+	VPBLENDD       $0xaa, Y12, Y10, Y12
+	VPSUBD         Y12, Y5, Y10
+	VPADDD         Y12, Y5, Y5
+	VPADDD         32(SP), Y3, Y11
+	VPMINUD        Y11, Y3, Y3
+	VPSUBD         (SP), Y3, Y3
+	VPMULLD        Y1, Y4, Y11
+	VPMULLD        Y11, Y2, Y11
+	VPSRLQ         $0x20, Y2, Y12
+	VPMULDQ        Y4, Y2, Y2
+	VPSRLQ         $0x20, Y4, Y4
+	VPMULDQ        Y4, Y12, Y12
+	VPSRLQ         $0x20, Y11, Y4
+	VPMULDQ        Y0, Y11, Y11
+	VPMULDQ        Y0, Y4, Y4
+	VPSUBQ         Y11, Y2, Y2
+	VPSUBQ         Y4, Y12, Y12
+	VPSHUFD        $0xf5, Y2, Y2
+	VPBLENDD       $0xaa, Y12, Y2, Y12
+	VPSUBD         Y12, Y3, Y2
+	VPADDD         Y12, Y3, Y3
+	VBROADCASTI128 64(CX), Y4
+	VINSERTI128    $0x01, 192(CX), Y4, Y4
+	VBROADCASTI128 80(CX), Y11
+	VINSERTI128    $0x01, 208(CX), Y11, Y11
+	VSHUFPS        $0x88, Y11, Y4, Y12
+	VSHUFPS        $0xdd, Y11, Y4, Y4
+	VPMULLD        Y1, Y12, Y11
+	VPMULLD        Y11, Y3, Y11
+	VPSRLQ         $0x20, Y3, Y13
+	VPMULDQ        Y12, Y3, Y3
+	VPSRLQ         $0x20, Y12, Y12
+	VPMULDQ        Y12, Y13, Y13
+	VPSRLQ         $0x20, Y11, Y12
+	VPMULDQ        Y0, Y11, Y11
+	VPMULDQ        Y0, Y12, Y12
+	VPSUBQ         Y11, Y3, Y3
+	VPSUBQ         Y12, Y13, Y13
+	VPSHUFD        $0xf5, Y3, Y3
+	VPBLENDD       $0xaa, Y13, Y3, Y13
+	VPSUBD         Y13, Y5, Y3
+	VPADDD         Y13, Y5, Y5
+	VPMULLD        Y1, Y4, Y11
+	VPMULLD        Y11, Y2, Y11
+	VPSRLQ         $0x20, Y2, Y12
+	VPMULDQ        Y4, Y2, Y2
+	VPSRLQ         $0x20, Y4, Y4
+	VPMULDQ        Y4, Y12, Y12
+	VPSRLQ         $0x20, Y11, Y4
+	VPMULDQ        Y0, Y11, Y11
+	VPMULDQ        Y0, Y4, Y4
+	VPSUBQ         Y11, Y2, Y2
+	VPSUBQ         Y4, Y12, Y12
+	VPSHUFD        $0xf5, Y2, Y2
+	VPBLENDD       $0xaa, Y12, Y2, Y12
+	VPSUBD         Y12, Y10, Y2
+	VPADDD         Y12, Y10, Y10
+	VPUNPCKLDQ     Y3, Y5, Y4
+	VPUNPCKHDQ     Y3, Y5, Y3
+	VPUNPCKLDQ     Y2, Y10, Y5
+	VPUNPCKHDQ     Y2, Y10, Y2
+	VPUNPCKLQDQ    Y5, Y4, Y10
+	VPUNPCKHQDQ    Y5, Y4, Y4
+	VPUNPCKLQDQ    Y2, Y3, Y5
+	VPUNPCKHQDQ    Y2, Y3, Y2
+	VPADDD         32(SP), Y10, Y3
+	VPMINUD        Y3, Y10, Y10
+	VPSUBD         (SP), Y10, Y3
+	VPMINUD        Y3, Y10, Y10
+	VPSUBD         Y0, Y10, Y3
+	VPMINUD        Y3, Y10, Y10
+	VMOVDQU        X10, (AX)
+	VEXTRACTI128   $0x01, Y10, 128(AX)
+	VPADDD         32(SP), Y4, Y3
+	VPMINUD        Y3, Y4, Y4
+	VPSUBD         (SP), Y4, Y3
+	VPMINUD        Y3, Y4, Y4
+	VPSUBD         Y0, Y4, Y3
+	VPMINUD        Y3, Y4, Y4
+	VMOVDQU        X4, 16(AX)
+	VEXTRACTI128   $0x01, Y4, 144(AX)
+	VPADDD         32(SP), Y5, Y3
+	VPMINUD        Y3, Y5, Y5
+	VPSUBD         (SP), Y5, Y3
+	VPMINUD        Y3, Y5, Y5
+	VPSUBD         Y0, Y5, Y3
+	VPMINUD        Y3, Y5, Y5
+	VMOVDQU        X5, 32(AX)
+	VEXTRACTI128   $0x01, Y5, 160(AX)
+	VPADDD         32(SP), Y2, Y3
+	VPMINUD        Y3, Y2, Y2
+	VPSUBD         (SP), Y2, Y3
+	VPMINUD        Y3, Y2, Y2
+	VPSUBD         Y0, Y2, Y3
+	VPMINUD        Y3, Y2, Y2
+	VMOVDQU        X2, 48(AX)
+	VEXTRACTI128   $0x01, Y2, 176(AX)
+	VPUNPCKLDQ     Y7, Y6, Y2
+	VPUNPCKHDQ     Y7, Y6, Y3
+	VPUNPCKLDQ     Y9, Y8, Y4
+	VPUNPCKHDQ     Y9, Y8, Y5
+	VPUNPCKLQDQ    Y4, Y2, Y6
+	VPUNPCKHQDQ    Y4, Y2, Y2
+	VPUNPCKLQDQ    Y5, Y3, Y4
+	VPUNPCKHQDQ    Y5, Y3, Y3
+	VBROADCASTI128 48(CX), Y5
+	VINSERTI128    $0x01, 176(CX), Y5, Y5
+	VPADDD         32(SP), Y6, Y7
+	VPMINUD        Y7, Y6, Y6
+	VPSUBD         (SP), Y6, Y6
+	VPMULLD        Y1, Y5, Y7
+	VPMULLD        Y7, Y4, Y7
+	VPSRLQ         $0x20, Y4, Y8
+	VPMULDQ        Y5, Y4, Y4
+	VPSRLQ         $0x20, Y5, Y9
+	VPMULDQ        Y9, Y8, Y8
+	VPSRLQ         $0x20, Y7, Y9
+	VPMULDQ        Y0, Y7, Y7
+	VPMULDQ        Y0, Y9, Y9
+	VPSUBQ         Y7, Y4, Y4
+	VPSUBQ         Y9, Y8, Y8
+	VPSHUFD        $0xf5, Y4, Y4
+	VPBLENDD       $0xaa, Y8, Y4, Y8
+	VPSUBD         Y8, Y6, Y4
+	VPADDD         Y8, Y6, Y6
+	VPADDD         32(SP), Y2, Y7
+	VPMINUD        Y7, Y2, Y2
+	VPSUBD         (SP), Y2, Y2
+	VPMULLD        Y1, Y5, Y7
+	VPMULLD        Y7, Y3, Y7
+	VPSRLQ         $0x20, Y3, Y8
+	VPMULDQ        Y5, Y3, Y3
+	VPSRLQ         $0x20, Y5, Y5
+	VPMULDQ        Y5, Y8, Y8
+	VPSRLQ         $0x20, Y7, Y5
+	VPMULDQ        Y0, Y7, Y7
+	VPMULDQ        Y0, Y5, Y5
+	VPSUBQ         Y7, Y3, Y3
+	VPSUBQ         Y5, Y8, Y8
+	VPSHUFD        $0xf5, Y3, Y3
+	VPBLENDD       $0xaa, Y8, Y3, Y8
+	VPSUBD         Y8, Y2, Y3
+	VPADDD         Y8, Y2, Y2
+	VBROADCASTI128 96(CX), Y5
+	VINSERTI128    $0x01, 224(CX), Y5, Y5
+	VBROADCASTI128 112(CX), Y7
+	VINSERTI128    $0x01, 240(CX), Y7, Y7
+	VSHUFPS        $0x88, Y7, Y5, Y8
+	VSHUFPS        $0xdd, Y7, Y5, Y5
+	VPMULLD        Y1, Y8, Y7
+	VPMULLD        Y7, Y2, Y7
+	VPSRLQ         $0x20, Y2, Y9
+	VPMULDQ        Y8, Y2, Y2
+	VPSRLQ         $0x20, Y8, Y8
+	VPMULDQ        Y8, Y9, Y9
+	VPSRLQ         $0x20, Y7, Y8
+	VPMULDQ        Y0, Y7, Y7
+	VPMULDQ        Y0, Y8, Y8
+	VPSUBQ         Y7, Y2, Y2
+	VPSUBQ         Y8, Y9, Y9
+	VPSHUFD        $0xf5, Y2, Y2
+	VPBLENDD       $0xaa, Y9, Y2, Y9
+	VPSUBD         Y9, Y6, Y2
+	VPADDD         Y9, Y6, Y6
+	VPMULLD        Y1, Y5, Y7
+	VPMULLD        Y7, Y3, Y7
+	VPSRLQ         $0x20, Y3, Y8
+	VPMULDQ        Y5, Y3, Y3
+	VPSRLQ         $0x20, Y5, Y5
+	VPMULDQ        Y5, Y8, Y8
+	VPSRLQ         $0x20, Y7, Y5
+	VPMULDQ        Y0, Y7, Y7
+	VPMULDQ        Y0, Y5, Y5
+	VPSUBQ         Y7, Y3, Y3
+	VPSUBQ         Y5, Y8, Y8
+	VPSHUFD        $0xf5, Y3, Y3
+	VPBLENDD       $0xaa, Y8, Y3, Y8
+	VPSUBD         Y8, Y4, Y3
+	VPADDD         Y8, Y4, Y4
+	VPUNPCKLDQ     Y2, Y6, Y5
+	VPUNPCKHDQ     Y2, Y6, Y2
+	VPUNPCKLDQ     Y3, Y4, Y6
+	VPUNPCKHDQ     Y3, Y4, Y3
+	VPUNPCKLQDQ    Y6, Y5, Y4
+	VPUNPCKHQDQ    Y6, Y5, Y5
+	VPUNPCKLQDQ    Y3, Y2, Y6
+	VPUNPCKHQDQ    Y3, Y2, Y2
+	VPADDD         32(SP), Y4, Y3
+	VPMINUD        Y3, Y4, Y4
+	VPSUBD         (SP), Y4, Y3
+	VPMINUD        Y3, Y4, Y4
+	VPSUBD         Y0, Y4, Y3
+	VPMINUD        Y3, Y4, Y4
+	VMOVDQU        X4, 64(AX)
+	VEXTRACTI128   $0x01, Y4, 192(AX)
+	VPADDD         32(SP), Y5, Y3
+	VPMINUD        Y3, Y5, Y5
+	VPSUBD         (SP), Y5, Y3
+	VPMINUD        Y3, Y5, Y5
+	VPSUBD         Y0, Y5, Y3
+	VPMINUD        Y3, Y5, Y5
+	VMOVDQU        X5, 80(AX)
+	VEXTRACTI128   $0x01, Y5, 208(AX)
+	VPADDD         32(SP), Y6, Y3
+	VPMINUD        Y3, Y6, Y6
+	VPSUBD         (SP), Y6, Y3
+	VPMINUD        Y3, Y6, Y6
+	VPSUBD         Y0, Y6, Y3
+	VPMINUD        Y3, Y6, Y6
+	VMOVDQU        X6, 96(AX)
+	VEXTRACTI128   $0x01, Y6, 224(AX)
+	VPADDD         32(SP), Y2, Y3
+	VPMINUD        Y3, Y2, Y2
+	VPSUBD         (SP), Y2, Y3
+	VPMINUD        Y3, Y2, Y2
+	VPSUBD         Y0, Y2, Y3
+	VPMINUD        Y3, Y2, Y2
+	VMOVDQU        X2, 112(AX)
+	VEXTRACTI128   $0x01, Y2, 240(AX)
+	ADDQ           $0x00000100, AX
+	ADDQ           $0x00000100, CX
+	DECQ           DX
+	JNZ            loop
 	VZEROUPPER
 	RET
 
@@ -1600,230 +2516,458 @@ TEXT ·NTTInverseTailAVX2(SB), NOSPLIT, $32-40
 	VPBROADCASTD 8(BX), Y2
 	VMOVDQU      Y2, (SP)
 	MOVQ         blocks+32(FP), BX
+	SHRQ         $0x01, BX
 
 loop:
-	VMOVDQU      (CX), Y2
-	VMOVDQU      32(CX), Y3
-	VMOVDQU      64(CX), Y4
-	VMOVDQU      96(CX), Y5
-	VSHUFPS      $0x88, Y3, Y2, Y6
-	VSHUFPS      $0xdd, Y3, Y2, Y2
-	VPERMQ       $0xd8, Y6, Y6
-	VPERMQ       $0xd8, Y2, Y2
-	VSHUFPS      $0x88, Y5, Y4, Y3
-	VSHUFPS      $0xdd, Y5, Y4, Y4
-	VPERMQ       $0xd8, Y3, Y3
-	VPERMQ       $0xd8, Y4, Y4
-	VMOVDQU      64(DX), Y5
-	VMOVDQU      96(DX), Y7
-	VPSUBD       Y2, Y6, Y8
-	VPADDD       Y2, Y6, Y6
-	VPSUBD       Y4, Y3, Y2
-	VPADDD       Y4, Y3, Y3
-	VPADDD       (SP), Y6, Y4
-	VPMINUD      Y4, Y6, Y6
-	VPSUBD       Y0, Y6, Y6
-	VPADDD       (SP), Y3, Y4
-	VPMINUD      Y4, Y3, Y3
-	VPSUBD       Y0, Y3, Y3
-	VPMULLD      Y5, Y1, Y4
-	VPMULLD      Y7, Y1, Y9
-	VPMULLD      Y4, Y8, Y4
-	VPMULLD      Y9, Y2, Y9
-	VPSRLQ       $0x20, Y8, Y10
-	VPMULDQ      Y5, Y8, Y8
-	VPSRLQ       $0x20, Y2, Y11
-	VPMULDQ      Y7, Y2, Y2
-	VPSRLQ       $0x20, Y5, Y5
-	VPMULDQ      Y5, Y10, Y10
-	VPSRLQ       $0x20, Y7, Y7
-	VPMULDQ      Y7, Y11, Y11
-	VPSRLQ       $0x20, Y4, Y5
-	VPSRLQ       $0x20, Y9, Y7
-	VPMULDQ      Y0, Y4, Y4
-	VPMULDQ      Y0, Y9, Y9
-	VPMULDQ      Y0, Y5, Y5
-	VPMULDQ      Y0, Y7, Y7
-	VPSUBQ       Y4, Y8, Y8
-	VPSUBQ       Y9, Y2, Y2
-	VPSUBQ       Y5, Y10, Y10
-	VPSUBQ       Y7, Y11, Y11
-	VPSHUFD      $0xf5, Y8, Y8
-	VPBLENDD     $0xaa, Y10, Y8, Y10
-	VPSHUFD      $0xf5, Y2, Y2
-	VPBLENDD     $0xaa, Y11, Y2, Y11
-	VPSLLQ       $0x20, Y10, Y2
-	VPSRLQ       $0x20, Y6, Y4
-	VPBLENDD     $0xaa, Y2, Y6, Y2
-	VPBLENDD     $0xaa, Y10, Y4, Y4
-	VPSLLQ       $0x20, Y11, Y5
-	VPSRLQ       $0x20, Y3, Y6
-	VPBLENDD     $0xaa, Y5, Y3, Y5
-	VPBLENDD     $0xaa, Y11, Y6, Y6
-	VMOVDQU      nttUntailLanes2AVX2<>+0(SB), Y3
-	VPERMD       32(DX), Y3, Y3
-	VMOVDQU      nttUntailLanes2AVX2<>+0(SB), Y7
-	VPERMD       48(DX), Y7, Y7
-	VPSUBD       Y4, Y2, Y8
-	VPADDD       Y4, Y2, Y2
-	VPSUBD       Y6, Y5, Y4
-	VPADDD       Y6, Y5, Y5
-	VPADDD       (SP), Y2, Y6
-	VPMINUD      Y6, Y2, Y2
-	VPSUBD       Y0, Y2, Y2
-	VPADDD       (SP), Y5, Y6
-	VPMINUD      Y6, Y5, Y5
-	VPSUBD       Y0, Y5, Y5
-	VPMULLD      Y3, Y1, Y6
-	VPMULLD      Y7, Y1, Y9
-	VPMULLD      Y6, Y8, Y6
-	VPMULLD      Y9, Y4, Y9
-	VPSRLQ       $0x20, Y8, Y10
-	VPMULDQ      Y3, Y8, Y8
-	VPSRLQ       $0x20, Y4, Y11
-	VPMULDQ      Y7, Y4, Y4
-	VPMULDQ      Y3, Y10, Y10
-	VPMULDQ      Y7, Y11, Y11
-	VPSRLQ       $0x20, Y6, Y3
-	VPSRLQ       $0x20, Y9, Y7
-	VPMULDQ      Y0, Y6, Y6
-	VPMULDQ      Y0, Y9, Y9
-	VPMULDQ      Y0, Y3, Y3
-	VPMULDQ      Y0, Y7, Y7
-	VPSUBQ       Y6, Y8, Y8
-	VPSUBQ       Y9, Y4, Y4
-	VPSUBQ       Y3, Y10, Y10
-	VPSUBQ       Y7, Y11, Y11
-	VPSHUFD      $0xf5, Y8, Y8
-	VPBLENDD     $0xaa, Y10, Y8, Y10
-	VPSHUFD      $0xf5, Y4, Y4
-	VPBLENDD     $0xaa, Y11, Y4, Y11
-	VPUNPCKLQDQ  Y10, Y2, Y3
-	VPUNPCKHQDQ  Y10, Y2, Y2
-	VPUNPCKLQDQ  Y11, Y5, Y4
-	VPUNPCKHQDQ  Y11, Y5, Y5
-	VMOVDQU      nttUntailLanes4AVX2<>+0(SB), Y6
-	VPERMD       16(DX), Y6, Y6
-	VMOVDQU      nttUntailLanes4AVX2<>+0(SB), Y7
-	VPERMD       24(DX), Y7, Y7
-	VPSUBD       Y2, Y3, Y8
-	VPADDD       Y2, Y3, Y3
-	VPSUBD       Y5, Y4, Y2
-	VPADDD       Y5, Y4, Y4
-	VPADDD       (SP), Y3, Y5
-	VPMINUD      Y5, Y3, Y3
-	VPSUBD       Y0, Y3, Y3
-	VPADDD       (SP), Y4, Y5
-	VPMINUD      Y5, Y4, Y4
-	VPSUBD       Y0, Y4, Y4
-	VPMULLD      Y6, Y1, Y5
-	VPMULLD      Y7, Y1, Y9
-	VPMULLD      Y5, Y8, Y5
-	VPMULLD      Y9, Y2, Y9
-	VPSRLQ       $0x20, Y8, Y10
-	VPMULDQ      Y6, Y8, Y8
-	VPSRLQ       $0x20, Y2, Y11
-	VPMULDQ      Y7, Y2, Y2
-	VPMULDQ      Y6, Y10, Y10
-	VPMULDQ      Y7, Y11, Y11
-	VPSRLQ       $0x20, Y5, Y6
-	VPSRLQ       $0x20, Y9, Y7
-	VPMULDQ      Y0, Y5, Y5
-	VPMULDQ      Y0, Y9, Y9
-	VPMULDQ      Y0, Y6, Y6
-	VPMULDQ      Y0, Y7, Y7
-	VPSUBQ       Y5, Y8, Y8
-	VPSUBQ       Y9, Y2, Y2
-	VPSUBQ       Y6, Y10, Y10
-	VPSUBQ       Y7, Y11, Y11
-	VPSHUFD      $0xf5, Y8, Y8
-	VPBLENDD     $0xaa, Y10, Y8, Y10
-	VPSHUFD      $0xf5, Y2, Y2
-	VPBLENDD     $0xaa, Y11, Y2, Y11
-	VPERM2I128   $0x20, Y10, Y3, Y2
-	VPERM2I128   $0x31, Y10, Y3, Y3
-	VPERM2I128   $0x20, Y11, Y4, Y5
-	VPERM2I128   $0x31, Y11, Y4, Y4
-	VPBROADCASTD 8(DX), Y6
-	VPBROADCASTD 12(DX), Y7
-	VPSUBD       Y3, Y2, Y8
-	VPADDD       Y3, Y2, Y2
-	VPSUBD       Y4, Y5, Y3
-	VPADDD       Y4, Y5, Y5
-	VPADDD       (SP), Y2, Y4
-	VPMINUD      Y4, Y2, Y2
-	VPSUBD       Y0, Y2, Y2
-	VPADDD       (SP), Y5, Y4
-	VPMINUD      Y4, Y5, Y5
-	VPSUBD       Y0, Y5, Y5
-	VPMULLD      Y6, Y1, Y4
-	VPMULLD      Y7, Y1, Y9
-	VPMULLD      Y4, Y8, Y4
-	VPMULLD      Y9, Y3, Y9
-	VPSRLQ       $0x20, Y8, Y10
-	VPMULDQ      Y6, Y8, Y8
-	VPSRLQ       $0x20, Y3, Y11
-	VPMULDQ      Y7, Y3, Y3
-	VPMULDQ      Y6, Y10, Y10
-	VPMULDQ      Y7, Y11, Y11
-	VPSRLQ       $0x20, Y4, Y6
-	VPSRLQ       $0x20, Y9, Y7
-	VPMULDQ      Y0, Y4, Y4
-	VPMULDQ      Y0, Y9, Y9
-	VPMULDQ      Y0, Y6, Y6
-	VPMULDQ      Y0, Y7, Y7
-	VPSUBQ       Y4, Y8, Y8
-	VPSUBQ       Y9, Y3, Y3
-	VPSUBQ       Y6, Y10, Y10
-	VPSUBQ       Y7, Y11, Y11
-	VPSHUFD      $0xf5, Y8, Y8
-	VPBLENDD     $0xaa, Y10, Y8, Y10
-	VPSHUFD      $0xf5, Y3, Y3
-	VPBLENDD     $0xaa, Y11, Y3, Y11
-	VPBROADCASTD 4(DX), Y3
-	VPSUBD       Y5, Y2, Y4
-	VPADDD       Y5, Y2, Y2
-	VPSUBD       Y11, Y10, Y5
-	VPADDD       Y11, Y10, Y10
-	VPADDD       (SP), Y2, Y6
-	VPMINUD      Y6, Y2, Y2
-	VPSUBD       Y0, Y2, Y2
-	VPADDD       (SP), Y10, Y6
-	VPMINUD      Y6, Y10, Y10
-	VPSUBD       Y0, Y10, Y10
-	VPMULLD      Y3, Y1, Y6
-	VPMULLD      Y3, Y1, Y7
-	VPMULLD      Y6, Y4, Y6
-	VPMULLD      Y7, Y5, Y7
-	VPSRLQ       $0x20, Y4, Y8
-	VPMULDQ      Y3, Y4, Y4
-	VPSRLQ       $0x20, Y5, Y9
-	VPMULDQ      Y3, Y5, Y5
-	VPMULDQ      Y3, Y8, Y8
-	VPMULDQ      Y3, Y9, Y9
-	VPSRLQ       $0x20, Y6, Y3
-	VPSRLQ       $0x20, Y7, Y11
-	VPMULDQ      Y0, Y6, Y6
-	VPMULDQ      Y0, Y7, Y7
-	VPMULDQ      Y0, Y3, Y3
-	VPMULDQ      Y0, Y11, Y11
-	VPSUBQ       Y6, Y4, Y4
-	VPSUBQ       Y7, Y5, Y5
-	VPSUBQ       Y3, Y8, Y8
-	VPSUBQ       Y11, Y9, Y9
-	VPSHUFD      $0xf5, Y4, Y4
-	VPBLENDD     $0xaa, Y8, Y4, Y8
-	VPSHUFD      $0xf5, Y5, Y5
-	VPBLENDD     $0xaa, Y9, Y5, Y9
-	VMOVDQU      Y2, (AX)
-	VMOVDQU      Y10, 32(AX)
-	VMOVDQU      Y8, 64(AX)
-	VMOVDQU      Y9, 96(AX)
-	ADDQ         $0x00000080, CX
-	ADDQ         $0x00000080, AX
-	ADDQ         $0x00000080, DX
-	DECQ         BX
-	JNZ          loop
+	VBROADCASTI128 (CX), Y2
+	VINSERTI128    $0x01, 128(CX), Y2, Y2
+	VBROADCASTI128 16(CX), Y3
+	VINSERTI128    $0x01, 144(CX), Y3, Y3
+	VBROADCASTI128 32(CX), Y4
+	VINSERTI128    $0x01, 160(CX), Y4, Y4
+	VBROADCASTI128 48(CX), Y5
+	VINSERTI128    $0x01, 176(CX), Y5, Y5
+	VBROADCASTI128 64(CX), Y6
+	VINSERTI128    $0x01, 192(CX), Y6, Y6
+	VBROADCASTI128 80(CX), Y7
+	VINSERTI128    $0x01, 208(CX), Y7, Y7
+	VBROADCASTI128 96(CX), Y8
+	VINSERTI128    $0x01, 224(CX), Y8, Y8
+	VBROADCASTI128 112(CX), Y9
+	VINSERTI128    $0x01, 240(CX), Y9, Y9
+	VPUNPCKLDQ     Y3, Y2, Y10
+	VPUNPCKHDQ     Y3, Y2, Y2
+	VPUNPCKLDQ     Y5, Y4, Y3
+	VPUNPCKHDQ     Y5, Y4, Y4
+	VPUNPCKLQDQ    Y3, Y10, Y5
+	VPUNPCKHQDQ    Y3, Y10, Y3
+	VPUNPCKLQDQ    Y4, Y2, Y10
+	VPUNPCKHQDQ    Y4, Y2, Y2
+	VBROADCASTI128 64(DX), Y4
+	VINSERTI128    $0x01, 192(DX), Y4, Y4
+	VBROADCASTI128 80(DX), Y11
+	VINSERTI128    $0x01, 208(DX), Y11, Y11
+	VSHUFPS        $0x88, Y11, Y4, Y12
+	VSHUFPS        $0xdd, Y11, Y4, Y4
+	VPSUBD         Y3, Y5, Y11
+	VPADDD         Y3, Y5, Y5
+	VPADDD         (SP), Y5, Y3
+	VPMINUD        Y3, Y5, Y5
+	VPSUBD         Y0, Y5, Y5
+	VPMULLD        Y1, Y12, Y3
+	VPMULLD        Y3, Y11, Y3
+	VPSRLQ         $0x20, Y11, Y13
+	VPMULDQ        Y12, Y11, Y11
+	VPSRLQ         $0x20, Y12, Y12
+	VPMULDQ        Y12, Y13, Y13
+	VPSRLQ         $0x20, Y3, Y12
+	VPMULDQ        Y0, Y3, Y3
+	VPMULDQ        Y0, Y12, Y12
+	VPSUBQ         Y3, Y11, Y11
+	VPSUBQ         Y12, Y13, Y13
+	VPSHUFD        $0xf5, Y11, Y11
+	VPBLENDD       $0xaa, Y13, Y11, Y13
+	VPSUBD         Y2, Y10, Y3
+	VPADDD         Y2, Y10, Y10
+	VPADDD         (SP), Y10, Y2
+	VPMINUD        Y2, Y10, Y10
+	VPSUBD         Y0, Y10, Y10
+	VPMULLD        Y1, Y4, Y2
+	VPMULLD        Y2, Y3, Y2
+	VPSRLQ         $0x20, Y3, Y11
+	VPMULDQ        Y4, Y3, Y3
+	VPSRLQ         $0x20, Y4, Y4
+	VPMULDQ        Y4, Y11, Y11
+	VPSRLQ         $0x20, Y2, Y4
+	VPMULDQ        Y0, Y2, Y2
+	VPMULDQ        Y0, Y4, Y4
+	VPSUBQ         Y2, Y3, Y3
+	VPSUBQ         Y4, Y11, Y11
+	VPSHUFD        $0xf5, Y3, Y3
+	VPBLENDD       $0xaa, Y11, Y3, Y11
+	VBROADCASTI128 32(DX), Y2
+	VINSERTI128    $0x01, 160(DX), Y2, Y2
+	VPSUBD         Y10, Y5, Y3
+	VPADDD         Y10, Y5, Y5
+	VPADDD         (SP), Y5, Y4
+	VPMINUD        Y4, Y5, Y5
+	VPSUBD         Y0, Y5, Y5
+	VPMULLD        Y1, Y2, Y4
+	VPMULLD        Y4, Y3, Y4
+	VPSRLQ         $0x20, Y3, Y10
+	VPMULDQ        Y2, Y3, Y3
+	VPSRLQ         $0x20, Y2, Y12
+	VPMULDQ        Y12, Y10, Y10
+	VPSRLQ         $0x20, Y4, Y12
+	VPMULDQ        Y0, Y4, Y4
+	VPMULDQ        Y0, Y12, Y12
+	VPSUBQ         Y4, Y3, Y3
+	VPSUBQ         Y12, Y10, Y10
+	VPSHUFD        $0xf5, Y3, Y3
+	VPBLENDD       $0xaa, Y10, Y3, Y10
+	VPSUBD         Y11, Y13, Y3
+	VPADDD         Y11, Y13, Y13
+	VPADDD         (SP), Y13, Y4
+	VPMINUD        Y4, Y13, Y13
+	VPSUBD         Y0, Y13, Y13
+	VPMULLD        Y1, Y2, Y4
+	VPMULLD        Y4, Y3, Y4
+	VPSRLQ         $0x20, Y3, Y11
+	VPMULDQ        Y2, Y3, Y3
+	VPSRLQ         $0x20, Y2, Y2
+	VPMULDQ        Y2, Y11, Y11
+	VPSRLQ         $0x20, Y4, Y2
+	VPMULDQ        Y0, Y4, Y4
+	VPMULDQ        Y0, Y2, Y2
+	VPSUBQ         Y4, Y3, Y3
+	VPSUBQ         Y2, Y11, Y11
+	VPSHUFD        $0xf5, Y3, Y3
+	VPBLENDD       $0xaa, Y11, Y3, Y11
+	VPUNPCKLDQ     Y13, Y5, Y2
+	VPUNPCKHDQ     Y13, Y5, Y3
+	VPUNPCKLDQ     Y11, Y10, Y4
+	VPUNPCKHDQ     Y11, Y10, Y5
+	VPUNPCKLQDQ    Y4, Y2, Y10
+	VPUNPCKHQDQ    Y4, Y2, Y2
+	VPUNPCKLQDQ    Y5, Y3, Y4
+	VPUNPCKHQDQ    Y5, Y3, Y3
+	VPUNPCKLDQ     Y7, Y6, Y5
+	VPUNPCKHDQ     Y7, Y6, Y6
+	VPUNPCKLDQ     Y9, Y8, Y7
+	VPUNPCKHDQ     Y9, Y8, Y8
+	VPUNPCKLQDQ    Y7, Y5, Y9
+	VPUNPCKHQDQ    Y7, Y5, Y5
+	VPUNPCKLQDQ    Y8, Y6, Y7
+	VPUNPCKHQDQ    Y8, Y6, Y6
+	VBROADCASTI128 96(DX), Y8
+	VINSERTI128    $0x01, 224(DX), Y8, Y8
+	VBROADCASTI128 112(DX), Y11
+	VINSERTI128    $0x01, 240(DX), Y11, Y11
+	VSHUFPS        $0x88, Y11, Y8, Y12
+	VSHUFPS        $0xdd, Y11, Y8, Y8
+	VPSUBD         Y5, Y9, Y11
+	VPADDD         Y5, Y9, Y9
+	VPADDD         (SP), Y9, Y5
+	VPMINUD        Y5, Y9, Y9
+	VPSUBD         Y0, Y9, Y9
+	VPMULLD        Y1, Y12, Y5
+	VPMULLD        Y5, Y11, Y5
+	VPSRLQ         $0x20, Y11, Y13
+	VPMULDQ        Y12, Y11, Y11
+	VPSRLQ         $0x20, Y12, Y12
+	VPMULDQ        Y12, Y13, Y13
+	VPSRLQ         $0x20, Y5, Y12
+	VPMULDQ        Y0, Y5, Y5
+	VPMULDQ        Y0, Y12, Y12
+	VPSUBQ         Y5, Y11, Y11
+	VPSUBQ         Y12, Y13, Y13
+	VPSHUFD        $0xf5, Y11, Y11
+	VPBLENDD       $0xaa, Y13, Y11, Y13
+	VPSUBD         Y6, Y7, Y5
+	VPADDD         Y6, Y7, Y7
+	VPADDD         (SP), Y7, Y6
+	VPMINUD        Y6, Y7, Y7
+	VPSUBD         Y0, Y7, Y7
+	VPMULLD        Y1, Y8, Y6
+	VPMULLD        Y6, Y5, Y6
+	VPSRLQ         $0x20, Y5, Y11
+	VPMULDQ        Y8, Y5, Y5
+	VPSRLQ         $0x20, Y8, Y8
+	VPMULDQ        Y8, Y11, Y11
+	VPSRLQ         $0x20, Y6, Y8
+	VPMULDQ        Y0, Y6, Y6
+	VPMULDQ        Y0, Y8, Y8
+	VPSUBQ         Y6, Y5, Y5
+	VPSUBQ         Y8, Y11, Y11
+	VPSHUFD        $0xf5, Y5, Y5
+	VPBLENDD       $0xaa, Y11, Y5, Y11
+	VBROADCASTI128 48(DX), Y5
+	VINSERTI128    $0x01, 176(DX), Y5, Y5
+	VPSUBD         Y7, Y9, Y6
+	VPADDD         Y7, Y9, Y9
+	VPADDD         (SP), Y9, Y7
+	VPMINUD        Y7, Y9, Y9
+	VPSUBD         Y0, Y9, Y9
+	VPMULLD        Y1, Y5, Y7
+	VPMULLD        Y7, Y6, Y7
+	VPSRLQ         $0x20, Y6, Y8
+	VPMULDQ        Y5, Y6, Y6
+	VPSRLQ         $0x20, Y5, Y12
+	VPMULDQ        Y12, Y8, Y8
+	VPSRLQ         $0x20, Y7, Y12
+	VPMULDQ        Y0, Y7, Y7
+	VPMULDQ        Y0, Y12, Y12
+	VPSUBQ         Y7, Y6, Y6
+	VPSUBQ         Y12, Y8, Y8
+	VPSHUFD        $0xf5, Y6, Y6
+	VPBLENDD       $0xaa, Y8, Y6, Y8
+	VPSUBD         Y11, Y13, Y6
+	VPADDD         Y11, Y13, Y13
+	VPADDD         (SP), Y13, Y7
+	VPMINUD        Y7, Y13, Y13
+	VPSUBD         Y0, Y13, Y13
+	VPMULLD        Y1, Y5, Y7
+	VPMULLD        Y7, Y6, Y7
+	VPSRLQ         $0x20, Y6, Y11
+	VPMULDQ        Y5, Y6, Y6
+	VPSRLQ         $0x20, Y5, Y5
+	VPMULDQ        Y5, Y11, Y11
+	VPSRLQ         $0x20, Y7, Y5
+	VPMULDQ        Y0, Y7, Y7
+	VPMULDQ        Y0, Y5, Y5
+	VPSUBQ         Y7, Y6, Y6
+	VPSUBQ         Y5, Y11, Y11
+	VPSHUFD        $0xf5, Y6, Y6
+	VPBLENDD       $0xaa, Y11, Y6, Y11
+	VPUNPCKLDQ     Y13, Y9, Y5
+	VPUNPCKHDQ     Y13, Y9, Y6
+	VPUNPCKLDQ     Y11, Y8, Y7
+	VPUNPCKHDQ     Y11, Y8, Y8
+	VPUNPCKLQDQ    Y7, Y5, Y9
+	VPUNPCKHQDQ    Y7, Y5, Y5
+	VPUNPCKLQDQ    Y8, Y6, Y7
+	VPUNPCKHQDQ    Y8, Y6, Y6
+	VPBROADCASTD   16(DX), Y8
+	VPBROADCASTD   144(DX), Y11
+	VPBLENDD       $0xf0, Y11, Y8, Y8
+	VPMULLD        Y1, Y8, Y11
+	VPSUBD         Y2, Y10, Y12
+	VPADDD         Y2, Y10, Y10
+	VPADDD         (SP), Y10, Y2
+	VPMINUD        Y2, Y10, Y10
+	VPSUBD         Y0, Y10, Y10
+	VPMULLD        Y11, Y12, Y2
+	VPSRLQ         $0x20, Y12, Y11
+	VPMULDQ        Y8, Y12, Y12
+	VPMULDQ        Y8, Y11, Y11
+	VPSRLQ         $0x20, Y2, Y8
+	VPMULDQ        Y0, Y2, Y2
+	VPMULDQ        Y0, Y8, Y8
+	VPSUBQ         Y2, Y12, Y12
+	VPSUBQ         Y8, Y11, Y11
+	VPSHUFD        $0xf5, Y12, Y12
+	VPBLENDD       $0xaa, Y11, Y12, Y11
+	VPBROADCASTD   20(DX), Y2
+	VPBROADCASTD   148(DX), Y8
+	VPBLENDD       $0xf0, Y8, Y2, Y2
+	VPMULLD        Y1, Y2, Y8
+	VPSUBD         Y3, Y4, Y12
+	VPADDD         Y3, Y4, Y4
+	VPADDD         (SP), Y4, Y3
+	VPMINUD        Y3, Y4, Y4
+	VPSUBD         Y0, Y4, Y4
+	VPMULLD        Y8, Y12, Y3
+	VPSRLQ         $0x20, Y12, Y8
+	VPMULDQ        Y2, Y12, Y12
+	VPMULDQ        Y2, Y8, Y8
+	VPSRLQ         $0x20, Y3, Y2
+	VPMULDQ        Y0, Y3, Y3
+	VPMULDQ        Y0, Y2, Y2
+	VPSUBQ         Y3, Y12, Y12
+	VPSUBQ         Y2, Y8, Y8
+	VPSHUFD        $0xf5, Y12, Y12
+	VPBLENDD       $0xaa, Y8, Y12, Y8
+	VPBROADCASTD   24(DX), Y2
+	VPBROADCASTD   152(DX), Y3
+	VPBLENDD       $0xf0, Y3, Y2, Y2
+	VPMULLD        Y1, Y2, Y3
+	VPSUBD         Y5, Y9, Y12
+	VPADDD         Y5, Y9, Y9
+	VPADDD         (SP), Y9, Y5
+	VPMINUD        Y5, Y9, Y9
+	VPSUBD         Y0, Y9, Y9
+	VPMULLD        Y3, Y12, Y3
+	VPSRLQ         $0x20, Y12, Y5
+	VPMULDQ        Y2, Y12, Y12
+	VPMULDQ        Y2, Y5, Y5
+	VPSRLQ         $0x20, Y3, Y2
+	VPMULDQ        Y0, Y3, Y3
+	VPMULDQ        Y0, Y2, Y2
+	VPSUBQ         Y3, Y12, Y12
+	VPSUBQ         Y2, Y5, Y5
+	VPSHUFD        $0xf5, Y12, Y12
+	VPBLENDD       $0xaa, Y5, Y12, Y5
+	VPBROADCASTD   28(DX), Y2
+	VPBROADCASTD   156(DX), Y3
+	VPBLENDD       $0xf0, Y3, Y2, Y2
+	VPMULLD        Y1, Y2, Y3
+	VPSUBD         Y6, Y7, Y12
+	VPADDD         Y6, Y7, Y7
+	VPADDD         (SP), Y7, Y6
+	VPMINUD        Y6, Y7, Y7
+	VPSUBD         Y0, Y7, Y7
+	VPMULLD        Y3, Y12, Y3
+	VPSRLQ         $0x20, Y12, Y6
+	VPMULDQ        Y2, Y12, Y12
+	VPMULDQ        Y2, Y6, Y6
+	VPSRLQ         $0x20, Y3, Y2
+	VPMULDQ        Y0, Y3, Y3
+	VPMULDQ        Y0, Y2, Y2
+	VPSUBQ         Y3, Y12, Y12
+	VPSUBQ         Y2, Y6, Y6
+	VPSHUFD        $0xf5, Y12, Y12
+	VPBLENDD       $0xaa, Y6, Y12, Y6
+	VPBROADCASTD   8(DX), Y2
+	VPBROADCASTD   136(DX), Y3
+	VPBLENDD       $0xf0, Y3, Y2, Y2
+	VPMULLD        Y1, Y2, Y3
+	VPSUBD         Y4, Y10, Y12
+	VPADDD         Y4, Y10, Y10
+	VPADDD         (SP), Y10, Y4
+	VPMINUD        Y4, Y10, Y10
+	VPSUBD         Y0, Y10, Y10
+	VPMULLD        Y3, Y12, Y4
+	VPSRLQ         $0x20, Y12, Y13
+	VPMULDQ        Y2, Y12, Y12
+	VPMULDQ        Y2, Y13, Y13
+	VPSRLQ         $0x20, Y4, Y14
+	VPMULDQ        Y0, Y4, Y4
+	VPMULDQ        Y0, Y14, Y14
+	VPSUBQ         Y4, Y12, Y12
+	VPSUBQ         Y14, Y13, Y13
+	VPSHUFD        $0xf5, Y12, Y12
+	VPBLENDD       $0xaa, Y13, Y12, Y13
+	VPSUBD         Y8, Y11, Y4
+	VPADDD         Y8, Y11, Y11
+	VPADDD         (SP), Y11, Y8
+	VPMINUD        Y8, Y11, Y11
+	VPSUBD         Y0, Y11, Y11
+	VPMULLD        Y3, Y4, Y3
+	VPSRLQ         $0x20, Y4, Y8
+	VPMULDQ        Y2, Y4, Y4
+	VPMULDQ        Y2, Y8, Y8
+	VPSRLQ         $0x20, Y3, Y2
+	VPMULDQ        Y0, Y3, Y3
+	VPMULDQ        Y0, Y2, Y2
+	VPSUBQ         Y3, Y4, Y4
+	VPSUBQ         Y2, Y8, Y8
+	VPSHUFD        $0xf5, Y4, Y4
+	VPBLENDD       $0xaa, Y8, Y4, Y8
+	VPBROADCASTD   12(DX), Y2
+	VPBROADCASTD   140(DX), Y3
+	VPBLENDD       $0xf0, Y3, Y2, Y2
+	VPMULLD        Y1, Y2, Y3
+	VPSUBD         Y7, Y9, Y4
+	VPADDD         Y7, Y9, Y9
+	VPADDD         (SP), Y9, Y7
+	VPMINUD        Y7, Y9, Y9
+	VPSUBD         Y0, Y9, Y9
+	VPMULLD        Y3, Y4, Y7
+	VPSRLQ         $0x20, Y4, Y12
+	VPMULDQ        Y2, Y4, Y4
+	VPMULDQ        Y2, Y12, Y12
+	VPSRLQ         $0x20, Y7, Y14
+	VPMULDQ        Y0, Y7, Y7
+	VPMULDQ        Y0, Y14, Y14
+	VPSUBQ         Y7, Y4, Y4
+	VPSUBQ         Y14, Y12, Y12
+	VPSHUFD        $0xf5, Y4, Y4
+	VPBLENDD       $0xaa, Y12, Y4, Y12
+	VPSUBD         Y6, Y5, Y4
+	VPADDD         Y6, Y5, Y5
+	VPADDD         (SP), Y5, Y6
+	VPMINUD        Y6, Y5, Y5
+	VPSUBD         Y0, Y5, Y5
+	VPMULLD        Y3, Y4, Y3
+	VPSRLQ         $0x20, Y4, Y6
+	VPMULDQ        Y2, Y4, Y4
+	VPMULDQ        Y2, Y6, Y6
+	VPSRLQ         $0x20, Y3, Y2
+	VPMULDQ        Y0, Y3, Y3
+	VPMULDQ        Y0, Y2, Y2
+	VPSUBQ         Y3, Y4, Y4
+	VPSUBQ         Y2, Y6, Y6
+	VPSHUFD        $0xf5, Y4, Y4
+	VPBLENDD       $0xaa, Y6, Y4, Y6
+	VPBROADCASTD   4(DX), Y2
+	VPBROADCASTD   132(DX), Y3
+	VPBLENDD       $0xf0, Y3, Y2, Y2
+	VPMULLD        Y1, Y2, Y3
+	VPSUBD         Y9, Y10, Y4
+	VPADDD         Y9, Y10, Y10
+	VPADDD         (SP), Y10, Y7
+	VPMINUD        Y7, Y10, Y10
+	VPSUBD         Y0, Y10, Y10
+	VPMULLD        Y3, Y4, Y7
+	VPSRLQ         $0x20, Y4, Y9
+	VPMULDQ        Y2, Y4, Y4
+	VPMULDQ        Y2, Y9, Y9
+	VPSRLQ         $0x20, Y7, Y14
+	VPMULDQ        Y0, Y7, Y7
+	VPMULDQ        Y0, Y14, Y14
+	VPSUBQ         Y7, Y4, Y4
+	VPSUBQ         Y14, Y9, Y9
+	VPSHUFD        $0xf5, Y4, Y4
+	VPBLENDD       $0xaa, Y9, Y4, Y9
+	VPSUBD         Y5, Y11, Y4
+	VPADDD         Y5, Y11, Y11
+	VPADDD         (SP), Y11, Y5
+	VPMINUD        Y5, Y11, Y11
+	VPSUBD         Y0, Y11, Y11
+	VPMULLD        Y3, Y4, Y5
+	VPSRLQ         $0x20, Y4, Y7
+	VPMULDQ        Y2, Y4, Y4
+	VPMULDQ        Y2, Y7, Y7
+	VPSRLQ         $0x20, Y5, Y14
+	VPMULDQ        Y0, Y5, Y5
+	VPMULDQ        Y0, Y14, Y14
+	VPSUBQ         Y5, Y4, Y4
+	VPSUBQ         Y14, Y7, Y7
+	VPSHUFD        $0xf5, Y4, Y4
+	VPBLENDD       $0xaa, Y7, Y4, Y7
+	VPSUBD         Y12, Y13, Y4
+	VPADDD         Y12, Y13, Y13
+	VPADDD         (SP), Y13, Y5
+	VPMINUD        Y5, Y13, Y13
+	VPSUBD         Y0, Y13, Y13
+	VPMULLD        Y3, Y4, Y5
+	VPSRLQ         $0x20, Y4, Y12
+	VPMULDQ        Y2, Y4, Y4
+	VPMULDQ        Y2, Y12, Y12
+	VPSRLQ         $0x20, Y5, Y14
+	VPMULDQ        Y0, Y5, Y5
+	VPMULDQ        Y0, Y14, Y14
+	VPSUBQ         Y5, Y4, Y4
+	VPSUBQ         Y14, Y12, Y12
+	VPSHUFD        $0xf5, Y4, Y4
+	VPBLENDD       $0xaa, Y12, Y4, Y12
+	VPSUBD         Y6, Y8, Y4
+	VPADDD         Y6, Y8, Y8
+	VPADDD         (SP), Y8, Y5
+	VPMINUD        Y5, Y8, Y8
+	VPSUBD         Y0, Y8, Y8
+	VPMULLD        Y3, Y4, Y3
+	VPSRLQ         $0x20, Y4, Y5
+	VPMULDQ        Y2, Y4, Y4
+	VPMULDQ        Y2, Y5, Y5
+	VPSRLQ         $0x20, Y3, Y2
+	VPMULDQ        Y0, Y3, Y3
+	VPMULDQ        Y0, Y2, Y2
+	VPSUBQ         Y3, Y4, Y4
+	VPSUBQ         Y2, Y5, Y5
+	VPSHUFD        $0xf5, Y4, Y4
+	VPBLENDD       $0xaa, Y5, Y4, Y5
+	VMOVDQU        X10, (AX)
+	VEXTRACTI128   $0x01, Y10, 128(AX)
+	VMOVDQU        X11, 16(AX)
+	VEXTRACTI128   $0x01, Y11, 144(AX)
+	VMOVDQU        X13, 32(AX)
+	VEXTRACTI128   $0x01, Y13, 160(AX)
+	VMOVDQU        X8, 48(AX)
+	VEXTRACTI128   $0x01, Y8, 176(AX)
+	VMOVDQU        X9, 64(AX)
+	VEXTRACTI128   $0x01, Y9, 192(AX)
+	VMOVDQU        X7, 80(AX)
+	VEXTRACTI128   $0x01, Y7, 208(AX)
+	VMOVDQU        X12, 96(AX)
+	VEXTRACTI128   $0x01, Y12, 224(AX)
+	VMOVDQU        X5, 112(AX)
+	VEXTRACTI128   $0x01, Y5, 240(AX)
+	ADDQ           $0x00000100, CX
+	ADDQ           $0x00000100, AX
+	ADDQ           $0x00000100, DX
+	DECQ           BX
+	JNZ            loop
 	VZEROUPPER
 	RET
 

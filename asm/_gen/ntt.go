@@ -60,19 +60,19 @@ func lazyName(lazy bool) string {
 // modulus holds a prime's constants in registers. The reduction of summands maps
 // [-cap, cap) to [-half, half).
 type modulus struct {
-	s          isa
-	lazy       bool
-	words      reg.Register
-	q, inverse reg.VecVirtual
-	cap, half  Op
-	evens      reg.Register
+	s         isa
+	lazy      bool
+	words     reg.Register
+	q         reg.VecVirtual
+	inverse   Op
+	cap, half Op
+	evens     reg.Register
 }
 
 // newModulus loads what products need, and with reductions what these do.
 func newModulus(s isa, words reg.Register, lazy, reductions bool) *modulus {
-	m := &modulus{s: s, lazy: lazy, words: words, q: s.vector(), inverse: s.vector()}
-	VPBROADCASTD(Mem{Base: words, Disp: nttQ}, m.q)
-	VPBROADCASTD(Mem{Base: words, Disp: nttInverse}, m.inverse)
+	m := &modulus{s: s, lazy: lazy, words: words, q: s.broadcast(Mem{Base: words, Disp: nttQ}),
+		inverse: s.broadcast(Mem{Base: words, Disp: nttInverse})}
 	if s == avx512 {
 		bits := GP32()
 		MOVL(U32(0x5555), bits)
@@ -237,7 +237,7 @@ func (m *modulus) monts(xs ...operand) []reg.VecVirtual {
 		stages = append([]func(i int){
 			func(i int) {
 				if xs[i].low == nil {
-					VPMULLD(xs[i].w, m.inverse, t[i])
+					VPMULLD(m.inverse, xs[i].w, t[i])
 					xs[i].low = t[i]
 				}
 			},
@@ -669,15 +669,9 @@ func (b *tail) part(x, y reg.VecVirtual) (reg.VecVirtual, reg.VecVirtual) {
 	return p, q
 }
 
-// tailGroup is the number of blocks that AVX-512 takes in step; it divides the
+// tailGroup is the number of blocks that are taken in step; it divides the
 // count. There are always four blocks or more, a power of two.
-func (s isa) tailGroup(blocks reg.GPVirtual) int {
-	if s == avx2 {
-		return 1
-	}
-	SHRQ(Imm(1), blocks)
-	return 2
-}
+const tailGroup = 2
 
 // twiddles loads those of layer t, offset bytes on, and spreads them. A pair of
 // registers of AVX2 holds half a block, and needs half of them.
@@ -716,15 +710,15 @@ func nttForwardTail(s isa, lazy, full bool) {
 	b := newTail(s, m, "nttTail"+kind, false)
 	blocks := GP64()
 	Load(Param("blocks"), blocks)
-	group := s.tailGroup(blocks)
+	SHRQ(Imm(1), blocks)
 	count("loop", blocks, func() {
 		if s == avx2 {
-			b.forwardPairs(a, w, full)
+			newPair(m, w).forward(a, full)
 		} else {
-			b.forwardBlocks(a, w, group, full)
+			b.forwardBlocks(a, w, full)
 		}
-		ADDQ(U32(uint32(128*group)), a)
-		ADDQ(U32(uint32(128*group)), w)
+		ADDQ(U32(uint32(128*tailGroup)), a)
+		ADDQ(U32(uint32(128*tailGroup)), w)
 	})
 	VZEROUPPER()
 	RET()
@@ -751,31 +745,10 @@ func (b *tail) writeJoined(p, q reg.VecVirtual, at Mem, full bool) {
 	VMOVDQUx(b.s, q, at.Offset(b.s.bytes))
 }
 
-// forwardPairs takes one block in four registers.
-func (b *tail) forwardPairs(a, w reg.Register, full bool) {
-	s := b.s
-	x := make([]reg.VecVirtual, 4)
-	for i := range x {
-		x[i] = s.load(Mem{Base: a, Disp: i * s.bytes})
-	}
-	c := b.all(w, 4)
-	b.layer(16, butterfly{x[0], x[2], c}, butterfly{x[1], x[3], c})
-	b.layer(8, butterfly{x[0], x[1], b.all(w, 8)}, butterfly{x[2], x[3], b.all(w, 12)})
-	for _, t := range []int{4, 2, 1} {
-		for i := 0; i < len(x); i += 2 {
-			x[i], x[i+1] = b.split(t, x[i], x[i+1])
-		}
-		b.layer(t, butterfly{x[0], x[1], b.twiddles(t, w, 0)}, butterfly{x[2], x[3], b.twiddles(t, w, 32/t)})
-	}
-	for i := 0; i < len(x); i += 2 {
-		b.writeJoined(x[i], x[i+1], Mem{Base: a, Disp: i * s.bytes}, full)
-	}
-}
-
 // forwardBlocks takes blocks of two registers in step.
-func (b *tail) forwardBlocks(a, w reg.Register, group int, full bool) {
+func (b *tail) forwardBlocks(a, w reg.Register, full bool) {
 	s := b.s
-	bs := make([]butterfly, group)
+	bs := make([]butterfly, tailGroup)
 	for g := range bs {
 		bs[g].x, bs[g].y = s.load(Mem{Base: a, Disp: 128 * g}), s.load(Mem{Base: a, Disp: 128*g + 64})
 		bs[g].factor = b.all(w, 128*g+4)
@@ -802,53 +775,25 @@ func nttInverseTail(s isa) {
 	b := newTail(s, m, "nttUntail", true)
 	blocks := GP64()
 	Load(Param("blocks"), blocks)
-	group := s.tailGroup(blocks)
+	SHRQ(Imm(1), blocks)
 	count("loop", blocks, func() {
 		if s == avx2 {
-			b.inversePairs(m, dst, src, w)
+			newPair(m, w).inverse(dst, src)
 		} else {
-			b.inverseBlocks(m, dst, src, w, group)
+			b.inverseBlocks(m, dst, src, w)
 		}
 		for _, p := range []reg.Register{src, dst, w} {
-			ADDQ(U32(uint32(128*group)), p)
+			ADDQ(U32(uint32(128*tailGroup)), p)
 		}
 	})
 	VZEROUPPER()
 	RET()
 }
 
-// inversePairs takes one block in four registers.
-func (b *tail) inversePairs(m *modulus, dst, src, w reg.Register) {
-	s := b.s
-	x := make([]reg.VecVirtual, 4)
-	for i := range x {
-		x[i] = s.load(Mem{Base: src, Disp: i * s.bytes})
-	}
-	for i := 0; i < len(x); i += 2 {
-		x[i], x[i+1] = b.part(x[i], x[i+1])
-	}
-	both := func(i, j, k, l int, c, d factor) {
-		y := m.unbutterflies(butterfly{x[i], x[j], c}, butterfly{x[k], x[l], d})
-		x[j], x[l] = y[0], y[1]
-	}
-	for _, t := range []int{1, 2, 4} {
-		both(0, 1, 2, 3, b.twiddles(t, w, 0), b.twiddles(t, w, 32/t))
-		for i := 0; i < len(x); i += 2 {
-			x[i], x[i+1] = b.split(t, x[i], x[i+1])
-		}
-	}
-	both(0, 1, 2, 3, b.all(w, 8), b.all(w, 12))
-	c := b.all(w, 4)
-	both(0, 2, 1, 3, c, c)
-	for i := range x {
-		VMOVDQUx(s, x[i], Mem{Base: dst, Disp: i * s.bytes})
-	}
-}
-
 // inverseBlocks takes blocks of two registers in step.
-func (b *tail) inverseBlocks(m *modulus, dst, src, w reg.Register, group int) {
+func (b *tail) inverseBlocks(m *modulus, dst, src, w reg.Register) {
 	s := b.s
-	bs := make([]butterfly, group)
+	bs := make([]butterfly, tailGroup)
 	for g := range bs {
 		bs[g].x, bs[g].y = b.part(s.load(Mem{Base: src, Disp: 128 * g}), s.load(Mem{Base: src, Disp: 128*g + 64}))
 	}
