@@ -748,26 +748,6 @@ loop:
 	VZEROUPPER
 	RET
 
-DATA nttTailLanes4AVX2<>+0(SB)/4, $0x00000000
-DATA nttTailLanes4AVX2<>+4(SB)/4, $0x00000000
-DATA nttTailLanes4AVX2<>+8(SB)/4, $0x00000000
-DATA nttTailLanes4AVX2<>+12(SB)/4, $0x00000000
-DATA nttTailLanes4AVX2<>+16(SB)/4, $0x00000001
-DATA nttTailLanes4AVX2<>+20(SB)/4, $0x00000001
-DATA nttTailLanes4AVX2<>+24(SB)/4, $0x00000001
-DATA nttTailLanes4AVX2<>+28(SB)/4, $0x00000001
-GLOBL nttTailLanes4AVX2<>(SB), RODATA|NOPTR, $32
-
-DATA nttTailLanes2AVX2<>+0(SB)/4, $0x00000000
-DATA nttTailLanes2AVX2<>+4(SB)/4, $0x00000000
-DATA nttTailLanes2AVX2<>+8(SB)/4, $0x00000001
-DATA nttTailLanes2AVX2<>+12(SB)/4, $0x00000001
-DATA nttTailLanes2AVX2<>+16(SB)/4, $0x00000002
-DATA nttTailLanes2AVX2<>+20(SB)/4, $0x00000002
-DATA nttTailLanes2AVX2<>+24(SB)/4, $0x00000003
-DATA nttTailLanes2AVX2<>+28(SB)/4, $0x00000003
-GLOBL nttTailLanes2AVX2<>(SB), RODATA|NOPTR, $32
-
 // func NTTForwardTailFullAVX2(a *uint32, tail *uint32, words *uint32, blocks int)
 // Requires: AVX, AVX2
 TEXT ·NTTForwardTailFullAVX2(SB), NOSPLIT, $32-32
@@ -1264,26 +1244,6 @@ loop:
 	JNZ            loop
 	VZEROUPPER
 	RET
-
-DATA nttTailFullLanes4AVX2<>+0(SB)/4, $0x00000000
-DATA nttTailFullLanes4AVX2<>+4(SB)/4, $0x00000000
-DATA nttTailFullLanes4AVX2<>+8(SB)/4, $0x00000000
-DATA nttTailFullLanes4AVX2<>+12(SB)/4, $0x00000000
-DATA nttTailFullLanes4AVX2<>+16(SB)/4, $0x00000001
-DATA nttTailFullLanes4AVX2<>+20(SB)/4, $0x00000001
-DATA nttTailFullLanes4AVX2<>+24(SB)/4, $0x00000001
-DATA nttTailFullLanes4AVX2<>+28(SB)/4, $0x00000001
-GLOBL nttTailFullLanes4AVX2<>(SB), RODATA|NOPTR, $32
-
-DATA nttTailFullLanes2AVX2<>+0(SB)/4, $0x00000000
-DATA nttTailFullLanes2AVX2<>+4(SB)/4, $0x00000000
-DATA nttTailFullLanes2AVX2<>+8(SB)/4, $0x00000001
-DATA nttTailFullLanes2AVX2<>+12(SB)/4, $0x00000001
-DATA nttTailFullLanes2AVX2<>+16(SB)/4, $0x00000002
-DATA nttTailFullLanes2AVX2<>+20(SB)/4, $0x00000002
-DATA nttTailFullLanes2AVX2<>+24(SB)/4, $0x00000003
-DATA nttTailFullLanes2AVX2<>+28(SB)/4, $0x00000003
-GLOBL nttTailFullLanes2AVX2<>(SB), RODATA|NOPTR, $32
 
 // func NTTForwardFoldLazyAVX2(dst *uint32, src *uint32, words *uint32, n int)
 // Requires: AVX, AVX2
@@ -1985,26 +1945,6 @@ loop:
 	VZEROUPPER
 	RET
 
-DATA nttTailLazyLanes4AVX2<>+0(SB)/4, $0x00000000
-DATA nttTailLazyLanes4AVX2<>+4(SB)/4, $0x00000000
-DATA nttTailLazyLanes4AVX2<>+8(SB)/4, $0x00000000
-DATA nttTailLazyLanes4AVX2<>+12(SB)/4, $0x00000000
-DATA nttTailLazyLanes4AVX2<>+16(SB)/4, $0x00000001
-DATA nttTailLazyLanes4AVX2<>+20(SB)/4, $0x00000001
-DATA nttTailLazyLanes4AVX2<>+24(SB)/4, $0x00000001
-DATA nttTailLazyLanes4AVX2<>+28(SB)/4, $0x00000001
-GLOBL nttTailLazyLanes4AVX2<>(SB), RODATA|NOPTR, $32
-
-DATA nttTailLazyLanes2AVX2<>+0(SB)/4, $0x00000000
-DATA nttTailLazyLanes2AVX2<>+4(SB)/4, $0x00000000
-DATA nttTailLazyLanes2AVX2<>+8(SB)/4, $0x00000001
-DATA nttTailLazyLanes2AVX2<>+12(SB)/4, $0x00000001
-DATA nttTailLazyLanes2AVX2<>+16(SB)/4, $0x00000002
-DATA nttTailLazyLanes2AVX2<>+20(SB)/4, $0x00000002
-DATA nttTailLazyLanes2AVX2<>+24(SB)/4, $0x00000003
-DATA nttTailLazyLanes2AVX2<>+28(SB)/4, $0x00000003
-GLOBL nttTailLazyLanes2AVX2<>(SB), RODATA|NOPTR, $32
-
 // func NTTForwardTailFullLazyAVX2(a *uint32, tail *uint32, words *uint32, blocks int)
 // Requires: AVX, AVX2
 TEXT ·NTTForwardTailFullLazyAVX2(SB), NOSPLIT, $64-32
@@ -2484,26 +2424,6 @@ loop:
 	VZEROUPPER
 	RET
 
-DATA nttTailFullLazyLanes4AVX2<>+0(SB)/4, $0x00000000
-DATA nttTailFullLazyLanes4AVX2<>+4(SB)/4, $0x00000000
-DATA nttTailFullLazyLanes4AVX2<>+8(SB)/4, $0x00000000
-DATA nttTailFullLazyLanes4AVX2<>+12(SB)/4, $0x00000000
-DATA nttTailFullLazyLanes4AVX2<>+16(SB)/4, $0x00000001
-DATA nttTailFullLazyLanes4AVX2<>+20(SB)/4, $0x00000001
-DATA nttTailFullLazyLanes4AVX2<>+24(SB)/4, $0x00000001
-DATA nttTailFullLazyLanes4AVX2<>+28(SB)/4, $0x00000001
-GLOBL nttTailFullLazyLanes4AVX2<>(SB), RODATA|NOPTR, $32
-
-DATA nttTailFullLazyLanes2AVX2<>+0(SB)/4, $0x00000000
-DATA nttTailFullLazyLanes2AVX2<>+4(SB)/4, $0x00000000
-DATA nttTailFullLazyLanes2AVX2<>+8(SB)/4, $0x00000001
-DATA nttTailFullLazyLanes2AVX2<>+12(SB)/4, $0x00000001
-DATA nttTailFullLazyLanes2AVX2<>+16(SB)/4, $0x00000002
-DATA nttTailFullLazyLanes2AVX2<>+20(SB)/4, $0x00000002
-DATA nttTailFullLazyLanes2AVX2<>+24(SB)/4, $0x00000003
-DATA nttTailFullLazyLanes2AVX2<>+28(SB)/4, $0x00000003
-GLOBL nttTailFullLazyLanes2AVX2<>(SB), RODATA|NOPTR, $32
-
 // func NTTInverseTailAVX2(dst *uint32, src *uint32, untail *uint32, words *uint32, blocks int)
 // Requires: AVX, AVX2
 TEXT ·NTTInverseTailAVX2(SB), NOSPLIT, $32-40
@@ -2970,26 +2890,6 @@ loop:
 	JNZ            loop
 	VZEROUPPER
 	RET
-
-DATA nttUntailLanes4AVX2<>+0(SB)/4, $0x00000000
-DATA nttUntailLanes4AVX2<>+4(SB)/4, $0x00000000
-DATA nttUntailLanes4AVX2<>+8(SB)/4, $0x00000000
-DATA nttUntailLanes4AVX2<>+12(SB)/4, $0x00000000
-DATA nttUntailLanes4AVX2<>+16(SB)/4, $0x00000001
-DATA nttUntailLanes4AVX2<>+20(SB)/4, $0x00000001
-DATA nttUntailLanes4AVX2<>+24(SB)/4, $0x00000001
-DATA nttUntailLanes4AVX2<>+28(SB)/4, $0x00000001
-GLOBL nttUntailLanes4AVX2<>(SB), RODATA|NOPTR, $32
-
-DATA nttUntailLanes2AVX2<>+0(SB)/4, $0x00000000
-DATA nttUntailLanes2AVX2<>+4(SB)/4, $0x00000000
-DATA nttUntailLanes2AVX2<>+8(SB)/4, $0x00000001
-DATA nttUntailLanes2AVX2<>+12(SB)/4, $0x00000001
-DATA nttUntailLanes2AVX2<>+16(SB)/4, $0x00000002
-DATA nttUntailLanes2AVX2<>+20(SB)/4, $0x00000002
-DATA nttUntailLanes2AVX2<>+24(SB)/4, $0x00000003
-DATA nttUntailLanes2AVX2<>+28(SB)/4, $0x00000003
-GLOBL nttUntailLanes2AVX2<>(SB), RODATA|NOPTR, $32
 
 // func NTTInverseLayersAVX2(a *uint32, w *uint32, w2 *uint32, words *uint32, blocks int, t int)
 // Requires: AVX, AVX2

@@ -300,18 +300,13 @@ func (s isa) reverse(x, index reg.VecVirtual) { VPERMD(x, index, x) }
 
 func (s isa) lanes() int { return s.bytes / 4 }
 
-// words emits an index vector as data.
-func (s isa) words(name string, lane func(i int) int) Mem {
+// sequence emits an index vector as data and loads it.
+func (s isa) sequence(name string, lane func(i int) int) reg.VecVirtual {
 	words := make([]uint32, s.lanes())
 	for i := range words {
 		words[i] = uint32(lane(i))
 	}
-	return constants(name+s.name, words...)
-}
-
-// sequence loads an index vector.
-func (s isa) sequence(name string, lane func(i int) int) reg.VecVirtual {
-	return s.load(s.words(name, lane))
+	return s.load(constants(name+s.name, words...))
 }
 
 func (s isa) reversal(name string) reg.VecVirtual {
@@ -557,13 +552,12 @@ func nttInverse4(s isa) {
 		})
 }
 
-// tail holds what the layers inside a block of 32 words need: the maps from lanes
-// to twiddles of the layers 8 (AVX-512 alone), 4 and 2, and of AVX-512 the index
-// vectors that join and part two registers.
+// tail holds what the layers inside a block of 32 words need with AVX-512: the maps from lanes
+// to twiddles of the layers 8, 4 and 2, and the index vectors that join and part two registers.
 type tail struct {
 	s             isa
 	m             *modulus
-	lanes         map[int]Op
+	lanes         map[int]reg.VecVirtual
 	group4        [2]reg.VecVirtual
 	first, second reg.VecVirtual
 }
@@ -571,12 +565,7 @@ type tail struct {
 // newTail loads the maps. Inverted layers begin by parting two registers in
 // natural order, the others end by joining them.
 func newTail(s isa, m *modulus, name string, inverted bool) *tail {
-	b := &tail{s: s, m: m, lanes: map[int]Op{}}
-	if s == avx2 {
-		b.lanes[4] = s.words(name+"Lanes4", func(l int) int { return l / 4 })
-		b.lanes[2] = s.words(name+"Lanes2", func(l int) int { return l / 2 })
-		return b
-	}
+	b := &tail{s: s, m: m, lanes: map[int]reg.VecVirtual{}}
 	b.lanes[8] = s.sequence(name+"Lanes8", func(l int) int { return l / 8 })
 	b.lanes[4] = s.sequence(name+"Lanes4", func(l int) int { return l / 4 })
 	b.lanes[2] = s.sequence(name+"Lanes2", func(l int) int { return l / 2 })
@@ -613,7 +602,7 @@ func (b *tail) exchange2(x, y, first, second reg.VecVirtual, wide bool) (reg.Vec
 }
 
 // split separates the halves of blocks of 2t words in x and y; it is its own
-// inverse. Width 8 exists in AVX-512 alone.
+// inverse.
 func (b *tail) split(t int, x, y reg.VecVirtual) (reg.VecVirtual, reg.VecVirtual) {
 	s := b.s
 	p, q := s.vector(), s.vector()
@@ -621,75 +610,41 @@ func (b *tail) split(t int, x, y reg.VecVirtual) (reg.VecVirtual, reg.VecVirtual
 	case t == 8:
 		VSHUFI64X2(Imm(0x44), y, x, p)
 		VSHUFI64X2(Imm(0xee), y, x, q)
-	case t == 4 && s == avx512:
-		return b.exchange2(x, y, b.group4[0], b.group4[1], true)
 	case t == 4:
-		VPERM2I128(Imm(0x20), y, x, p)
-		VPERM2I128(Imm(0x31), y, x, q)
+		return b.exchange2(x, y, b.group4[0], b.group4[1], true)
 	case t == 2:
 		VPUNPCKLQDQ(y, x, p)
 		VPUNPCKHQDQ(y, x, q)
 	default:
 		// p = x with its odd lanes replaced by y's even ones, q the rest.
 		VPSLLQ(Imm(32), y, p)
-		if s == avx512 {
-			VMOVDQA32(x, b.m.evens, p)
-			VMOVDQA64(y, q)
-			b.m.high(x, q)
-			break
-		}
-		VPSRLQ(Imm(32), x, q)
-		VPBLENDD(Imm(0xaa), p, x, p)
-		VPBLENDD(Imm(0xaa), y, q, q)
+		VMOVDQA32(x, b.m.evens, p)
+		VMOVDQA64(y, q)
+		b.m.high(x, q)
 	}
 	return p, q
 }
 
 // join interleaves x and y, even and odd coefficients, to natural order.
 func (b *tail) join(x, y reg.VecVirtual) (reg.VecVirtual, reg.VecVirtual) {
-	if b.s == avx512 {
-		return b.exchange2(x, y, b.first, b.second, false)
-	}
-	p, q := b.s.vector(), b.s.vector()
-	VPUNPCKLDQ(y, x, p)
-	VPUNPCKHDQ(y, x, q)
-	return b.split(4, p, q)
+	return b.exchange2(x, y, b.first, b.second, false)
 }
 
 // part separates two registers in natural order into even and odd coefficients.
 func (b *tail) part(x, y reg.VecVirtual) (reg.VecVirtual, reg.VecVirtual) {
-	if b.s == avx512 {
-		return b.exchange2(x, y, b.first, b.second, false)
-	}
-	p, q := b.s.vector(), b.s.vector()
-	VSHUFPS(Imm(0x88), y, x, p)
-	VSHUFPS(Imm(0xdd), y, x, q)
-	VPERMQ(Imm(0xd8), p, p)
-	VPERMQ(Imm(0xd8), q, q)
-	return p, q
+	return b.exchange2(x, y, b.first, b.second, false)
 }
 
 // tailGroup is the number of blocks that are taken in step; it divides the
 // count. There are always four blocks or more, a power of two.
 const tailGroup = 2
 
-// twiddles loads those of layer t, offset bytes on, and spreads them. A pair of
-// registers of AVX2 holds half a block, and needs half of them.
+// twiddles loads those of layer t, offset bytes on, and spreads them.
 func (b *tail) twiddles(t int, w reg.Register, offset int) factor {
-	at := Mem{Base: w, Disp: 4*(16/t) + offset}
-	switch {
-	case t == 1 && b.s == avx2:
-		return factor{w: b.s.load(at)}
-	case t == 1:
-		v := b.s.load(at)
+	v := b.s.load(Mem{Base: w, Disp: 4*(16/t) + offset})
+	if t == 1 {
 		return factor{w: v, odd: b.s.odd(v)}
-	case b.s == avx2:
-		v := b.s.vector()
-		VMOVDQUx(b.s, b.lanes[t], v)
-		VPERMD(at, v, v)
-		return factor{w: v, odd: v}
 	}
-	v := b.s.load(at)
 	VPERMD(v, b.lanes[t], v)
 	return factor{w: v, odd: v}
 }
@@ -707,16 +662,16 @@ func nttForwardTail(s isa, lazy, full bool) {
 		"takes the layers inside blocks of 32 words.")
 	a, w := Load(Param("a"), GP64()), Load(Param("tail"), GP64())
 	m := newModulus(s, Load(Param("words"), GP64()), lazy, true)
-	b := newTail(s, m, "nttTail"+kind, false)
+	take := func() { newPair(m, w).forward(a, full) }
+	if s == avx512 {
+		b := newTail(s, m, "nttTail"+kind, false)
+		take = func() { b.forwardBlocks(a, w, full) }
+	}
 	blocks := GP64()
 	Load(Param("blocks"), blocks)
 	SHRQ(Imm(1), blocks)
 	count("loop", blocks, func() {
-		if s == avx2 {
-			newPair(m, w).forward(a, full)
-		} else {
-			b.forwardBlocks(a, w, full)
-		}
+		take()
 		ADDQ(U32(uint32(128*tailGroup)), a)
 		ADDQ(U32(uint32(128*tailGroup)), w)
 	})
@@ -772,16 +727,16 @@ func nttInverseTail(s isa) {
 		"takes the inverse layers inside blocks of 32 words.")
 	dst, src, w := Load(Param("dst"), GP64()), Load(Param("src"), GP64()), Load(Param("untail"), GP64())
 	m := newModulus(s, Load(Param("words"), GP64()), false, true)
-	b := newTail(s, m, "nttUntail", true)
+	take := func() { newPair(m, w).inverse(dst, src) }
+	if s == avx512 {
+		b := newTail(s, m, "nttUntail", true)
+		take = func() { b.inverseBlocks(m, dst, src, w) }
+	}
 	blocks := GP64()
 	Load(Param("blocks"), blocks)
 	SHRQ(Imm(1), blocks)
 	count("loop", blocks, func() {
-		if s == avx2 {
-			newPair(m, w).inverse(dst, src)
-		} else {
-			b.inverseBlocks(m, dst, src, w)
-		}
+		take()
 		for _, p := range []reg.Register{src, dst, w} {
 			ADDQ(U32(uint32(128*tailGroup)), p)
 		}
