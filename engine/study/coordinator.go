@@ -93,6 +93,8 @@ type Coordinator struct {
 	end      *link.End
 	ending   string // why the study was ended before it began
 	kept     bool   // the journal has how the study ended
+	// brief is link.Config.Brief; a test that wants every byte in the journal has none.
+	brief func(body []byte) (head int)
 }
 
 // NewCoordinator begins a study, or goes on with one that its state folder has.
@@ -106,7 +108,7 @@ func NewCoordinator(c Serve) (*Coordinator, error) {
 	}
 	others := len(c.Study.roles())
 	o := &Coordinator{Serve: c, done: make(map[protocol.Role]bool), hash: hash, entries: make([]Entry, others),
-		consents: make([][]byte, others), changed: make(chan struct{}, 1)}
+		consents: make([][]byte, others), changed: make(chan struct{}, 1), brief: brief}
 	if o.journal, err = journal.OpenToCrash(filepath.Join(c.State, JournalName), c.Crash); err != nil {
 		return nil, err
 	}
@@ -568,7 +570,7 @@ func (o *Coordinator) Run(ctx context.Context) (*engine.Result, error) {
 	o.Watch.began(roster)
 	o.Log.Info("the study begins", "fingerprint", roster.Fingerprint())
 	end, err := link.New(link.Config{Self: protocol.Server, Keys: o.keys.links(roster), Journal: o.journal, Bus: o.conn,
-		Most: mostMessage, Brief: brief,
+		Most: mostMessage, Brief: o.brief,
 		Refused: func(from protocol.Role, err error) {
 			o.Log.Warn("a frame was refused", "party", from.String(), "why", err.Error())
 			o.Watch.refused()

@@ -104,6 +104,7 @@ type network struct {
 	log     *slog.Logger
 	change  func(*Join)
 	watch   *Watch // may be nil
+	whole   bool   // the coordinator's journal has the vectors of the sums, too
 }
 
 func newNetwork(t testing.TB, f *fixture) *network {
@@ -133,7 +134,9 @@ func (n *network) coordinator(t testing.TB) *Coordinator {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.address = c.address()
+	if n.address = c.address(); n.whole {
+		c.brief = nil
+	}
 	return c
 }
 
