@@ -91,6 +91,7 @@ lint:
 	$(GO) vet -tags purego ./...
 	GOOS=js GOARCH=wasm $(GO) vet ./playground
 	$(GO) run ./scripts/lengths $$(git ls-files '*.go')
+	$(GO) run ./scripts/mutants -list >/dev/null || { $(GO) run ./scripts/mutants -list | grep -B1 'cannot be made'; exit 1; }
 	$(GO) run $(STATICCHECK) ./...
 
 # Rewrite the generated amd64 assembly.

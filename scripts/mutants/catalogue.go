@@ -181,7 +181,7 @@ func ledgers() []mutant {
 			"r.chance = min(0.5, (1+j.Gamma)/(2*all+1)", inSketch, "TestOneRecordDrawsFewKeys", "planned are"),
 		one("drawn cells have half of their noise", inSketch, "math.Sqrt(float64(2*r.pairs)), 1/scale)",
 			"math.Sqrt(float64(2*r.pairs)), 2/scale)", inSketch, "TestNoisedReturn", "sees what costs"),
-		one("a paid number of records is not followed", inCommand, "Records: in.counted(), ", "", inCommand,
+		one("a paid number of records is not followed", inCommand, "Records: in.counted, ", "", inCommand,
 			"TestPrivateN", "follow"),
 		one("the root of an interrupted run serves other records", inCohort, "case p.state.Data != data:", "case false:",
 			inCommand, "TestInterruptedRunIsFinishedWithoutPayingAgain", "other records"),
@@ -216,6 +216,11 @@ func gate() []mutant {
 	return []mutant{
 		one("one holder leaves the noise off", inProtocol, "\tfor i, x := range noise {\n\t\twords[i] += x\n\t}", "",
 			inAudit, "TestWhiteBox$", "not in what was released"),
+		one("a party of a study leaves its share of the noise off", inProtocol, "if r.Makers == Holder || r.Makers == EachWhole ||",
+			"if !p.single && r.Makers == Holder || !p.single && r.Makers == EachWhole || !p.single &&", inStudy,
+			"TestLiveStudyAttacked", "not what the parties released"),
+		one("all parties of a study draw the same noise", inStudy, "Own: secret.Of(k.root).Derive(\"run\")",
+			"Own: group.Derive(\"run\")", inStudy, "TestLiveStudyAttacked", "deviations from the plan's"),
 		one("a server of several leaves its share of the noise off", inProtocol,
 			"p.addNoise(p.sums, layout, total)", "_ = layout",
 			inProtocol, "TestSharesAmongServers", "drew"),
@@ -237,7 +242,7 @@ func gate() []mutant {
 			"\tif r.index >= len(p.Plan.Releases) || p.Plan.Releases[r.index] != r {\n\t\treturn fmt.Errorf(\"protocol: %s "+
 				"is not in the plan\", r.Name)\n\t}\n\tif round", "\tif round", inProtocol, "TestReleaseOncePerRound", "plan"),
 		one("a private vector can be marshalled", inProtocol,
-			"func (v *Private) Len() int { return len(v.words) }", "func (v *Private) Len() int { return len(v.words) }\n\n"+
+			"func (v *Private) len() int { return len(v.words) }", "func (v *Private) len() int { return len(v.words) }\n\n"+
 				"func (v *Private) MarshalText() ([]byte, error) { return []byte(fmt.Sprint(v.words)), nil }", inProtocol,
 			"TestPrivateShowsNothing", "[Mm]arshal|private"),
 		one("a release that costs more than the plan is booked", inProtocol, "e.Cost.Scale < p.Scale*rounding",
@@ -249,9 +254,9 @@ func gate() []mutant {
 		one("a message goes round the party", inProtocol, "type Party struct {\n\tRole Role\n",
 			"type Party struct {\n\tBeside Transport\n\tRole   Role\n", inGate, "TestGate$", "surface"),
 		one("a release opens before it asks the plan", inProtocol,
-			"\tif err := p.admit(r, round, groups, own.Len()); err != nil {\n\t\treturn nil, err\n\t}\n\tif r.Makers != Holder",
+			"\tif err := p.admit(r, round, groups, own.len()); err != nil {\n\t\treturn nil, err\n\t}\n\tif r.Makers != Holder",
 			"\tp.views.values(p.Role, round, r.Name, p.Role, own.words)\n"+
-				"\tif err := p.admit(r, round, groups, own.Len()); err != nil {\n\t\treturn nil, err\n\t}\n\tif r.Makers != Holder",
+				"\tif err := p.admit(r, round, groups, own.len()); err != nil {\n\t\treturn nil, err\n\t}\n\tif r.Makers != Holder",
 			inGate, "TestGate$", "asks the plan"),
 	}
 }
@@ -326,8 +331,8 @@ func steps() []mutant {
 		one("records are rounded to nearest", inDataset, "return float32(float64(int64(x*scale)) / scale)",
 			"return float32(float64(int64(x*scale*1.00001+0.5)) / scale)", inDataset, "TestTruncate", "Truncate"),
 		one("the sizes of clusters are rounded down", inHorizontal,
-			"return int(math.Ceil(n / (j.EtaMinAlpha * share))), int",
-			"return int(math.Floor(n / (j.EtaMinAlpha * share))), int", inHorizontal, "TestSizesAreRoundedInwards", "sizes"),
+			"lo, hi = int(math.Ceil(n/(j.EtaMinAlpha*share))), int",
+			"lo, hi = int(math.Floor(n/(j.EtaMinAlpha*share))), int", inHorizontal, "TestSizesAreRoundedInwards", "sizes"),
 		one("every round spends the whole epsilon", inHorizontal, "round := j.Budget.Epsilon / float64(p.rounds)",
 			"round := j.Budget.Epsilon", inHorizontal, "TestLedgerChargesTheBudget", "sulloyd"),
 		one("a Gaussian round spends the whole mu", inHorizontal, "mu /= math.Sqrt(float64(p.rounds))", "mu /= 1",
