@@ -27,6 +27,12 @@ func ColumnMajor[T float32 | float64](data []T, n, d int) Matrix[T] {
 	return Matrix[T]{Data: data, N: n, D: d, RowStride: 1, ColumnStride: n}
 }
 
+// NoRecords is the refusal of memory that has none, in whatever form. A file may have none where its number is
+// nobody's business ([ReadOptions.MayLack]); who hands over memory knows what is in it, and hears nothing new.
+func NoRecords(name string) error {
+	return fault.Request(name, "has no records", "give at least one record")
+}
+
 // Check fills in the strides and refuses a matrix that does not lie in its memory.
 func (m *Matrix[T]) Check(name string) error {
 	if m.RowStride == 0 && m.ColumnStride == 0 {
@@ -36,7 +42,9 @@ func (m *Matrix[T]) Check(name string) error {
 	switch {
 	case m.D < 1:
 		return wrong(fmt.Sprintf("%d columns", m.D), "give at least one column")
-	case m.N < 1:
+	case m.N == 0:
+		return NoRecords(name)
+	case m.N < 0:
 		return wrong(fmt.Sprintf("%d records", m.N), "give at least one record")
 	case m.Columns != nil && len(m.Columns) != m.D:
 		return wrong(fmt.Sprintf("%d names for %d columns", len(m.Columns), m.D), "give one name per column")

@@ -74,7 +74,7 @@ var numbers = map[string]struct {
 	"g": {8, func(p unsafe.Pointer) float64 { return *(*float64)(p) }},
 }
 
-// Import checks// Import checks a batch, whose columns are the children of a struct, or one column, and returns its
+// Import checks a batch, whose columns are the children of a struct, or one column, and returns its
 // records. They are read where they are: schema and array must last as long. A null is NaN, a missing
 // value.
 func Import(name string, schema *Schema, array *Array) (*Batch, error) {
@@ -170,7 +170,7 @@ func (b *Batch) Check(name string) error {
 	case len(b.columns) == 0:
 		return fault.Request(name, "has no columns", "give at least one column")
 	case b.n < 1:
-		return fault.Request(name, "has no records", "give at least one record")
+		return dataset.NoRecords(name)
 	}
 	return nil
 }
@@ -208,7 +208,7 @@ func Records(name string, batches []*Batch) (dataset.Borrowed, error) {
 		}
 	}
 	if s.n == 0 {
-		return nil, fault.Request(name, "has no records", "give at least one record")
+		return nil, dataset.NoRecords(name)
 	}
 	return s, nil
 }

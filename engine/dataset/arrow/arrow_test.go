@@ -1,12 +1,14 @@
 package arrow
 
 import (
+	"fmt"
 	"math"
 	"runtime"
 	"slices"
 	"testing"
 	"unsafe"
 
+	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/internal/fault"
 )
 
@@ -122,8 +124,9 @@ func TestRecords(t *testing.T) {
 			}
 		}
 	}
-	if _, err := Records("data", batches[1:2]); !fault.IsRequest(err) {
-		t.Errorf("no records: %v", err)
+	_, memory := dataset.FromMatrix("data", dataset.Matrix[float64]{D: 2})
+	if _, err := Records("data", batches[1:2]); !fault.IsRequest(err) || fmt.Sprint(err) != fmt.Sprint(memory) {
+		t.Errorf("no records: %v, of other memory %v", err, memory)
 	}
 	other, err := load(columnOf(&p, "g", "y", []float64{1}, nil, 0, 1, 0))
 	if err != nil {
