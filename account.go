@@ -151,19 +151,10 @@ func (p *Payment) Composition() privacy.Composition {
 	return cmp.Or(c, privacy.BasicComposition)
 }
 
-// Afford refuses what the file cannot pay for: a run of the job and then one of each further ledger. A job that was
-// paid for before can be afforded.
-func (p *Payment) Afford(job engine.Job, further ...*privacy.Ledger) error {
-	outline, err := outlineOf(job)
-	if err != nil {
-		return err
-	}
-	plan, err := planDigest(p.key, p.numbered(), outline)
-	if err != nil || waits(p.file.Path, plan) {
-		return err
-	}
+// afford refuses what the file cannot pay for: the run and then one of each further ledger.
+func (p *Payment) afford(ledger *privacy.Ledger, further []*privacy.Ledger) error {
 	runs := []privacy.PlannedRun{p.run}
-	runs[0].Ledger = outline.Ledger
+	runs[0].Ledger = ledger
 	for _, l := range further {
 		runs = append(runs, privacy.PlannedRun{What: "a later run", Columns: p.run.Columns, Salt: p.run.Salt, Ledger: l})
 	}
@@ -173,25 +164,28 @@ func (p *Payment) Afford(job engine.Job, further ...*privacy.Ledger) error {
 // numbered is the request with the number of the run among those of this payment.
 func (p *Payment) numbered() string { return fmt.Sprintf("%d of %s", len(p.open)+1, p.request) }
 
-func outlineOf(job engine.Job) (*engine.Outline, error) {
+// Start pays for one run of the job, unless it was paid for before and interrupted. What the job's plan refuses is
+// not paid for, nor is a run after which the file could not pay for one of each further ledger.
+func (p *Payment) Start(job engine.Job, further ...*privacy.Ledger) (*Paid, error) {
+	if p == nil {
+		return &Paid{Job: job}, nil
+	}
 	plan, err := job.Plan()
 	if err != nil {
 		return nil, err
 	}
-	return plan.Outline()
-}
-
-// Start pays for one run of the job, unless it was paid for before and interrupted. What the job's plan refuses is
-// not paid for.
-func (p *Payment) Start(job engine.Job) (*Paid, error) {
-	if p == nil {
-		return &Paid{Job: job}, nil
-	}
-	outline, err := outlineOf(job)
+	outline, err := plan.Outline()
 	if err != nil {
 		return nil, err
 	}
-	paid, err := p.wait(job, outline)
+	digest, err := planDigest(p.key, p.numbered(), outline)
+	if err == nil && len(further) > 0 && !waits(p.file.Path, digest) {
+		err = p.afford(outline.Ledger, further)
+	}
+	if err != nil {
+		return nil, err
+	}
+	paid, err := p.wait(plan, digest)
 	if paid != nil {
 		paid.epsilon = p.epsilon
 	}
@@ -218,15 +212,11 @@ func (p *Payment) Start(job engine.Job) (*Paid, error) {
 
 // wait puts the root of a run where it waits until the result is delivered, or finds that of an interrupted run, with
 // the number under which it was paid for.
-func (p *Payment) wait(job engine.Job, outline *engine.Outline) (*Paid, error) {
+func (p *Payment) wait(plan engine.Plan, digest string) (*Paid, error) {
 	if p.data == "" {
 		p.data = hex.EncodeToString(p.records.Digest(p.key[:]))
 	}
-	plan, err := planDigest(p.key, p.numbered(), outline)
-	if err != nil {
-		return nil, err
-	}
-	open, err := openPending(p.file.Path, plan, p.data)
+	open, err := openPending(p.file.Path, digest, p.data)
 	if err != nil {
 		return nil, err
 	}
@@ -235,8 +225,12 @@ func (p *Payment) wait(job engine.Job, outline *engine.Outline) (*Paid, error) {
 	if err != nil {
 		return nil, err
 	}
+	job, err := protocol.Rooted(plan, root)
+	if err != nil {
+		return nil, err
+	}
 	number, err := p.numberOf(open)
-	return &Paid{Job: protocol.Rooted(job, root), run: number, pending: open}, err
+	return &Paid{Job: job, run: number, pending: open}, err
 }
 
 // numberOf is the number of the run with a root in the ledger file, 0 if it was not paid for.

@@ -18,6 +18,53 @@ import (
 	"github.com/cohort-engine/cohort/internal/fault"
 )
 
+// counted is a job that counts how often it is planned.
+type counted struct {
+	engine.Job
+	plans int
+}
+
+func (c *counted) Plan() (engine.Plan, error) {
+	c.plans++
+	return c.Job.Plan()
+}
+
+// What is paid for is planned once: the plan that was paid for is what runs.
+func TestPaidPlanRuns(t *testing.T) {
+	o := Options{K: 3, Epsilon: 1, Account: &Account{File: privacy.LedgerFile{Path: filepath.Join(t.TempDir(), "ledger")}}}
+	records, err := Prepare(t.Context(), blobs(t), PrepareOptions{Bounds: Range(-200, 200), Account: o.Account})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer records.Close()
+	m, err := o.method()
+	if err != nil {
+		t.Fatal(err)
+	}
+	of, err := records.job(m, &o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pay, err := records.payment(m, &o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pay.Close()
+	eng, err := engine.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer eng.Close()
+	job := &counted{Job: of}
+	paid, err := pay.Start(job)
+	if err == nil {
+		_, err = eng.Run(t.Context(), paid.Job)
+	}
+	if err != nil || job.plans != 1 {
+		t.Errorf("planned %d times, %v", job.plans, err)
+	}
+}
+
 // Records that are prepared once are fitted as often as wanted, by several goroutines on one engine at a time.
 func TestPrepareOnce(t *testing.T) {
 	ctx, data, seed := context.Background(), blobs(t), uint64(3)

@@ -32,6 +32,14 @@ type Plan interface {
 	Outline() (*Outline, error)
 }
 
+// Planned is the job of a plan that was made already.
+func Planned(plan Plan) Job { return planned{plan} }
+
+type planned struct{ plan Plan }
+
+// Plan implements Job.
+func (p planned) Plan() (Plan, error) { return p.plan, nil }
+
 // Engine runs jobs on a fixed pool of workers. Its methods may be called from
 // several goroutines: parallel regions of concurrent jobs take turns.
 type Engine struct {

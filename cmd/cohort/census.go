@@ -15,23 +15,26 @@ import (
 )
 
 // follow sets the number of records that parameters follow after a noisy count of at least k: that count, or the
-// first of its halves that a run can be planned for. It can for k records, which was seen before anything was paid for.
+// first of its halves that a run can be planned for, which is the plan of the run. It can for k records, which was
+// seen before anything was paid for.
 func (in *input) follow(o *options, m *method.Method, count int) error {
 	for n := max(count, in.k); ; n = max(n/2, in.k) {
 		in.counted = n
-		if err := in.planned(o, m); err == nil || n == in.k {
+		plan, err := in.plan(o, m)
+		in.ready = engine.Planned(plan)
+		if err == nil || n == in.k {
 			return err
 		}
 	}
 }
 
-// planned plans a run and forgets the plan.
-func (in *input) planned(o *options, m *method.Method) error {
+// plan plans a run.
+func (in *input) plan(o *options, m *method.Method) (engine.Plan, error) {
 	job, err := in.job(o, m)
-	if err == nil {
-		_, err = job.Plan()
+	if err != nil {
+		return nil, err
 	}
-	return err
+	return job.Plan()
 }
 
 // count is the input of one run, with the number of records found for a share of epsilon where
@@ -82,10 +85,7 @@ func (in *input) payForCount(o *options, m *method.Method, pay *library.Payment,
 	if err != nil {
 		return nil, err
 	}
-	if err := pay.Afford(job, later...); err != nil {
-		return nil, err
-	}
-	return pay.Start(job)
+	return pay.Start(job, later...)
 }
 
 // afterCount is what a run costs that follows a number of records, which is known before the number only where

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -9,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/cohort-engine/cohort/engine"
 )
 
 // A share of epsilon finds the number of records: the ledger has what it costs, all together stays within
@@ -118,6 +121,42 @@ func TestPrivateNOnALedgerFile(t *testing.T) {
 	}
 }
 
+// stopped is a plan that says that it was run.
+type stopped struct{ engine.Plan }
+
+var errStopped = errors.New("the plan was run")
+
+func (stopped) Run(context.Context, *engine.Runtime) (*engine.Result, error) { return nil, errStopped }
+
+// The plan that was made when a noisy number was found is what runs.
+func TestPlanOfTheNumberRuns(t *testing.T) {
+	eng, err := engine.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer eng.Close()
+	flags := strings.Fields("--data builtin:blobs --n 400 --d 2 --k 3 --epsilon 1 --bounds=-60:60")
+	o, m, in, err := prepared(t, append(flags, "--private-n", "0.1")...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := in.count(t.Context(), eng, o, m, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := found.ready.Plan()
+	if err != nil || plan.Info().N != found.counted {
+		t.Errorf("the plan follows %d records, and %d were found; %v", plan.Info().N, found.counted, err)
+	}
+	if o, m, in, err = prepared(t, flags...); err != nil {
+		t.Fatal(err)
+	}
+	in.ready = engine.Planned(stopped{plan})
+	if _, err := once(t.Context(), eng, m, o, in, nil); !errors.Is(err, errStopped) {
+		t.Errorf("another plan was run: %v", err)
+	}
+}
+
 // A run that has paid for the number of records is not refused for what came out: there is a plan for each number
 // from k on, or for one of its halves, and where there is none for k records it is refused before.
 func TestEveryCountHasAPlan(t *testing.T) {
@@ -141,8 +180,10 @@ func TestEveryCountHasAPlan(t *testing.T) {
 			for half/2 > in.counted {
 				half /= 2
 			}
-			if before.counted = half; in.counted < n && before.planned(o, m) == nil {
-				t.Errorf("%s: for %d records a run follows %d, and there is a plan for %d", args, n, in.counted, half)
+			if before.counted = half; in.counted < n {
+				if _, err := before.plan(o, m); err == nil {
+					t.Errorf("%s: for %d records a run follows %d, and there is a plan for %d", args, n, in.counted, half)
+				}
 			}
 		}
 	}

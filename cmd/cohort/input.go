@@ -46,6 +46,8 @@ type input struct {
 	// countedBy is the run that found a number of records, nil without, and counted the number that parameters follow.
 	countedBy *engine.Result
 	counted   int
+	// ready is the job whose plan was made when the number was found, nil without.
+	ready engine.Job
 	// start has the first centroids of --start in the normalised box, nil without.
 	start []float64
 }
@@ -329,10 +331,7 @@ func (in *input) payForBounds(ctx context.Context, o *options, m *method.Method,
 	if err != nil {
 		return nil, err
 	}
-	if err := in.pay.Afford(job, later...); err != nil {
-		return nil, err
-	}
-	return in.pay.Start(job)
+	return in.pay.Start(job, later...)
 }
 
 // later is what a run on n records costs once its bounds are paid for. Where a noisy number of records comes next, n
@@ -364,12 +363,7 @@ func (in *input) shaped(n int) *input {
 
 // foresee is the ledger of a run on the data, planned from its shape alone.
 func (in *input) foresee(o *options, m *method.Method, n int) (*privacy.Ledger, error) {
-	shape := in.shaped(n)
-	job, err := shape.job(o, m)
-	if err != nil {
-		return nil, err
-	}
-	plan, err := job.Plan()
+	plan, err := in.shaped(n).plan(o, m)
 	if err != nil {
 		return nil, err
 	}

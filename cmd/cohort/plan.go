@@ -72,11 +72,7 @@ func planJob(ctx context.Context, o *options, out io.Writer) error {
 		in.table = &dataset.Table{Name: in.table.Name, N: records, D: in.table.D, Columns: in.table.Columns}
 		in.ids = nil
 	}
-	job, err := in.job(o, m)
-	if err != nil {
-		return err
-	}
-	plan, err := job.Plan()
+	plan, err := in.plan(o, m)
 	if err != nil {
 		return err
 	}

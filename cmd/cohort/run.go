@@ -137,9 +137,11 @@ func once(ctx context.Context, eng *engine.Engine, m *method.Method, o *options,
 	if err != nil {
 		return nil, err
 	}
-	job, err := in.job(o, m)
-	if err != nil {
-		return nil, err
+	job := in.ready
+	if job == nil {
+		if job, err = in.job(o, m); err != nil {
+			return nil, err
+		}
 	}
 	paid, err := pay.Start(job)
 	if err != nil {

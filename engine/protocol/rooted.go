@@ -8,28 +8,16 @@ import (
 	"github.com/cohort-engine/cohort/internal/secret"
 )
 
-// Rooted is a job all of whose randomness, public and secret, follows from a root: it
+// Rooted is the job of a plan all of whose randomness, public and secret, follows from a root: it
 // can be done again, to the same bits, by who has the root and the same records. The
-// root is as secret as the noise of all roles together.
-func Rooted(job engine.Job, root secret.Root) engine.Job { return rooted{job, root} }
-
-type rooted struct {
-	engine.Job
-	root secret.Root
-}
-
-// Plan implements engine.Job.
-func (j rooted) Plan() (engine.Plan, error) {
-	plan, err := j.Job.Plan()
-	if err != nil {
-		return nil, err
-	}
+// root is as secret as the noise of all roles together. The plan is the job's from then on.
+func Rooted(plan engine.Plan, root secret.Root) (engine.Job, error) {
 	runner, ok := plan.(Runner)
 	if !ok {
 		return nil, fmt.Errorf("protocol: %s does not take its randomness from a root", plan.Info().Method)
 	}
-	runner.Core().PublicSeed = PublicSeed(j.root.Derive("public").Key())
-	return rootedPlan{runner, j.root}, nil
+	runner.Core().PublicSeed = PublicSeed(root.Derive("public").Key())
+	return engine.Planned(rootedPlan{runner, root}), nil
 }
 
 type rootedPlan struct {
