@@ -21,6 +21,7 @@ type local struct {
 	order []*seat // parties, then the server
 	// parties counts those that have not left, events what may have ended a wait.
 	parties, events int
+	ready           int          // parties that have set up
 	goal            int          // rounds that parties may end before they wait
 	sums            [2]*localSum // of this round and the last one, which a slow party may not have read
 	memo            []memoValue  // of calls that not all roles have made
@@ -158,9 +159,30 @@ func (l *local) runApart(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
+const (
+	// deep is more stack than a role's rounds take.
+	deep = 12 << 10
+	// few is how many roles get as much; of more each has what it needs.
+	few = 64
+)
+
+// growStack makes room for a role's rounds at once, rather than by several copies in the first.
+//
+//go:noinline
+func growStack() {
+	var room [deep]byte
+	touch(&room)
+}
+
+//go:noinline
+func touch(room *[deep]byte) { room[0]++ }
+
 // turns is the role's program as a sequence of turns.
 func (s *seat) turns(ctx context.Context) iter.Seq[struct{}] {
 	return func(yield func(struct{}) bool) {
+		if len(s.order) <= few {
+			growStack()
+		}
 		s.pause = yield
 		s.do = func() { s.workErr = s.work(ctx) }
 		s.err = s.program(ctx)
@@ -197,6 +219,13 @@ func (s *seat) wait(ctx context.Context, ready func() bool) error {
 // barrier holds the role after a round until it may go on.
 func (s *seat) barrier(ctx context.Context, round int) error {
 	return s.wait(ctx, func() bool { return s.goal > round+1 })
+}
+
+// allReady holds the party until all that have not left are here.
+func (s *seat) allReady(ctx context.Context) error {
+	s.ready++
+	s.events++
+	return s.wait(ctx, func() bool { return s.ready >= s.parties })
 }
 
 // Send implements Transport.

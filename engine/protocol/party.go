@@ -57,6 +57,7 @@ type Party struct {
 	seen      engine.Seen // of the round under way
 	start     int         // that its rounds go on from, of several
 	barrier   func(ctx context.Context, round int) error
+	allReady  func(ctx context.Context) error
 }
 
 // exactSum gathers, for a replay alone, what the parties' vectors add up to.
@@ -120,6 +121,23 @@ func (p *Party) Show(r *Release, centroids []float64, loss float64) {
 			p.seen.Centroids = nil
 		}
 	}
+}
+
+// Ready says that the role has set up for rounds that make release r, and waits until the other parties of this process
+// have: what one sets up is no part of another's rounds.
+func (p *Party) Ready(ctx context.Context, r *Release) error {
+	if r.Words > 0 && p.sums == 0 { // others may not have read an earlier sum
+		p.plain = [2][]int64{make([]int64, r.Words), make([]int64, r.Words)}
+	}
+	if p.Plan.Coordinated && r.Words > 0 {
+		if err := p.makeMasks(r.Words); err != nil {
+			return err
+		}
+	}
+	if p.allReady == nil {
+		return nil
+	}
+	return p.allReady(ctx)
 }
 
 // EndRound says that the role has ended a round; of all rounds, if known, total.
@@ -295,16 +313,22 @@ func (p *Party) add(ctx context.Context, round int, words []int64) ([]int64, err
 	return *sum.(*[]int64), nil
 }
 
+// makeMasks makes room for vectors of a length under masks, if there is none.
+func (p *Party) makeMasks(length int) (err error) {
+	if p.masks != nil && p.masked.Len() == length {
+		return nil
+	}
+	ring, m := p.Plan.Capacity.Ring, p.Plan.Parties
+	p.masks, err = secagg.NewClient(p.maskRoot, ring, int(p.Role), m, length)
+	p.masked = secagg.NewMasked(ring, m, length)
+	return err
+}
+
 func (p *Party) mask(round, number int, words []int64) error {
 	span := p.Begin(engine.PhaseMask, round)
 	defer p.End(span)
-	ring, m := p.Plan.Capacity.Ring, p.Plan.Parties
-	if p.masks == nil || p.masked.Len() != len(words) {
-		var err error
-		if p.masks, err = secagg.NewClient(p.maskRoot, ring, int(p.Role), m, len(words)); err != nil {
-			return err
-		}
-		p.masked = secagg.NewMasked(ring, m, len(words))
+	if err := p.makeMasks(len(words)); err != nil {
+		return err
 	}
 	if p.unmask == nil {
 		p.unmask = func() (any, error) {

@@ -138,9 +138,9 @@ func (s *Session) join(role Role, program Program, o Options) {
 		exact: s.exact, seen: engine.Seen{Loss: math.NaN()}, single: s.seated}
 	err := p.take(o.Secrets(role))
 	seat := s.local.add(role)
-	p.transport, p.barrier = seat, seat.barrier
+	p.transport, p.barrier, p.allReady = seat, seat.barrier, seat.allReady
 	if o.Connect != nil {
-		p.transport, p.barrier = o.Connect(role), nil
+		p.transport, p.barrier, p.allReady = o.Connect(role), nil, nil
 	}
 	if o.Joined != nil {
 		o.Joined(p)

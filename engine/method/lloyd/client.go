@@ -56,6 +56,9 @@ func (c *client) run(ctx context.Context, party *protocol.Party) (*protocol.Outc
 	if err := c.begin(ctx); err != nil {
 		return nil, err
 	}
+	if err := party.Ready(ctx, c.Plan.release); err != nil {
+		return nil, err
+	}
 	var t int
 	var err error
 	if c.plain {
