@@ -216,7 +216,8 @@ func gate() []mutant {
 	return []mutant{
 		one("one holder leaves the noise off", inProtocol, "\tfor i, x := range noise {\n\t\twords[i] += x\n\t}", "",
 			inAudit, "TestWhiteBox$", "not in what was released"),
-		one("a party of a study leaves its share of the noise off", inProtocol, "if r.Makers == Holder || r.Makers == EachWhole ||",
+		one("a party of a study leaves its share of the noise off", inProtocol,
+			"if r.Makers == Holder || r.Makers == EachWhole ||",
 			"if !p.single && r.Makers == Holder || !p.single && r.Makers == EachWhole || !p.single &&", inStudy,
 			"TestLiveStudyAttacked", "not what the parties released"),
 		one("all parties of a study draw the same noise", inStudy, "Own: secret.Of(k.root).Derive(\"run\")",
