@@ -32,6 +32,9 @@ type SearchOptions struct {
 	Chains int
 	// Steps bounds the Lloyd steps of a descent, default 100.
 	Steps int
+	// Gain is the share of the loss that a Lloyd step of a start has to gain for another one to follow, default 0. The
+	// starts that are improved go on to the end.
+	Gain float64
 }
 
 func (o SearchOptions) withDefaults(k int) SearchOptions {
@@ -98,7 +101,7 @@ func Search(ctx context.Context, r Runner, w *Weighted, k int, o SearchOptions, 
 	err := r.Run(ctx, o.Starts, func(_, i int) {
 		s := p.newDescent(k)
 		s.seed(o.Candidates, seeds[i])
-		s.lloyd(o.Steps)
+		s.lloyd(o.Steps, o.Gain)
 		states[i] = s
 		report("search, starts", int(started.Add(1)), o.Starts)
 	})
@@ -115,7 +118,7 @@ func Search(ctx context.Context, r Runner, w *Weighted, k int, o SearchOptions, 
 			report("search, swaps", int(swapped.Add(1)), o.Chains*o.Swaps)
 		}
 		states[i].assign(false)
-		states[i].lloyd(o.Steps)
+		states[i].lloyd(o.Steps, 0)
 	})
 	if err != nil {
 		return nil, err
@@ -320,9 +323,9 @@ func (s *descent) update() {
 	}
 }
 
-// lloyd runs Lloyd steps until the loss stops falling, at most `steps`. It
+// lloyd runs Lloyd steps until the loss stops falling, or falls by less than the share gain of it, at most `steps`. It
 // needs assign before and leaves the assignment of the last centres.
-func (s *descent) lloyd(steps int) {
+func (s *descent) lloyd(steps int, gain float64) {
 	before := make([]float32, len(s.centers))
 	for range steps {
 		loss := s.loss
@@ -334,6 +337,9 @@ func (s *descent) lloyd(steps int) {
 				copy(s.centers, before)
 				s.assign(false)
 			}
+			return
+		}
+		if loss-s.loss < float64(gain*loss) {
 			return
 		}
 	}

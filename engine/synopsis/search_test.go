@@ -255,7 +255,7 @@ func TestSwapsAssign(t *testing.T) {
 		p := newProblem(blobs(rng, n, d, k))
 		s, want := p.newDescent(k), p.newDescent(k)
 		s.seed(4, rng)
-		s.lloyd(5)
+		s.lloyd(5, 0)
 		w := newSwaps(s)
 		for round := range 60 {
 			copy(w.centers, s.centers)

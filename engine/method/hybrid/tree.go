@@ -157,7 +157,7 @@ func (h *plan) searchLeaves(ctx context.Context, p *staged.Party, ground *ground
 		if h.overseed > 0 {
 			// Where there are more than enough clusters a few starts do, without swaps, of which each takes longer.
 			k = overseeds(h.overseed, k, p.N)
-			searching.Starts, searching.Swaps = cmp.Or(searching.Starts, 5), -1
+			searching.Starts, searching.Swaps, searching.Gain = cmp.Or(searching.Starts, 5), -1, startGain
 		}
 		found.Solution, err = synopsis.Search(ctx, p.Pool(), points, k, searching, stream)
 	}
@@ -257,10 +257,16 @@ func (h *plan) treeRound(ctx context.Context, p *staged.Party, r int, o *staged.
 	return counts, least, nil
 }
 
+// startGain is the gain of a step by which it shows what a start comes to, where more are measured than asked for.
+const startGain = 1e-3
+
 // measured are the clusters that the run asks for, found on the points as the round has moved them.
 func (l *leafSearch) measured(ctx context.Context, p *staged.Party, centroids []float32,
 	counts []float64) ([]float32, []float64, error) {
-	found, err := p.Search(ctx, l.moved(centroids, counts), p.K, 1)
+	// The points lie about what was measured: few starts, with few swaps, come as far as many.
+	how := p.Searching
+	how.Starts, how.Swaps, how.Gain = cmp.Or(how.Starts, 4), cmp.Or(how.Swaps, max(2*p.K, 20)), startGain
+	found, err := p.SearchBy(ctx, l.moved(centroids, counts), p.K, 1, how)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -172,11 +172,16 @@ func (p *Party) ReleaseCounts(ctx context.Context, s *Release, cells int,
 // Search is the free search for k centres on released numbers, the number-th of
 // the run.
 func (p *Party) Search(ctx context.Context, points *synopsis.Weighted, k, number int) (*synopsis.Solution, error) {
+	return p.SearchBy(ctx, points, k, number, p.Searching)
+}
+
+// SearchBy is Search with options of its own.
+func (p *Party) SearchBy(ctx context.Context, points *synopsis.Weighted, k, number int,
+	how synopsis.SearchOptions) (*synopsis.Solution, error) {
 	return protocol.Once(p.Party, "search", number, func() (*synopsis.Solution, error) {
 		span := p.Begin(engine.PhaseSearch, p.Released)
 		defer p.End(span)
-		return synopsis.Search(ctx, p.Pool(), points, k, p.Searching,
-			p.Public.Stream(int(protocol.Server), number, "search"))
+		return synopsis.Search(ctx, p.Pool(), points, k, how, p.Public.Stream(int(protocol.Server), number, "search"))
 	})
 }
 
