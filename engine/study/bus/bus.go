@@ -97,6 +97,7 @@ func parseName(s string) (protocol.Role, bool) {
 // Server is a NATS server within this process.
 type Server struct {
 	server *server.Server
+	front  *front
 	study  string
 	admit  func(Login) error
 	log    *slog.Logger
@@ -107,41 +108,42 @@ type Server struct {
 // coordinator's public nkey.
 func Listen(address, study string, certificate tls.Certificate, own string, admit func(Login) error,
 	log *slog.Logger) (*Server, error) {
-	host, port, err := net.SplitHostPort(address)
+	_, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, fault.Request("--listen", err.Error(), "give HOST:PORT, such as 0.0.0.0:4222")
 	}
-	number, err := strconv.Atoi(port)
-	if err != nil || number < 0 || number > 65535 {
+	if number, err := strconv.Atoi(port); err != nil || number < 0 || number > 65535 {
 		return nil, fault.Range("--listen", address, "HOST:PORT with a port from 0 to 65535")
 	}
-	if number == 0 {
-		number = server.RANDOM_PORT
-	}
 	b := &Server{study: study, admit: admit, log: log, own: own}
+	config := &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13,
+		DynamicRecordSizingDisabled: true}
 	b.server, err = server.NewServer(&server.Options{
-		ServerName: "cohort", Host: host, Port: number, NoSigs: true, NoLog: true, AlwaysEnableNonce: true,
-		DisableShortFirstPing: true,
-		TLS:                   true, TLSHandshakeFirst: true, TLSTimeout: 20, AuthTimeout: 30,
-		TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13,
-			DynamicRecordSizingDisabled: true},
-		MaxPayload: link.FrameBytes + 1024, MaxPending: 256 << 20, MaxSubs: 64, WriteDeadline: 30 * time.Second,
+		ServerName: "cohort", DontListen: true, ProxyProtocol: true, NoSigs: true, NoLog: true, AlwaysEnableNonce: true,
+		TLSConfig: config, TLSTimeout: 20, // clients ask for it, and have it with the front
+		DisableShortFirstPing: true, AuthTimeout: 30, NoSublistCache: true,
+		MaxPayload: link.FrameBytes + 1024, MaxPending: 256 << 20, MaxSubs: 64, WriteDeadline: writing,
 		PingInterval: 20 * time.Second, MaxPingsOut: 2, CustomClientAuthentication: b,
 	})
 	if err != nil {
 		return nil, fault.Failed("--listen "+address, err.Error(), "choose another address", err)
 	}
 	go b.server.Start()
-	if !b.server.ReadyForConnections(20 * time.Second) {
+	if b.server.ReadyForConnections(20 * time.Second) {
+		b.front, err = newFront(address, config, b.server, log)
+	} else {
+		err = errors.New("bus: the server of NATS does not begin")
+	}
+	if err != nil {
 		b.server.Shutdown()
-		return nil, fault.Failed("--listen "+address, "cannot be listened on",
-			"choose another address or end the program that uses it", nil)
+		return nil, fault.Failed("--listen "+address, "cannot be listened on: "+err.Error(),
+			"choose another address or end the program that uses it", err)
 	}
 	return b, nil
 }
 
 // Address is where the server listens.
-func (b *Server) Address() string { return b.server.Addr().String() }
+func (b *Server) Address() string { return b.front.listener.Addr().String() }
 
 // Clients is how many roles are connected.
 func (b *Server) Clients() int { return b.server.NumClients() }
@@ -170,8 +172,10 @@ func (b *Server) Carried() map[string]Carried {
 
 // Close ends the server and all connections.
 func (b *Server) Close() {
+	b.front.close()
 	b.server.Shutdown()
 	b.server.WaitForShutdown()
+	b.front.work.Wait()
 }
 
 // Check implements server.Authentication.

@@ -230,7 +230,8 @@ func TestNoOlderTLS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, pin := listen(t, []string{public, public, public}, io.Discard)
+	var log logBuffer
+	s, pin := listen(t, []string{public, public, public}, &log)
 	defer s.Close()
 	for version, spoken := range map[uint16]bool{tls.VersionTLS12: false, tls.VersionTLS13: true} {
 		config := pinned(pin)
@@ -257,6 +258,9 @@ func TestNoOlderTLS(t *testing.T) {
 	if said, err := io.ReadAll(plain); bytes.Contains(said, []byte("INFO")) || bytes.Contains(said, []byte("PONG")) ||
 		errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("plain text is answered by %q, %v", said, err)
+	}
+	if said := log.String(); strings.Count(said, "a connection was refused") != 2 {
+		t.Errorf("the log says %q", said)
 	}
 	if older := pinned(pin); older.MinVersion != tls.VersionTLS13 {
 		t.Error("a party would speak an older version")

@@ -30,7 +30,7 @@ func (d dialer) Dial(network, address string) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := newSecure(c, d.config)
+	s := newSecure(c, d.config, tls.Client)
 	ctx, cancel := context.WithTimeout(context.Background(), dialTime)
 	defer cancel()
 	if err := s.HandshakeContext(ctx); err != nil {
@@ -50,10 +50,23 @@ type secure struct {
 	until time.Time // when writes are given up
 }
 
-func newSecure(c net.Conn, config *tls.Config) *secure {
+// newSecure is one end of a connection: tls.Client or tls.Server.
+func newSecure(c net.Conn, config *tls.Config, end func(net.Conn, *tls.Config) *tls.Conn) *secure {
 	below := &gathered{Conn: c}
-	return &secure{Conn: tls.Client(below, config), below: below}
+	return &secure{Conn: end(below, config), below: below}
 }
+
+// send writes within the time that writes have.
+func (s *secure) send(b []byte) error {
+	if err := s.SetWriteDeadline(time.Now().Add(writing)); err != nil {
+		return err
+	}
+	_, err := s.Write(b)
+	return err
+}
+
+// writing is how long a write may take.
+const writing = 30 * time.Second
 
 // deadlines is how much later than it was asked for a write may be given up.
 const deadlines = 30 * time.Second
@@ -94,6 +107,29 @@ type gathered struct {
 	mu   sync.Mutex
 	held *bytes.Buffer // what is written, while it is held
 	err  error         // of release: TLS has counted as sent what was not
+	// hasty has Read fail with errNothing where it would wait. The reader alone sets it.
+	hasty bool
+	attempt
+}
+
+// errNothing says that nothing more is here yet. TLS goes on after it.
+var errNothing net.Error = nothing{}
+
+type nothing struct{}
+
+func (nothing) Error() string   { return "bus: nothing is here yet" }
+func (nothing) Timeout() bool   { return true }
+func (nothing) Temporary() bool { return true }
+
+// Read implements net.Conn.
+func (g *gathered) Read(b []byte) (int, error) { return g.read(b) }
+
+// readLater reads where it cannot be asked what is here.
+func (g *gathered) readLater(b []byte) (int, error) {
+	if g.hasty {
+		return 0, errNothing
+	}
+	return g.Conn.Read(b)
 }
 
 // Write implements net.Conn.

@@ -73,7 +73,7 @@ func TestRecordsLeaveTogether(t *testing.T) {
 		t.Fatal(err)
 	}
 	below := &counted{Conn: c}
-	s := newSecure(below, pinned(pin))
+	s := newSecure(below, pinned(pin), tls.Client)
 	defer s.Close()
 	if err := s.Handshake(); err != nil {
 		t.Fatal(err)
@@ -120,7 +120,7 @@ func (d *deadlined) SetDeadline(t time.Time) error { return d.SetWriteDeadline(t
 // away, and most writes do not move it.
 func TestDeadlineOfWrites(t *testing.T) {
 	below := new(deadlined)
-	s := newSecure(below, new(tls.Config))
+	s := newSecure(below, new(tls.Config), tls.Client)
 	begun := time.Unix(1000, 0)
 	ask := func(after time.Duration) {
 		t.Helper()
