@@ -241,19 +241,27 @@ type choice struct {
 // at its middle m, the reduced cost of v exceeds that of u in the box by at least its
 // value at m less 2 |v-u|.h, with h half the sides. With a radius, u reaches the whole box. Where
 // points may be in several clusters, v itself costs as much, too.
-func (c *choice) prune(s *Solver, wider *choice, box []float32, value []float64) {
+func (c *choice) prune(s *Solver, w *scratch, wider *choice, box []float32) {
 	t := &s.pass
 	d := len(box) / 2
 	const rounding = 1e-12
 	limited := t.into.exact && t.limit < infinity
 	reach := float64(t.limit) * s.unit
+	value, middle, widths := w.value, w.middle, w.widths
+	for h := range middle {
+		lo, hi := float64(box[h]), float64(box[d+h])
+		middle[h], widths[h] = (lo+hi)/2, hi-lo
+	}
 	best, least := -1, math.Inf(1)
+	if d == 2 && !limited && t.several <= 1 {
+		c.prunePlane(s, w, wider)
+		return
+	}
 	for at, v := range wider.clusters {
-		sum := s.level[v]
-		y := t.p.Centroids[int(v)*d : int(v)*d+d]
-		for h, y := range y {
-			t := (float64(box[h])+float64(box[d+h]))/2 - float64(y)
-			sum += t * t
+		sum, y := s.level[v], t.p.Centroids[int(v)*d:][:len(middle)]
+		for h, m := range middle {
+			x := m - float64(y[h])
+			sum += x * x
 		}
 		value[at] = sum
 		eligible := true
@@ -268,15 +276,15 @@ func (c *choice) prune(s *Solver, wider *choice, box []float32, value []float64)
 			best, least = int(v), sum
 		}
 	}
-	u := t.p.Centroids[max(0, best)*d : max(0, best)*d+d]
+	u := t.p.Centroids[max(0, best)*d:][:len(widths)]
 	c.clusters, c.bound = c.clusters[:0], wider.bound
 	for at, v := range wider.clusters {
-		if math.IsInf(value[at], 1) {
+		if value[at] == math.Inf(1) {
 			continue
 		}
-		margin, y := 0.0, t.p.Centroids[int(v)*d:int(v)*d+d]
-		for h, y := range y {
-			margin += math.Abs(float64(y)-float64(u[h])) * (float64(box[d+h]) - float64(box[h]))
+		margin, y := 0.0, t.p.Centroids[int(v)*d:][:len(widths)]
+		for h, width := range widths {
+			margin += math.Abs(float64(y[h])-float64(u[h])) * width
 		}
 		above := (value[at] - least - margin) - rounding*(value[at]+least+margin)
 		if t.into.exact && t.several > 1 {
@@ -286,10 +294,42 @@ func (c *choice) prune(s *Solver, wider *choice, box []float32, value []float64)
 		}
 		if int(v) == best || best < 0 || above <= t.near {
 			c.clusters = append(c.clusters, v)
-		} else {
-			c.bound = min(c.bound, above)
+		} else if above < c.bound {
+			c.bound = above
 		}
 	}
+}
+
+// prunePlane is prune in the plane without a radius and for points of one cluster: what a solve with many clusters
+// spends a fifth of its time on, and half of that with numbers in registers.
+func (c *choice) prunePlane(s *Solver, w *scratch, wider *choice) {
+	const rounding = 1e-12
+	t := &s.pass
+	value, a, b := w.value[:len(wider.clusters)], w.middle[0], w.middle[1]
+	best, least := 0, math.Inf(1)
+	for at, v := range wider.clusters {
+		y := t.p.Centroids[2*int(v):][:2]
+		p, q := a-float64(y[0]), b-float64(y[1])
+		sum := s.level[v] + p*p + q*q
+		value[at] = sum
+		if sum < least {
+			best, least = int(v), sum
+		}
+	}
+	u, v := float64(t.p.Centroids[2*best]), float64(t.p.Centroids[2*best+1])
+	a, b = w.widths[0], w.widths[1]
+	clusters, bound := c.clusters[:0], wider.bound
+	for at, j := range wider.clusters {
+		y := t.p.Centroids[2*int(j):][:2]
+		margin := math.Abs(float64(y[0])-u)*a + math.Abs(float64(y[1])-v)*b
+		above := (value[at] - least - margin) - rounding*(value[at]+least+margin)
+		if int(j) == best || above <= t.near {
+			clusters = append(clusters, j)
+		} else if above < bound {
+			bound = above
+		}
+	}
+	c.clusters, c.bound = clusters, bound
 }
 
 // extent returns the squares of the least and the largest distance of a place from a box.
@@ -327,7 +367,9 @@ func (s *Solver) beginCells(p *Problem, prices []int64, limit float64) {
 // fewer and fewer clusters, and of an exact pass over others.
 func (s *Solver) lookAtCells(worker, index int) {
 	w, n := &s.scratch[worker], s.pass.p.Points.N
-	w.value = slices.Grow(w.value[:0], s.pass.p.k())[:s.pass.p.k()]
+	k, d := s.pass.p.k(), s.pass.p.Points.D
+	room := slices.Grow(w.value[:0], k+2*d)
+	w.value, w.middle, w.widths = room[:k], room[k:k+d], room[k+d:k+2*d]
 	w.shard = index
 	if s.pass.into.exact {
 		w.extra = s.shards[index][:0]
@@ -351,7 +393,7 @@ func (s *Solver) descend(w *scratch, level int, wider *choice, first, last int) 
 	for ; first < last; first += step {
 		end := min(last, first+step)
 		index := first / step * 2 * d
-		c.prune(s, wider, t.cover.boxes[level][index:index+2*d], w.value)
+		c.prune(s, w, wider, t.cover.boxes[level][index:index+2*d])
 		switch {
 		case level > 0 && len(c.clusters) > 1:
 			s.descend(w, level-1, c, first, end)

@@ -90,6 +90,8 @@ type scratch struct {
 	table   []int64
 	choices [len(levels)]choice
 	value   []float64
+	middle  []float64 // of a box, and its widths
+	widths  []float64
 	rows32  []float32
 	few     []*kernels.Centroids // by the logarithm of their number
 	bias    []float32
