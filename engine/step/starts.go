@@ -87,8 +87,12 @@ func pack(centres []float64, k, d int, a float64, r Source) bool {
 	return true
 }
 
-// gridAxes is how many axes a grid cuts: beyond, its cells grow so wide that all are neighbours.
-const gridAxes = 4
+const (
+	// gridAxes is how many axes a grid cuts: beyond, its cells grow so wide that all are neighbours.
+	gridAxes = 4
+	// gridLeast is for how many centres it cuts any: fewer are looked at sooner than their cells.
+	gridLeast = 16
+)
 
 // grid finds the centres of radius a near a candidate: it cuts the first axes of the box into cells at least 2a wide,
 // so that whoever is nearer than 2a stands in the same cell or one beside it.
@@ -104,7 +108,12 @@ type grid struct {
 }
 
 func newGrid(centres []float64, k, d int, a float64) *grid {
-	g := &grid{centres: centres, d: d, apart: 4 * a * a, low: a - 1, axes: min(d, gridAxes), next: make([]int32, k)}
+	g := &grid{centres: centres, d: d, apart: 4 * a * a, low: a - 1, next: make([]int32, k)}
+	if k < gridLeast {
+		g.first = make([]int32, 1)
+		return g
+	}
+	g.axes = min(d, gridAxes)
 	most := math.Pow(float64(4*k), 1/float64(g.axes))
 	g.cells = max(1, int(min((1-a)/a*(1-1e-9), most))) // a cell is wider than 2a by more than any rounding
 	g.side = (2 - 2*a) / float64(g.cells)
