@@ -78,8 +78,8 @@ func OpenSets(dir string) (*Sets, error) {
 	return s, nil
 }
 
-// Names lists the sets of the manifest.
-func (s *Sets) Names() []string { return s.names }
+// allNames lists the sets of the manifest.
+func (s *Sets) allNames() []string { return s.names }
 
 // Has reports whether a set is in the folder.
 func (s *Sets) Has(name string) bool {

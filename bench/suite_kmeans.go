@@ -49,7 +49,7 @@ var telling = []string{"s1", "birch2_25k", "iris", "adult", "mixgauss", "letter"
 
 func runKMeans(ctx context.Context, e *Env) {
 	names := slices.Clone(telling)
-	for _, name := range e.sets.Names() {
+	for _, name := range e.sets.allNames() {
 		if !slices.Contains(names, name) {
 			names = append(names, name)
 		}

@@ -25,7 +25,7 @@ func (p *Plot) tick(v float64) string {
 	if p.scaledUnit() {
 		return Quantity(v, p.Unit)
 	}
-	return Compact(v)
+	return compact(v)
 }
 
 // yTitle names the ordinate, with its unit where the ticks have none.
@@ -90,7 +90,7 @@ func (p *Plot) SVG() string {
 		}
 	} else {
 		for _, v := range sx.ticks() {
-			xTick(sx.at(v), Compact(v))
+			xTick(sx.at(v), compact(v))
 		}
 	}
 	fmt.Fprintf(&b, `<path class="axis" d="M%.1f %.1fV%.1fH%.1f" fill="none"/>`, plotLeft, plotTop, base,

@@ -39,9 +39,9 @@ func Quantity(x float64, unit string) string {
 	case "/s":
 		return scaled(x, []step{{1e9, "G/s"}, {1e6, "M/s"}, {1e3, "k/s"}, {1, "/s"}})
 	case Plain:
-		return Digits(x)
+		return inDigits(x)
 	}
-	return Digits(x) + " " + unit
+	return inDigits(x) + " " + unit
 }
 
 type step struct {
@@ -52,15 +52,15 @@ type step struct {
 func scaled(x float64, steps []step) string {
 	for _, s := range steps {
 		if math.Abs(x) >= s.factor || s.factor == 1 {
-			return Digits(x/s.factor) + " " + s.name
+			return inDigits(x/s.factor) + " " + s.name
 		}
 	}
-	return Digits(x)
+	return inDigits(x)
 }
 
-// Digits prints three significant digits, and whole numbers below a million as
+// inDigits prints three significant digits, and whole numbers below a million as
 // they are.
-func Digits(x float64) string {
+func inDigits(x float64) string {
 	if x == math.Trunc(x) && math.Abs(x) < 1e6 {
 		return strconv.FormatFloat(x, 'f', 0, 64)
 	}
@@ -83,15 +83,15 @@ func Times(x float64) string {
 // Percent prints a share as "3.2 %".
 func Percent(x float64) string { return fmt.Sprintf("%.2g %%", 100*x) }
 
-// Compact prints a number on an axis: 30k, 2M.
-func Compact(x float64) string {
+// compact prints a number on an axis: 30k, 2M.
+func compact(x float64) string {
 	switch a := math.Abs(x); {
 	case a >= 1e6 && a < 1e9:
-		return Digits(x/1e6) + "M"
+		return inDigits(x/1e6) + "M"
 	case a >= 1e4 && a < 1e6:
-		return Digits(x/1e3) + "k"
+		return inDigits(x/1e3) + "k"
 	}
-	return Digits(x)
+	return inDigits(x)
 }
 
 // TrailingNumber is the number at the end of a name such as "k 12", NaN if none.

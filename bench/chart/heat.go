@@ -53,14 +53,14 @@ func (p *Plot) svgHeat() string {
 			}
 			fmt.Fprintf(&b, `<rect class="fill c0" fill-opacity="%.2f" x="%.1f" y="%.1f" width="%.1f" height="%.1f">`+
 				`<title>%s, %s %s: %s</title></rect><text class="cell" x="%.1f" y="%.1f" text-anchor="middle">%s</text>`,
-				shade, x, y, width-1, heatRow-1, html.EscapeString(c.Name), html.EscapeString(p.XName), Compact(pt.X),
+				shade, x, y, width-1, heatRow-1, html.EscapeString(c.Name), html.EscapeString(p.XName), compact(pt.X),
 				html.EscapeString(cellText(pt.Y, pt.Half)), x+width/2, y+18, html.EscapeString(short(pt.Y)))
 		}
 	}
 	base := heatTop + heatRow*float64(len(rows))
 	for i, x := range xs {
 		fmt.Fprintf(&b, `<text class="tick" x="%.1f" y="%.1f" text-anchor="middle">%s</text>`, heatLeft+
-			width*(float64(i)+0.5), base+15, Compact(x))
+			width*(float64(i)+0.5), base+15, compact(x))
 	}
 	fmt.Fprintf(&b, `<text class="name" x="%.1f" y="%.1f" text-anchor="middle">%s</text></svg>`, (heatLeft+plotWidth)/2,
 		base+30, html.EscapeString(p.XName))
@@ -70,9 +70,9 @@ func (p *Plot) svgHeat() string {
 // cellText is a value with its interval, if it has one.
 func cellText(x, half float64) string {
 	if half > 0 {
-		return Digits(x) + " ± " + Digits(half)
+		return inDigits(x) + " ± " + inDigits(half)
 	}
-	return Digits(x)
+	return inDigits(x)
 }
 
 // short prints two significant digits, for a narrow cell.

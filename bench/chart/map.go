@@ -100,11 +100,11 @@ func (m *Map) axes(b *strings.Builder) {
 	sy := scale{lo: m.Y[0], hi: m.Y[1], from: mapTop + mapSide, to: mapTop}
 	for _, v := range sx.ticks() {
 		fmt.Fprintf(b, `<text class="tick" x="%.1f" y="%.1f" text-anchor="middle">%s</text>`, sx.at(v), mapTop+mapSide+15,
-			html.EscapeString(Compact(v)))
+			html.EscapeString(compact(v)))
 	}
 	for _, v := range sy.ticks() {
 		fmt.Fprintf(b, `<text class="tick" x="%.1f" y="%.1f" text-anchor="end">%s</text>`, mapLeft-4, sy.at(v)+4,
-			html.EscapeString(Compact(v)))
+			html.EscapeString(compact(v)))
 	}
 	fmt.Fprintf(b, `<rect class="region" x="%g" y="%g" width="%g" height="%g"/>`, mapLeft, mapTop, mapSide, mapSide)
 	fmt.Fprintf(b, `<text class="name" x="%g" y="%g" text-anchor="middle">%s</text>`, mapLeft+mapSide/2, mapTop+mapSide+
@@ -205,7 +205,7 @@ func (s *Strands) SVG() string {
 			`<text class="name" x="4" y="%.1f">%s</text>`, left, plotWidth-right, y, y, y+4, html.EscapeString(clip(name, 13)))
 		fmt.Fprintf(&b, `<text class="tick" x="%g" y="%.1f">%s</text>`+
 			`<text class="tick" x="%g" y="%.1f" text-anchor="end">%s</text>`,
-			left, y+14, html.EscapeString(Compact(s.Lo[h])), plotWidth-right, y+14, html.EscapeString(Compact(s.Hi[h])))
+			left, y+14, html.EscapeString(compact(s.Lo[h])), plotWidth-right, y+14, html.EscapeString(compact(s.Hi[h])))
 	}
 	for i, r := range s.Rows {
 		var path strings.Builder

@@ -68,9 +68,9 @@ func OpenCounters() (*Counters, error) {
 // another driver of the kernel, and Linux 6.18 loses counts of a group of two.
 func (c *Counters) openKernel(threads []int, user bool) error {
 	part := new(Counters)
-	err := part.open(threads, unix.PERF_TYPE_SOFTWARE, TaskClock, 1, user)
+	err := part.open(threads, unix.PERF_TYPE_SOFTWARE, taskClock, 1, user)
 	if err == nil {
-		err = part.open(threads, unix.PERF_TYPE_SOFTWARE, TaskClock+1, events-TaskClock-1, user)
+		err = part.open(threads, unix.PERF_TYPE_SOFTWARE, taskClock+1, events-taskClock-1, user)
 	}
 	if err != nil {
 		part.Close()

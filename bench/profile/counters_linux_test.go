@@ -53,17 +53,17 @@ func TestCounters(t *testing.T) {
 	if x == 0 {
 		t.Fatal("impossible")
 	}
-	if n := after[PageFaults] - before[PageFaults]; n < pages {
+	if n := after[pageFaults] - before[pageFaults]; n < pages {
 		t.Errorf("%d page faults in %d new pages", n, pages)
 	}
 	// Two million dependent square roots take at least 2 ms on any machine.
-	if ran := time.Duration(after[TaskClock] - before[TaskClock]); ran < 2*time.Millisecond || ran > time.Minute {
+	if ran := time.Duration(after[taskClock] - before[taskClock]); ran < 2*time.Millisecond || ran > time.Minute {
 		t.Errorf("the threads ran for %v", ran)
 	}
-	if !c.userOnly && after[ContextSwitches] == before[ContextSwitches] {
+	if !c.userOnly && after[contextSwitches] == before[contextSwitches] {
 		t.Error("a sleep without a context switch")
 	}
-	if c.Hardware() && (after[Instructions]-before[Instructions] < 2000000 || after[Cycles] <= before[Cycles]) {
+	if c.Hardware() && (after[instructions]-before[instructions] < 2000000 || after[cycles] <= before[cycles]) {
 		t.Errorf("counted from %v to %v", before, after)
 	}
 }

@@ -6,13 +6,13 @@ const events = 7
 
 // Positions of the events.
 const (
-	Cycles = iota
-	Instructions
-	CacheMisses
-	TaskClock // nanoseconds that the threads ran
-	PageFaults
-	ContextSwitches
-	Migrations // to another core
+	cycles = iota
+	instructions
+	cacheMisses
+	taskClock // nanoseconds that the threads ran
+	pageFaults
+	contextSwitches
+	migrations // to another core
 
-	hardwareEvents = CacheMisses + 1
+	hardwareEvents = cacheMisses + 1
 )

@@ -227,13 +227,13 @@ func Summarise(runs []Run, allocations *Run, workers int, limits Limits, counter
 func (p *PhaseStat) add(sp *Span) {
 	p.Settled += float64(sp.Settled)
 	p.Looks += float64(sp.Again)
-	p.Cycles += sp.Counts[Cycles]
-	p.Instructions += sp.Counts[Instructions]
-	p.CacheMisses += sp.Counts[CacheMisses]
-	p.TaskClockNS += sp.Counts[TaskClock]
-	p.PageFaults += sp.Counts[PageFaults]
-	p.ContextSwitches += sp.Counts[ContextSwitches]
-	p.Migrations += sp.Counts[Migrations]
+	p.Cycles += sp.Counts[cycles]
+	p.Instructions += sp.Counts[instructions]
+	p.CacheMisses += sp.Counts[cacheMisses]
+	p.TaskClockNS += sp.Counts[taskClock]
+	p.PageFaults += sp.Counts[pageFaults]
+	p.ContextSwitches += sp.Counts[contextSwitches]
+	p.Migrations += sp.Counts[migrations]
 }
 
 // rates works out what a phase got through in its share of the nanoseconds whole, in which records of d coordinates, k

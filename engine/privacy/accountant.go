@@ -29,7 +29,7 @@ func NewAccountant(name string) (Accountant, error) {
 	case "zcdp":
 		return &ZCDPAccountant{}, nil
 	case "rdp":
-		return NewRDPAccountant(), nil
+		return newRDPAccountant(), nil
 	case "gdp":
 		return &GDPAccountant{}, nil
 	case "pld":
@@ -179,8 +179,8 @@ type RDPAccountant struct {
 	total  []float64
 }
 
-// NewRDPAccountant returns an accountant over orders from 1.01 to 100000, in steps of about 2%.
-func NewRDPAccountant() *RDPAccountant {
+// newRDPAccountant returns an accountant over orders from 1.01 to 100000, in steps of about 2%.
+func newRDPAccountant() *RDPAccountant {
 	a := &RDPAccountant{}
 	for t := 0.01; t < 1e5; t *= 1.02 {
 		a.orders = append(a.orders, 1+t)

@@ -33,7 +33,7 @@ func (a *accounts) at(delta float64) []Accountant {
 // rdp is the accountant by Renyi divergences of all that was composed.
 func (a *accounts) rdp() *RDPAccountant {
 	if a.renyi == nil {
-		a.renyi = NewRDPAccountant()
+		a.renyi = newRDPAccountant()
 	}
 	for _, r := range a.composed {
 		a.renyi.Compose(r.m, int(r.n))

@@ -102,7 +102,7 @@ func (b Budget) divergence(alpha float64) float64 {
 // order is that of RDPComposition: the one at which most Gaussian releases fit.
 func (t Terms) order() float64 {
 	best, most := 0.0, math.Inf(-1)
-	for _, alpha := range NewRDPAccountant().orders {
+	for _, alpha := range newRDPAccountant().orders {
 		if rho := t.Budget.divergence(alpha) / alpha; rho > most {
 			best, most = alpha, rho
 		}

@@ -98,7 +98,7 @@ func FMPhantoms(b Budget, f FM, keys int, others ...Mechanism) (int, error) {
 		return 0, fmt.Errorf("fm: delta is 0: %w: sketches have no pure epsilon: give a positive delta", ErrRange)
 	}
 	fits := func(n int) bool {
-		a := NewRDPAccountant()
+		a := newRDPAccountant()
 		for _, m := range others {
 			a.Compose(m, 1)
 		}

@@ -80,7 +80,7 @@ func TestContinuousHashesDominateHeights(t *testing.T) {
 		for order, l := range fine {
 			for i, eps := range epsilons {
 				a := &PLDAccountant{}
-				a.ComposeLosses(4, l)
+				a.composeLosses(4, l)
 				most[order][i] = a.Delta(eps * l.sd)
 			}
 		}
@@ -89,7 +89,7 @@ func TestContinuousHashesDominateHeights(t *testing.T) {
 			for order, coarse := range f.heightLosses() {
 				for i, eps := range epsilons {
 					low := &PLDAccountant{Optimistic: true}
-					low.ComposeLosses(4, coarse)
+					low.composeLosses(4, coarse)
 					least, most := low.Delta(eps*fine[order].sd), most[order][i]
 					if least > most {
 						t.Errorf("%+v order %d at %v: heights have delta %v at least, continuous hashes %v at most", f, order,

@@ -41,9 +41,9 @@ type jumpCell struct {
 	sure  uint32 // keep when the top 32 bits are below
 }
 
-// NewLaplaceShare returns a sampler of one of t shares of discrete Laplace noise of scale b, in grid units, in
+// newLaplaceShare returns a sampler of one of t shares of discrete Laplace noise of scale b, in grid units, in
 // [2^-10, 2^48]. It costs about a millisecond; keep it for as long as the scale lasts.
-func NewLaplaceShare(b float64, t int) (*LaplaceShare, error) {
+func newLaplaceShare(b float64, t int) (*LaplaceShare, error) {
 	if err := checkScale("b", b); err != nil {
 		return nil, err
 	}

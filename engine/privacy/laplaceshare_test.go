@@ -9,7 +9,7 @@ import (
 
 func newShare(t *testing.T, b float64, shares int) *LaplaceShare {
 	t.Helper()
-	l, err := NewLaplaceShare(b, shares)
+	l, err := newLaplaceShare(b, shares)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +179,7 @@ func TestLaplaceShareRefusals(t *testing.T) {
 		b float64
 		t int
 	}{{0, 2}, {math.NaN(), 2}, {MaxScale * 2, 2}, {1, 0}, {1, 1<<20 + 1}} {
-		if _, err := NewLaplaceShare(c.b, c.t); err == nil {
+		if _, err := newLaplaceShare(c.b, c.t); err == nil {
 			t.Errorf("scale %v in %d shares is taken", c.b, c.t)
 		}
 	}
@@ -189,7 +189,7 @@ func BenchmarkLaplaceShare(b *testing.B) {
 	for _, scale := range []float64{10, 1 << 20, 1 << 40} {
 		for _, t := range []int{2, 8} {
 			b.Run(fmt.Sprintf("b=%g/t=%d", scale, t), func(b *testing.B) {
-				l, err := NewLaplaceShare(scale, t)
+				l, err := newLaplaceShare(scale, t)
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -63,16 +63,16 @@ func (a *PLDAccountant) Compose(m Mechanism, rounds int) {
 		a.parts = append(a.parts, pldPart{m, x.Losses(), rounds})
 	default:
 		if e := m.Pure(); !math.IsInf(e, 1) {
-			a.ComposeLosses(rounds, PureDP{Epsilon: e}.Losses()...)
+			a.composeLosses(rounds, PureDP{Epsilon: e}.Losses()...)
 		} else {
 			a.unknown = true
 		}
 	}
 }
 
-// ComposeLosses adds rounds releases with the given loss distributions: one for each order of the
+// composeLosses adds rounds releases with the given loss distributions: one for each order of the
 // neighbours, or one that is the same in both.
-func (a *PLDAccountant) ComposeLosses(rounds int, orders ...*Losses) {
+func (a *PLDAccountant) composeLosses(rounds int, orders ...*Losses) {
 	if rounds > 0 && len(orders) > 0 {
 		a.parts = append(a.parts, pldPart{nil, orders, rounds})
 	}

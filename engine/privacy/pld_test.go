@@ -108,8 +108,8 @@ func TestPLDEnclosesEnumeration(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			up.ComposeLosses(x.n, l)
-			low.ComposeLosses(x.n, l)
+			up.composeLosses(x.n, l)
+			low.composeLosses(x.n, l)
 		}
 		for i, e := range epsilons {
 			hi, lo := up.Delta(e), low.Delta(e)

@@ -217,13 +217,13 @@ func (t *Replay) DiscreteLaplace(b float64) (*DiscreteLaplace, error) {
 	return remember(&t.laplaces, b, NewDiscreteLaplace)
 }
 
-// LaplaceShare is NewLaplaceShare, once for each scale and number of shares.
+// LaplaceShare is newLaplaceShare, once for each scale and number of shares.
 func (t *Replay) LaplaceShare(b float64, shares int) (*LaplaceShare, error) {
 	if t == nil {
-		return NewLaplaceShare(b, shares)
+		return newLaplaceShare(b, shares)
 	}
 	return remember(&t.shares, sharing{b, shares}, func(s sharing) (*LaplaceShare, error) {
-		return NewLaplaceShare(s.scale, s.shares)
+		return newLaplaceShare(s.scale, s.shares)
 	})
 }
 

@@ -69,8 +69,8 @@ func TestProfilesOfTheClaimedSketches(t *testing.T) {
 				t.Fatal(err)
 			}
 			low, up := &PLDAccountant{Optimistic: true}, &PLDAccountant{}
-			low.ComposeLosses(keys, l)
-			up.ComposeLosses(keys, l)
+			low.composeLosses(keys, l)
+			up.composeLosses(keys, l)
 			for _, d := range []struct{ at, want float64 }{{0.5, c.d05}, {1, c.d1}, {3, c.d3}} {
 				got := low.Delta(d.at)
 				if !agrees(got, d.want, 2) {
@@ -146,7 +146,7 @@ func TestPhantomsByAccountant(t *testing.T) {
 					t.Fatal(err0, err1)
 				}
 				a := &PLDAccountant{Optimistic: optimistic}
-				a.ComposeLosses(keys, l0, l1)
+				a.composeLosses(keys, l0, l1)
 				return a.Delta(c.b.Epsilon)
 			}
 			n := x.want

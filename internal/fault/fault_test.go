@@ -57,7 +57,7 @@ func TestNear(t *testing.T) {
 	for word, want := range map[string]string{"hybird": "hybrid", "HYBRD": "hybrid", "skecth": "sketch",
 		"sketch-": "sketch or sketch-basic", "lfs": "lsf", "table3": "fastlloyd-table3", "kk": "k", "l": "", "": "", "x": "",
 		"ktc": "", "kmeans": "", "lloyd": "fastlloyd-table3"} {
-		if got := strings.Join(Near(word, names), " or "); got != want {
+		if got := strings.Join(nearName(word, names), " or "); got != want {
 			t.Errorf("%q: got %q, want %q", word, got, want)
 		}
 	}

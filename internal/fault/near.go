@@ -7,7 +7,7 @@ import (
 
 // Meant is " (did you mean a or b?)" with the names that are near to a word, or empty.
 func Meant(word string, names []string, prefix ...string) string {
-	near := Near(word, names)
+	near := nearName(word, names)
 	if len(near) == 0 {
 		return ""
 	}
@@ -15,9 +15,9 @@ func Meant(word string, names []string, prefix ...string) string {
 	return " (did you mean " + with + strings.Join(near, " or "+with) + "?)"
 }
 
-// Near returns up to three names that are near to a word, the nearest first: those that it abbreviates by three
+// nearName returns up to three names that are near to a word, the nearest first: those that it abbreviates by three
 // letters or more, and those that are made of it by changing up to a third of its letters.
-func Near(word string, names []string) []string {
+func nearName(word string, names []string) []string {
 	word = strings.ToLower(word)
 	far := func(name string) int { return distance(word, strings.ToLower(name)) }
 	var near []string

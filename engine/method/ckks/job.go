@@ -45,7 +45,7 @@ const (
 // mean the documented defaults.
 type Job struct {
 	// Problem's Clients is one part with the columns of all parties; party 0 of Columns
-	// computes. Its K is 2 to MaxClusters. Its Iterations default to 10 without noise and 4
+	// computes. Its K is 2 to maxClusters. Its Iterations default to 10 without noise and 4
 	// with, but 3 below epsilon 0.75 and 6 from epsilon 3 on. Its Calibration is Proven,
 	// Claimed or None: without noise, and without privacy for the centroids. Its Start lies
 	// in [-1, 1]. Its Colluders are of the parties that draw noise: the shares of all the
@@ -176,8 +176,8 @@ func (j *Job) check() error {
 	case slices.Contains(seen, false):
 		return fault.Request("ckks Columns", fmt.Sprintf("column %d has no party", slices.Index(seen, false)+1),
 			"give every column to one party")
-	case j.K < 2 || j.K > MaxClusters:
-		return fault.Range("k", j.K, fmt.Sprintf("2 to %d, what the depth of the ciphertexts allows", MaxClusters))
+	case j.K < 2 || j.K > maxClusters:
+		return fault.Range("k", j.K, fmt.Sprintf("2 to %d, what the depth of the ciphertexts allows", maxClusters))
 	case j.Iterations < 0 || j.Iterations > 1000:
 		return fault.Range("iterations", j.Iterations, "0 (the default) to 1000")
 	case j.Mode == TwoParty && len(j.Columns) != 2:
@@ -188,7 +188,7 @@ func (j *Job) check() error {
 			"use pairs, or --calibration claimed to reproduce the paper")
 	case j.Argmin == Rank && j.K > maxRankClusters:
 		return fault.Range("k", j.K, fmt.Sprintf("at most %d with rank, whose indicator loses its precision above: "+
-			"at 20 the counts were none that the records can have; pairs take up to %d", maxRankClusters, MaxClusters))
+			"at 20 the counts were none that the records can have; pairs take up to %d", maxRankClusters, maxClusters))
 	}
 	for i, x := range j.Start {
 		if !(x >= -1 && x <= 1) {

@@ -274,7 +274,7 @@ func TestBadInputIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for text, change := range map[string]func(*Job){
-		"depth":                func(j *Job) { j.K = MaxClusters + 1 },
+		"depth":                func(j *Job) { j.K = maxClusters + 1 },
 		"for 100 records":      func(j *Job) { j.K, j.Clients = 101, sample(t, "blobs", 100, 3, 2, 3).Table() },
 		"at most 16 with rank": func(j *Job) { j.K, j.Argmin = 17, Rank },
 		"outside [-1, 1]":      func(j *Job) { j.Start = []float64{0, 0, 0, 0, 0, 1.5} },

@@ -98,9 +98,9 @@ var chains = map[int]Chain{
 // that one cluster is compared with.
 const maxTreeDepth = 7
 
-// MaxClusters is the largest number of clusters whose product trees fit any
+// maxClusters is the largest number of clusters whose product trees fit any
 // chain without relying on pruning.
-const MaxClusters = 1 << maxTreeDepth
+const maxClusters = 1 << maxTreeDepth
 
 // chooseChain returns the cheapest chain whose product tree has the given
 // depth: LogN = 14 up to depth 4, LogN = 15 up to maxTreeDepth.

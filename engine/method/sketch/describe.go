@@ -43,7 +43,7 @@ func Describe() method.List {
 func (m Method) make(p protocol.Problem) (engine.Job, method.Options) {
 	j := &Job{Method: m, Problem: p}
 	options := method.Shared(string(m), &j.Problem, m.takes())
-	if m.Private() {
+	if m.private() {
 		byDefault := string(j.mechanism())
 		if m.sketches() {
 			byDefault = "gaussian, laplace under claimed"
@@ -63,7 +63,7 @@ func (j *Job) own() method.Options {
 			j.LocalK, err = parseLocalK(text)
 			return err
 		})}}
-	if m.Private() {
+	if m.private() {
 		options = append(options, method.Option{Name: "local-start", Default: "auto",
 			About: "start of the local centres: auto, grid, tree or lsf",
 			Value: method.Choice(&j.LocalStart, StartAuto, StartGrid, StartTree, StartForest)})

@@ -35,12 +35,12 @@ const (
 )
 
 // Protocols lists the protocols.
-func Methods() []Method {
+func methods() []Method {
 	return []Method{Plain, Independent, LocalReports, SketchBasic, Sketch}
 }
 
-// Private reports whether the protocol adds noise.
-func (p Method) Private() bool { return p != Plain }
+// private reports whether the protocol adds noise.
+func (p Method) private() bool { return p != Plain }
 
 func (p Method) sketches() bool { return p == Sketch || p == SketchBasic }
 
@@ -167,7 +167,7 @@ func (j *Job) mechanism() protocol.Mechanism {
 
 // takes says what the method takes of a problem.
 func (m Method) takes() protocol.Takes {
-	t := protocol.Takes{Private: m.Private(), Columns: true, Replay: true}
+	t := protocol.Takes{Private: m.private(), Columns: true, Replay: true}
 	if t.Private {
 		t.Mechanisms = []protocol.Mechanism{protocol.Laplace, protocol.Gaussian}
 	}
@@ -239,7 +239,7 @@ func (j *Job) check() error {
 	if j == nil {
 		return protocol.ErrNoJob
 	}
-	if !slices.Contains(Methods(), j.Method) {
+	if !slices.Contains(methods(), j.Method) {
 		return fault.Request("method", fmt.Sprintf("%q is not a vertical protocol", j.Method), "")
 	}
 	if err := j.Check(string(j.Method), j.Method.takes()); err != nil {
@@ -268,7 +268,7 @@ func (j *Job) check() error {
 		return fault.Request("calibration", fmt.Sprintf("is %s: the authors released no code", c.Calibration),
 			"use proven or claimed")
 	}
-	if c.Method.Private() {
+	if c.Method.private() {
 		if err := c.validateBudget(); err != nil {
 			return err
 		}
@@ -395,7 +395,7 @@ func newPlan(j *Job) (*plan, error) {
 	switch {
 	case j.Method == LocalReports:
 		p.eps1, p.eps2 = perParty, perParty
-	case j.Method.Private():
+	case j.Method.private():
 		p.eps0 = recordsShare * j.Budget.Epsilon
 		p.eps1, p.eps2 = (1-recordsShare)*perParty, (1-recordsShare)*perParty
 	}
@@ -449,7 +449,7 @@ func (p *plan) chooseClusters(j *Job) error {
 	switch {
 	case j.LocalK.N != 0:
 		p.clusters = j.LocalK.N
-	case j.LocalK.Rule == RulePaper && j.Method.Private():
+	case j.LocalK.Rule == RulePaper && j.Method.private():
 		delta := p.delta2
 		if delta == 0 {
 			delta = 1 / float64(n)

@@ -98,7 +98,7 @@ func TestProtocols(t *testing.T) {
 			j := &Job{Method: s.protocol, Problem: protocol.Problem{Calibration: s.calibration,
 				Clients: data.Table(), Bounds: data.Bounds, Columns: EqualSplit(6, s.parties), K: 3, Seed: seed(1)},
 				Estimator: s.estimator, LocalK: LocalK{N: 3}, Sketches: 201}
-			if s.protocol.Private() {
+			if s.protocol.private() {
 				j.Budget = privacy.Budget{Epsilon: 2, Delta: -1}
 			}
 			one, three := runJob(t, 1, j), runJob(t, 3, j)
@@ -639,7 +639,7 @@ func TestRolesApart(t *testing.T) {
 	} {
 		j := c.job
 		j.Clients, j.Bounds, j.K, j.Seed, j.NoQuality = data.Table(), data.Bounds, 3, seed(4), true
-		if j.Method.Private() {
+		if j.Method.private() {
 			j.Budget = privacy.Budget{Epsilon: 2, Delta: 1e-4}
 		}
 		r, err := j.prepare()

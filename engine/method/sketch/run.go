@@ -57,7 +57,7 @@ func (j *Job) prepare() (*run, error) {
 		}
 	}
 	r := &run{job: c, plan: p, bits: c.Clients[0].FractionBits, Plan: &protocol.Plan{Method: string(j.Method),
-		Calibration: privacy.None, Private: c.Method.Private(), Budget: c.Budget,
+		Calibration: privacy.None, Private: c.Method.private(), Budget: c.Budget,
 		K: c.K, D: c.Clients[0].Points.D, N: c.PublicRecords(), Parties: p.parties,
 		FractionBits: c.Clients[0].FractionBits, Rounds: 1, Seed: c.Seed, PublicSeed: protocol.NewPublicSeed(c.Seed)}}
 	if r.Private {

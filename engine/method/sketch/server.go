@@ -43,7 +43,7 @@ func (v *server) play(ctx context.Context, p *protocol.Party) (*protocol.Outcome
 		return nil, err
 	}
 	v.grid.round()
-	if v.job.ExactWeights && v.job.Method.Private() {
+	if v.job.ExactWeights && v.job.Method.private() {
 		if v.grid, err = exactGrid(ctx, v.Pool(), v.labels, v.plan.clusters); err != nil {
 			return nil, err
 		}
@@ -215,7 +215,7 @@ func (r *run) outcome(cells int, centroids, weights []float64) *protocol.Outcome
 	j := r.job
 	o := &protocol.Outcome{Iterations: 1, Centroids: centroids,
 		Details: map[string]any{"local_k": r.plan.clusters, "grid_cells": cells, "weights": weights}}
-	if j.Method.Private() {
+	if j.Method.private() {
 		o.Sizes = weights
 	}
 	if j.Method.sketches() {

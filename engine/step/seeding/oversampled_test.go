@@ -26,7 +26,7 @@ func TestExtendKeepsTheNearest(t *testing.T) {
 			for _, count := range []int{1, 20, 20} {
 				var rows []float32
 				for range count {
-					rows = append(rows, p.Record(rng.IntN(points.N), nil)...)
+					rows = append(rows, p.recordAt(rng.IntN(points.N), nil)...)
 				}
 				copy(rows, all[:min(d, len(all))]) // alike
 				all = append(all, rows...)
@@ -34,7 +34,7 @@ func TestExtendKeepsTheNearest(t *testing.T) {
 			}
 			potential, owned := 0.0, make([]float64, len(all)/d)
 			for i := range points.N {
-				row, least, owner := p.Record(i, nil), math.Inf(1), 0
+				row, least, owner := p.recordAt(i, nil), math.Inf(1), 0
 				for a := range owned {
 					if x := squared(row, all[a*d:(a+1)*d]); x < least {
 						least, owner = x, a
@@ -98,7 +98,7 @@ func TestFirstCentreFollowsWeights(t *testing.T) {
 		parts = append(parts, NewPart(*points, 2, nil))
 		parts[q].Weigh(weights)
 	}
-	if got, want := PlusPlus(parts, 1, 2, rng.Float64), parts[1].Record(7, nil); !slices.Equal(got, want) {
+	if got, want := PlusPlus(parts, 1, 2, rng.Float64), parts[1].recordAt(7, nil); !slices.Equal(got, want) {
 		t.Errorf("the first centre is %v, want %v", got, want)
 	}
 }

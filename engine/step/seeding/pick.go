@@ -12,11 +12,11 @@ type Pick struct {
 
 // Picked returns the record that a pick of this party names.
 func (p *Part) Picked(k Pick) []float32 {
-	which := p.AtWeight
+	which := p.atWeight
 	if !k.ByWeight {
-		which = p.Find
+		which = p.find
 	}
-	return p.Record(which(k.At), nil)
+	return p.recordAt(which(k.At), nil)
 }
 
 // Picks names the candidates of a step by the potentials of the parties: as many as

@@ -208,8 +208,8 @@ func (p *Part) Weight() float64 {
 	return sum
 }
 
-// AtWeight returns the record at which the running sum of the weights first exceeds x, at least 0 and below Weight.
-func (p *Part) AtWeight(x float64) int {
+// atWeight returns the record at which the running sum of the weights first exceeds x, at least 0 and below Weight.
+func (p *Part) atWeight(x float64) int {
 	if p.weights == nil {
 		return int(x)
 	}
@@ -225,8 +225,8 @@ func (p *Part) AtWeight(x float64) int {
 	return last
 }
 
-// Record copies record i to dst.
-func (p *Part) Record(i int, dst []float32) []float32 { return p.points.Point(i, dst) }
+// recordAt copies record i to dst.
+func (p *Part) recordAt(i int, dst []float32) []float32 { return p.points.Point(i, dst) }
 
 // Potential returns the sum of the squared distances to the nearest centre.
 func (p *Part) Potential() float64 {
@@ -340,12 +340,12 @@ func (p *Part) Add(a int) {
 	}
 }
 
-// findGroup is the number of records whose squared distances [Part.Find] adds up before it goes on.
+// findGroup is the number of records whose squared distances [Part.find] adds up before it goes on.
 const findGroup = 8
 
-// Find returns the record at which the running sum of squared distances first
+// find returns the record at which the running sum of squared distances first
 // exceeds x, at least 0 and below the potential.
-func (p *Part) Find(x float64) int {
+func (p *Part) find(x float64) int {
 	sum, at := 0.0, 0
 	for at < len(p.potential)-1 && sum+p.potential[at] <= x {
 		sum += p.potential[at]

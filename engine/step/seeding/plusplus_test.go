@@ -61,13 +61,13 @@ func TestPotentialsAreThoseOfTheCentres(t *testing.T) {
 		for range 6 {
 			var rows []float32
 			for range 5 {
-				rows = append(rows, p.Record(rng.IntN(points.N), nil)...)
+				rows = append(rows, p.recordAt(rng.IntN(points.N), nil)...)
 			}
 			sums := p.Try(rows)
 			for a := range 5 {
 				want := 0.0
 				for i := range nearest {
-					want += min(nearest[i], squared(p.Record(i, nil), rows[a*d:(a+1)*d]))
+					want += min(nearest[i], squared(p.recordAt(i, nil), rows[a*d:(a+1)*d]))
 				}
 				if math.Abs(sums[a]-want) > 1e-5*want+1e-3 {
 					t.Fatalf("d=%d: candidate %d gives %g, want %g", d, a, sums[a], want)
@@ -78,7 +78,7 @@ func TestPotentialsAreThoseOfTheCentres(t *testing.T) {
 				t.Fatalf("d=%d: the potential is %g, the candidate's was %g", d, p.Potential(), sums[2])
 			}
 			for i := range nearest {
-				nearest[i] = min(nearest[i], squared(p.Record(i, nil), rows[2*d:3*d]))
+				nearest[i] = min(nearest[i], squared(p.recordAt(i, nil), rows[2*d:3*d]))
 			}
 		}
 	}
@@ -89,7 +89,7 @@ func TestPotentialsAreThoseOfTheCentres(t *testing.T) {
 func TestFindDrawsBySquaredDistance(t *testing.T) {
 	points := blobs(rand.New(rand.NewPCG(2, 2)), 4500, 2, 5, 0.1)
 	p := NewPart(points, 1, nil)
-	p.Try(p.Record(17, nil))
+	p.Try(p.recordAt(17, nil))
 	p.Add(0)
 	sum := 0.0
 	for c, more := range p.potential {
@@ -98,7 +98,7 @@ func TestFindDrawsBySquaredDistance(t *testing.T) {
 		for r := lo; r < hi; r++ {
 			x := float64(p.nearest[r])
 			if x > 1e-6 && at+x < sum+more {
-				if got := p.Find(at + x/2); got != r {
+				if got := p.find(at + x/2); got != r {
 					t.Fatalf("%g of %g finds record %d, want %d", at+x/2, p.Potential(), got, r)
 				}
 			}
@@ -106,7 +106,7 @@ func TestFindDrawsBySquaredDistance(t *testing.T) {
 		}
 		sum += more
 	}
-	if r := p.Find(p.Potential() * (1 - 1e-16)); r < 4400 {
+	if r := p.find(p.Potential() * (1 - 1e-16)); r < 4400 {
 		t.Errorf("the end of the sum finds record %d of 4500", r)
 	}
 }

@@ -75,7 +75,7 @@ func stepsAfterBegin(t *testing.T, points kernels.Panels, rows []float32, trials
 	for step := range 12 {
 		var rows []float32
 		for range trials {
-			rows = append(rows, plain.Record(rng.IntN(points.N), nil)...)
+			rows = append(rows, plain.recordAt(rng.IntN(points.N), nil)...)
 		}
 		want, got := plain.Try(rows), bounded.Least(rows)
 		best := slices.Index(want, slices.Min(want))

@@ -45,11 +45,11 @@ func TestWeightsAreRepetitions(t *testing.T) {
 			near("the potential", a.Potential(), b.Potential())
 		}
 		for range 200 {
-			if i := a.Find(rng.Float64() * a.Potential()); weights[i] == 0 {
+			if i := a.find(rng.Float64() * a.Potential()); weights[i] == 0 {
 				t.Errorf("d=%d: record %d is found, which weighs nothing", d, i)
 			}
 			x := rng.Float64() * a.Weight()
-			if got, want := a.Record(a.AtWeight(x), nil), b.Record(int(x), nil); squared(got, want) != 0 {
+			if got, want := a.recordAt(a.atWeight(x), nil), b.recordAt(int(x), nil); squared(got, want) != 0 {
 				t.Errorf("d=%d: the record at weight %g is %v, want %v", d, x, got, want)
 			}
 		}

@@ -51,9 +51,9 @@ type Measured struct {
 	End         End
 }
 
-// With is the cost of an end on a machine with so many connections: linear in their logarithm
+// with is the cost of an end on a machine with so many connections: linear in their logarithm
 // between two measurements, and that of the nearest beyond them.
-func (t Transport) With(connections int) End {
+func (t Transport) with(connections int) End {
 	n := float64(connections)
 	above := slices.IndexFunc(t, func(m Measured) bool { return m.Connections >= n })
 	switch {
@@ -188,7 +188,7 @@ func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Se
 
 // ends are what a message costs a server with so many members, and one of them.
 func (s *Simulation) ends(members int) (server, member End) {
-	server, member = s.Transport.With(members), s.Transport.With(1)
+	server, member = s.Transport.with(members), s.Transport.with(1)
 	if s.Shared {
 		member = server
 	}

@@ -111,11 +111,11 @@ func TestTransport(t *testing.T) {
 	x := Transport{{10, End{1, 4}}, {1000, End{3, 2}}, {4000, End{2, 2}}}
 	for connections, want := range map[int]End{1: {1, 4}, 10: {1, 4}, 100: {2, 3}, 1000: {3, 2}, 2000: {2.5, 2},
 		100000: {2, 2}} {
-		got := x.With(connections)
+		got := x.with(connections)
 		near(t, "a message", got.Message, want.Message, 1e-9)
 		near(t, "a byte", got.Byte, want.Byte, 1e-9)
 	}
-	if got := Transport(nil).With(5); got != (End{}) {
+	if got := Transport(nil).with(5); got != (End{}) {
 		t.Errorf("of nothing measured: %v", got)
 	}
 }
