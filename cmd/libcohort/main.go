@@ -34,11 +34,11 @@ const (
 	leastGarbage   = 16 << 20
 )
 
-func init() { debug.SetGCPercent(garbagePercent) }
+func init() { pace(0) }
 
 var garbage atomic.Int64 // percent of what is in use
 
-// pace sets how much garbage there may be while so many numbers are clustered.
+// pace sets how much garbage there may be while so many numbers are clustered, and after.
 func pace(numbers int) {
 	percent := max(garbagePercent, 100*leastGarbage/max(4*int64(numbers), leastGarbage/4))
 	if garbage.Swap(percent) != percent {
@@ -180,6 +180,7 @@ func goFit(e C.uintptr_t, holders *C.cohort_data, count C.int32_t, weights *C.do
 		if wrong != nil {
 			return nil, wrong
 		}
+		pace(numbers(data))
 		return o.Fit(ctx, data, methods(), eng, k.observer())
 	})
 }

@@ -269,3 +269,20 @@ def test_labels_outlive_their_model():
         gc.collect()
         KMeans(3, random_state=seed).fit(X)
     assert np.array_equal(labels, copy)
+
+
+def test_fits_collect_little_garbage():
+    """Fits of small records leave some garbage: a collection stops the workers."""
+    done = script(
+        """
+        import numpy as np
+        from cohort_kmeans import KMeans, PrivateKMeans
+        X = np.random.default_rng(0).uniform(-1, 1, size=(20000, 10)).astype(np.float32)
+        for _ in range(5):
+            KMeans(20, init=X[:20]).fit(X)
+            PrivateKMeans(20, bounds=(-1, 1)).fit(X)
+        """,
+        GODEBUG="gctrace=1",
+    )
+    assert done.returncode == 0, done.stderr
+    assert 1 <= sum(line.startswith("gc ") for line in done.stderr.splitlines()) <= 15, done.stderr
