@@ -137,8 +137,12 @@ func (o *Coordinator) listen() error {
 	if err == nil {
 		o.pin, err = bus.Pin(certificate)
 	}
+	var long bool
 	if err == nil {
-		o.server, err = bus.Listen(o.Listen, o.Study.ID, certificate, o.own.Signing, o.admit, o.Log)
+		long, err = o.Study.long()
+	}
+	if err == nil {
+		o.server, err = bus.Listen(o.Listen, o.Study.ID, certificate, o.own.Signing, long, o.admit, o.Log)
 	}
 	if err != nil {
 		return err

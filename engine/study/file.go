@@ -416,6 +416,20 @@ func (s *Study) Outline() (*engine.Outline, error) {
 	return r.Outline()
 }
 
+// long reports whether messages are mostly long by the plan; those of unknown sizes are.
+func (s *Study) long() (bool, error) {
+	o, err := s.Outline()
+	if err != nil || o.Bytes == nil {
+		return true, err
+	}
+	for p, sent := range o.Bytes.BytesSent {
+		if max(sent, o.Bytes.BytesReceived[p]) > int64(max(o.Bytes.Rounds, 1))*bus.LongMessage {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
 // Encode is the study as its hash takes it.
 func (s *Study) Encode() ([]byte, error) { return json.Marshal(s) }
 

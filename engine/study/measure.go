@@ -147,7 +147,7 @@ func CoordinateSums(ctx context.Context, order []byte, ready func(place []byte) 
 	if err != nil {
 		return err
 	}
-	server, pin, err := listenForSums(m.Entries[0].Signing)
+	server, pin, err := listenForSums(m.Entries[0].Signing, 8*m.Words > bus.LongMessage)
 	if err != nil {
 		return err
 	}
@@ -183,7 +183,7 @@ func CoordinateSums(ctx context.Context, order []byte, ready func(place []byte) 
 }
 
 // listenForSums starts the server of a measurement, which lets everybody in.
-func listenForSums(own string) (*bus.Server, [32]byte, error) {
+func listenForSums(own string, long bool) (*bus.Server, [32]byte, error) {
 	chain, key, err := bus.NewCertificate(time.Now())
 	if err != nil {
 		return nil, [32]byte{}, err
@@ -196,8 +196,8 @@ func listenForSums(own string) (*bus.Server, [32]byte, error) {
 	if err != nil {
 		return nil, pin, err
 	}
-	server, err := bus.Listen("127.0.0.1:0", sumsID, certificate, own, func(bus.Login) error { return nil },
-		slog.New(slog.DiscardHandler))
+	server, err := bus.Listen("127.0.0.1:0", sumsID, certificate, own, long,
+		func(bus.Login) error { return nil }, slog.New(slog.DiscardHandler))
 	return server, pin, err
 }
 

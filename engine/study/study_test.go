@@ -274,3 +274,35 @@ func TestEveryMethod(t *testing.T) {
 		}
 	}
 }
+
+// Messages of ciphertexts are long, those of sums and shares of a few centroids are not, and
+// those of many centroids are.
+func TestLongMessages(t *testing.T) {
+	for _, x := range []struct {
+		method  string
+		k, d    int
+		columns bool
+		long    bool
+	}{{"lloyd", 3, 4, false, false}, {"lloyd", 100, 50, false, true}, {"fastlloyd", 3, 4, false, false},
+		{"ckks", 3, 4, true, true}, {"ind-lap", 3, 4, true, false}} {
+		s := &Study{Method: x.method, K: x.k, Records: 5000, FractionBits: 16, Threshold: 2,
+			Parties: []Holder{{Name: "one"}, {Name: "two"}}, Deadlines: Deadlines{Step: 20, Message: 60}}
+		if x.method != "lloyd" {
+			s.Epsilon, s.Delta = 4, -1
+		} else {
+			s.Options = method.Settings{"init": "sphere"}
+		}
+		for range x.d {
+			s.Bounds = append(s.Bounds, [2]float64{0, 1})
+		}
+		if x.columns {
+			s.Parties[0].Columns, s.Parties[1].Columns = x.d/2, x.d-x.d/2
+		}
+		if err := s.Complete(); err != nil {
+			t.Fatalf("%s: %v", x.method, err)
+		}
+		if long, err := s.long(); err != nil || long != x.long {
+			t.Errorf("%s of %d clusters and %d columns: long is %v, %v", x.method, x.k, x.d, long, err)
+		}
+	}
+}

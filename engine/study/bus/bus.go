@@ -97,7 +97,7 @@ func parseName(s string) (protocol.Role, bool) {
 // Server is a NATS server within this process.
 type Server struct {
 	server *server.Server
-	front  *front
+	front  *front // nil where NATS listens itself
 	study  string
 	admit  func(Login) error
 	log    *slog.Logger
@@ -105,23 +105,29 @@ type Server struct {
 }
 
 // Listen starts a server. admit decides who may connect as which party; own is the
-// coordinator's public nkey.
-func Listen(address, study string, certificate tls.Certificate, own string, admit func(Login) error,
+// coordinator's public nkey. long says that messages are mostly longer than a TLS record (LongMessage): a front
+// speaks TLS then, which each message passes once more, and leaves in one write.
+func Listen(address, study string, certificate tls.Certificate, own string, long bool, admit func(Login) error,
 	log *slog.Logger) (*Server, error) {
-	_, port, err := net.SplitHostPort(address)
+	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, fault.Request("--listen", err.Error(), "give HOST:PORT, such as 0.0.0.0:4222")
 	}
-	if number, err := strconv.Atoi(port); err != nil || number < 0 || number > 65535 {
+	number, err := strconv.Atoi(port)
+	if err != nil || number < 0 || number > 65535 {
 		return nil, fault.Range("--listen", address, "HOST:PORT with a port from 0 to 65535")
+	}
+	if number == 0 {
+		number = server.RANDOM_PORT
 	}
 	b := &Server{study: study, admit: admit, log: log, own: own}
 	config := &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13,
 		DynamicRecordSizingDisabled: true}
 	b.server, err = server.NewServer(&server.Options{
-		ServerName: "cohort", DontListen: true, ProxyProtocol: true, NoSigs: true, NoLog: true, AlwaysEnableNonce: true,
-		TLSConfig: config, TLSTimeout: 20, // clients ask for it, and have it with the front
-		DisableShortFirstPing: true, AuthTimeout: 30, NoSublistCache: true,
+		ServerName: "cohort", Host: host, Port: number, NoSigs: true, NoLog: true, AlwaysEnableNonce: true,
+		// With a front clients hear that there is TLS, and have it with that.
+		DontListen: long, ProxyProtocol: long, TLSConfig: config, TLS: !long, TLSHandshakeFirst: !long, TLSTimeout: 20,
+		DisableShortFirstPing: true, AuthTimeout: 30,
 		MaxPayload: link.FrameBytes + 1024, MaxPending: 256 << 20, MaxSubs: 64, WriteDeadline: writing,
 		PingInterval: 20 * time.Second, MaxPingsOut: 2, CustomClientAuthentication: b,
 	})
@@ -129,10 +135,11 @@ func Listen(address, study string, certificate tls.Certificate, own string, admi
 		return nil, fault.Failed("--listen "+address, err.Error(), "choose another address", err)
 	}
 	go b.server.Start()
-	if b.server.ReadyForConnections(20 * time.Second) {
+	switch {
+	case !b.server.ReadyForConnections(20 * time.Second):
+		err = errors.New("nobody can connect")
+	case long:
 		b.front, err = newFront(address, config, b.server, log)
-	} else {
-		err = errors.New("bus: the server of NATS does not begin")
 	}
 	if err != nil {
 		b.server.Shutdown()
@@ -142,8 +149,16 @@ func Listen(address, study string, certificate tls.Certificate, own string, admi
 	return b, nil
 }
 
+// LongMessage is more than a TLS record has.
+const LongMessage = 16 << 10
+
 // Address is where the server listens.
-func (b *Server) Address() string { return b.front.listener.Addr().String() }
+func (b *Server) Address() string {
+	if b.front != nil {
+		return b.front.listener.Addr().String()
+	}
+	return b.server.Addr().String()
+}
 
 // Clients is how many roles are connected.
 func (b *Server) Clients() int { return b.server.NumClients() }
@@ -172,10 +187,12 @@ func (b *Server) Carried() map[string]Carried {
 
 // Close ends the server and all connections.
 func (b *Server) Close() {
-	b.front.close()
+	if b.front != nil {
+		b.front.close()
+		defer b.front.work.Wait()
+	}
 	b.server.Shutdown()
 	b.server.WaitForShutdown()
-	b.front.work.Wait()
 }
 
 // Check implements server.Authentication.
