@@ -103,11 +103,12 @@ func tableRuns(t *testing.T) (runs []tableRun) {
 	}
 	weighted := "--weights=" + weights
 	more := map[string][]string{
-		"sulloyd":      {"--release=centroid", weighted},
-		"relative":     {"--radius-schedule=later-code", weighted},
-		"csulloyd":     {"--radius=1"},
-		"fastlloyd":    {"--radius=1"},
-		"hybrid":       {"--frame=on", "--branch=projected", "--branch=high-d", "--branch=mean", "--clients=2", weighted},
+		"sulloyd":   {"--release=centroid", weighted},
+		"relative":  {"--radius-schedule=later-code", weighted},
+		"csulloyd":  {"--radius=1"},
+		"fastlloyd": {"--radius=1"},
+		"hybrid": {"--frame=on", "--branch=grid", "--branch=projected", "--branch=high-d", "--branch=mean",
+			"--clients=2", weighted},
 		"eugkm":        {"--iterations=1", weighted},
 		"evolve":       {weighted},
 		"lsf":          {weighted},

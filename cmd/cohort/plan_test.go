@@ -125,7 +125,8 @@ func TestPlannedBytes(t *testing.T) {
 		"--method relative --iterations 3 --drop 2@2",
 		"--method sulloyd --iterations 3 --aggregator ring --noise split --drop 1@2",
 		"--method fastlloyd --proportions 4,1,1",
-		"--method hybrid", "--method hybrid --branch high-d", "--method hybrid --branch high-d --noise server",
+		"--method hybrid", "--method hybrid --branch grid",
+		"--method hybrid --branch high-d", "--method hybrid --branch high-d --noise server",
 		"--method hybrid --branch projected --noise local", "--method hybrid --branch mean --noise server",
 	} {
 		all := append(slices.Clone(base), strings.Fields(args)...)

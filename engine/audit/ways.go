@@ -208,7 +208,7 @@ func centralWays(method string) []way {
 	var ways []way
 	branches := []string{""}
 	if method == "hybrid" {
-		branches = []string{"tree", framed, "high-d", "projected", "mean"}
+		branches = []string{"tree", framed, "grid", "high-d", "projected", "mean"}
 	}
 	for _, branch := range branches {
 		for _, by := range []struct {
@@ -235,7 +235,7 @@ func centralWays(method string) []way {
 			if branch != "" {
 				w.name += ", " + branch
 			}
-			if branch != "" && branch != "tree" && branch != framed {
+			if branch != "" && branch != "tree" && branch != framed && branch != "grid" {
 				w.watched = fewRecords(6, 2, 60)
 			}
 			w.pairs = []Pair{w.watched}

@@ -371,10 +371,11 @@ func centralCases(method string, c privacy.Calibration, s Settings) ([]Case, err
 			{wide, "high-d", 4, 1, ""}, {wide, "projected", 6, 1, ""},
 			{wide, "mean", 2, 1, ""}, {crowds(2, 2000), "tree", 20, 3, ""},
 			{crowds(2, 2000), "tree", 20, 3, privacy.Clients}, {wide, "mean", 8, 3, privacy.Clients},
-			{wide, "mean", 8, 3, privacy.Server}}
+			{wide, "mean", 8, 3, privacy.Server}, {two, "grid", 2, 1, ""}}
 		for i, name := range []string{"far record, high dimension", "far record, projected", "far record, mean",
 			"one of two crowds, three clients, seen by an outsider", "one of two crowds, three clients, seen by a client",
-			"far record, mean, three clients, seen by a client", "far record, mean, three clients, seen by the server"} {
+			"far record, mean, three clients, seen by a client", "far record, mean, three clients, seen by the server",
+			"far record, grid"} {
 			variants[2+i].p.Name = name
 		}
 	case "lsf":

@@ -139,7 +139,7 @@ func TestRefusals(t *testing.T) {
 		{"hybrid", protocol.Problem{}, nil, "epsilon"},
 		{"hybrid", paid, method.Settings{"radius": "1"},
 			"radius: hybrid does not take it: leave it out, or choose clloyd, csulloyd, fastlloyd"},
-		{"hybrid", paid, method.Settings{"branch": "bush"}, "auto, tree, projected, high-d"},
+		{"hybrid", paid, method.Settings{"branch": "bush"}, "auto, tree, grid, projected, high-d"},
 		{"lsf", paid, method.Settings{"levels": "65"}, "levels"},
 		{"fastlloyd", paid, method.Settings{"eta-min-alpha": "NaN"}, "eta-min-alpha"},
 		{"fastlloyd", paid, method.Settings{"colluders": "0"}, "1"},

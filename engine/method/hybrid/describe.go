@@ -27,8 +27,8 @@ func describe(p protocol.Problem) (engine.Job, method.Options) {
 // own are the options that are not the problem's, with the rules of the fields that they write to.
 func (j *Job) own() method.Options {
 	return method.Options{
-		{Name: "branch", Default: "auto", About: "tree, projected, high-d, mean, or auto (the rule)",
-			Value: method.Choice(&j.Branch, "auto", "tree", "projected", "high-d", "mean")},
+		{Name: "branch", Default: "auto", About: "tree, grid, projected, high-d, mean, or auto (the rule)",
+			Value: method.Choice(&j.Branch, "auto", "tree", "grid", "projected", "high-d", "mean")},
 		{Name: "k-least", Default: "k",
 			About: "least number of clusters, k being the most: the private synopsis decides, which --k auto:2-30 asks for",
 			Value: method.Int(&j.KLeast, 1, math.MaxUint16)},

@@ -21,7 +21,8 @@ import (
 // leaves for free; the other half goes to one or more rounds of relative sums
 // and counts, with a radius for each cluster taken from the synopsis. Where the tree is coarse, the
 // first of several rounds measures up to three times as many clusters, after which the leaves,
-// moved accordingly, are searched again. High
+// moved accordingly, are searched again. In two columns at a weak signal all of the
+// budget goes to one grid of counts, with Laplace noise where that is less. High
 // dimension: a private mean, a histogram of distances to it, and up to twenty
 // relative rounds with a common radius and James-Stein shrinkage, from a tree on
 // a few random directions, where half as many clusters again are looked for and
@@ -32,7 +33,7 @@ import (
 type Job struct {
 	// Problem's Iterations are the refinement rounds; 0 is the rule, negative means none.
 	protocol.Problem
-	// Branch forces "tree", "projected", "high-d" or "mean"; empty or "auto" is the rule.
+	// Branch forces "tree", "grid", "projected", "high-d" or "mean"; empty or "auto" is the rule.
 	Branch string
 	// Frame says whether the tree branch first finds where the records are, by counts of the cells of
 	// each column: "on", "off", or empty or "auto" for the rule (staged.Plan.MarginalShare).
@@ -113,21 +114,13 @@ func (j *Job) plan() (*plan, error) {
 	if err := j.check(); err != nil {
 		return nil, err
 	}
-	// A record influences one cell of each of at most 62 levels, or the sum of
-	// all records and one bin, and d+1 values a round; four rounds more have room for what else there is.
-	f, err := staged.New(name, &j.Problem, j.NoiseOf(protocol.Gaussian),
-		62+(max(j.Iterations, staged.MostRounds)+4)*(j.D()+1))
+	f, err := j.begin(j.NoiseOf(protocol.Gaussian))
 	if err != nil {
 		return nil, err
 	}
-	f.AddTotal()
 	h := &plan{Plan: f, branch: j.Branch, balance: j.Balance, least: j.KLeast,
 		elbow: j.Elbow}
-	if h.least > 0 { // shares, rounds and branch are those of a number between
-		f.K = int(math.Ceil(math.Sqrt(float64(h.least * j.K))))
-		defer func() { f.K = j.K }()
-	}
-	f.Does(1, h.run)
+	defer func() { h.K = j.K }()
 	if h.branch == "" || h.branch == "auto" {
 		h.branch = h.chooseBranch()
 		switch {
@@ -137,11 +130,18 @@ func (j *Job) plan() (*plan, error) {
 			h.branch = "projected" // which has a synopsis
 		}
 	}
+	if err := h.chooseGrid(j); err != nil {
+		return nil, err
+	}
+	f = h.Plan
+	f.Does(1, h.run)
 	if h.branch == "projected" && h.elbow {
 		return nil, fault.Request("k-rule", "elbow needs the losses of a tree on all columns, and the branch is projected",
 			"use silhouette")
 	}
 	switch h.branch {
+	case "grid":
+		f.Rounds = 0 // it is planned
 	case "tree":
 		h.addTreeBranch(j)
 		f.Rounds = len(h.rounds)
@@ -161,6 +161,20 @@ func (j *Job) plan() (*plan, error) {
 	return h, nil
 }
 
+// begin begins the plan of a run with a kind of noise: a record influences one cell of each of at most 62 levels, or
+// the sum of all records and one bin, and d+1 values a round; four rounds more have room for what else there is.
+func (j *Job) begin(mechanism protocol.Mechanism) (*staged.Plan, error) {
+	f, err := staged.New(name, &j.Problem, mechanism, 62+(max(j.Iterations, staged.MostRounds)+4)*(j.D()+1))
+	if err != nil {
+		return nil, err
+	}
+	f.AddTotal()
+	if j.KLeast > 0 { // shares, rounds and branch are those of a number between
+		f.K = int(math.Ceil(math.Sqrt(float64(j.KLeast * j.K))))
+	}
+	return f, nil
+}
+
 // run is what every party does.
 func (h *plan) run(ctx context.Context, p *staged.Party) (*protocol.Outcome, error) {
 	details := map[string]any{"branch": h.branch}
@@ -169,7 +183,7 @@ func (h *plan) run(ctx context.Context, p *staged.Party) (*protocol.Outcome, err
 	var sizes []float64
 	var err error
 	switch h.branch {
-	case "tree":
+	case "tree", "grid":
 		var found *treeFound
 		if found, err = h.searchTree(ctx, p); err == nil {
 			centroids, sizes = found.centroids, found.sizes

@@ -26,7 +26,7 @@ func TestHybridLedger(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer eng.Close()
-	for _, branch := range []string{"tree", "projected", "high-d", "mean"} {
+	for _, branch := range []string{"tree", "grid", "projected", "high-d", "mean"} {
 		for _, c := range []struct {
 			budget     privacy.Budget
 			mechanism  protocol.Mechanism

@@ -135,7 +135,7 @@ func (h *plan) searchLeaves(ctx context.Context, p *staged.Party, ground *ground
 	if ground.frame != nil {
 		ground.frame.Place(found.boxes)
 	}
-	if h.balance == 0 && coarseTree(h.halvings(), p.D) {
+	if h.balance == 0 && (h.branch == "grid" || coarseTree(h.halvings(), p.D)) {
 		found.boxes = synopsis.Significant(found.boxes, trie.LeafNoise(), float64(p.N)/float64(p.K))
 	}
 	points := synopsis.Spread(found.boxes, p.D, 3000)
@@ -186,6 +186,9 @@ func (h *plan) searchTree(ctx context.Context, p *staged.Party) (*treeFound, err
 	}
 	p = h.chosen(p, found.curve, found.k)
 	p.NoteTopUp(found.Solution)
+	if h.branch == "grid" {
+		sizes = found.Weights
+	}
 	if h.balance != 0 && found.TopUp == 0 {
 		sizes = found.Weights
 		p.Note("the sizes hold on the private synopsis, %.0f to %.0f records a cluster there; "+

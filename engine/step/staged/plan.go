@@ -132,6 +132,14 @@ func (f *Plan) SNR() float64 {
 // noise that all parties add together, all records stand above it.
 func (f *Plan) Signal(l Share) float64 { return float64(f.N) * l.Mu() / math.Sqrt(l.spread()) }
 
+// CountNoise is the standard deviation of the noise, of all parties together, of counts that have the whole of l.
+func (f *Plan) CountNoise(l Share) float64 {
+	if l.pair && l.Gaussian { // see AddCounts
+		l.Total *= 2
+	}
+	return math.Sqrt(l.Variance(l.scale(f.Bound("tree counts per level", 0))))
+}
+
 // Release is a planned release with its share of the budget.
 type Release struct {
 	*protocol.Release

@@ -31,6 +31,11 @@ func (f *Plan) AddTree(l Share, d int) *Tree {
 	return t
 }
 
+// AddGrid plans a tree of one level with the whole of l: counts of the cells after so many halvings in turn.
+func (f *Plan) AddGrid(l Share, d, cuts int) *Tree {
+	return &Tree{d, cuts, 1, []*Release{f.AddLevel("tree level 1", "tree counts per level", l, cuts, 0)}}
+}
+
 // releaseTree releases a planned tree over the parties' records, or projections of them,
 // level by level, and makes it consistent with the public number of records. Its
 // epsilon is that of all levels, whether or not it reaches them: that it stops is
