@@ -122,12 +122,9 @@ func (nothing) Timeout() bool   { return true }
 func (nothing) Temporary() bool { return true }
 
 // Read implements net.Conn.
-func (g *gathered) Read(b []byte) (int, error) { return g.read(b) }
-
-// readLater reads where it cannot be asked what is here.
-func (g *gathered) readLater(b []byte) (int, error) {
+func (g *gathered) Read(b []byte) (int, error) {
 	if g.hasty {
-		return 0, errNothing
+		return g.readHere(b)
 	}
 	return g.Conn.Read(b)
 }

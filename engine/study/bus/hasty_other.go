@@ -5,5 +5,5 @@ package bus
 // attempt is nothing: what is here cannot be asked for.
 type attempt struct{}
 
-// read reads from the operating system.
-func (g *gathered) read(b []byte) (int, error) { return g.readLater(b) }
+// readHere reads nothing.
+func (g *gathered) readHere([]byte) (int, error) { return 0, errNothing }

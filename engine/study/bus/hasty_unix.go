@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attempt reads what is here, and waits only where the connection is not hasty.
+// attempt reads what is here.
 type attempt struct {
 	raw syscall.RawConn
 	b   []byte
@@ -18,13 +18,13 @@ type attempt struct {
 	try func(fd uintptr) (done bool)
 }
 
-// read reads from the operating system.
-func (g *gathered) read(b []byte) (int, error) {
+// readHere reads what the operating system has, and waits for nothing.
+func (g *gathered) readHere(b []byte) (int, error) {
 	a := &g.attempt
 	if a.try == nil {
 		c, is := g.Conn.(syscall.Conn)
 		if !is {
-			return g.readLater(b)
+			return 0, errNothing
 		}
 		raw, err := c.SyscallConn()
 		if err != nil {
@@ -32,16 +32,8 @@ func (g *gathered) read(b []byte) (int, error) {
 		}
 		a.raw, a.try = raw, func(fd uintptr) bool {
 			for {
-				a.n, a.err = unix.Read(int(fd), a.b)
-				switch {
-				case a.err == unix.EINTR:
-				case a.err != unix.EAGAIN:
+				if a.n, a.err = unix.Read(int(fd), a.b); a.err != unix.EINTR {
 					return true
-				case g.hasty:
-					a.err = errNothing
-					return true
-				default:
-					return false
 				}
 			}
 		}
@@ -52,6 +44,8 @@ func (g *gathered) read(b []byte) (int, error) {
 	switch {
 	case err != nil:
 		return 0, err
+	case a.err == unix.EAGAIN:
+		return 0, errNothing
 	case a.err != nil:
 		return 0, a.err
 	case a.n == 0:
