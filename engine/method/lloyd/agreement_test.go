@@ -99,7 +99,7 @@ func (c cell) counterpart() (job Job, ok bool) {
 // fixed, so the test does not vary.
 func TestAgreementWithPublishedFigures(t *testing.T) {
 	quick := map[string]bool{"iris": true, "lsun": true, "house": true, "s1": true}
-	eng, err := engine.New()
+	eng, err := engine.New(engine.WithWorkers(1))
 	if err != nil {
 		t.Fatal(err)
 	}
