@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/protocol"
@@ -197,8 +198,9 @@ func (h *plan) searchTree(ctx context.Context, p *staged.Party) (*treeFound, err
 	centroids := staged.GridRow(found.Centers, p.FractionBits)
 	least := make([]float64, p.K) // variance of the noise in a centroid's columns
 	o := staged.NewOffsets(p.Pool(), len(found.Weights), p.D, p.FractionBits)
+	boxes := sync.OnceValue(func() *leaves { return newLeaves(found.boxes, p.D) })
 	for r, s := range h.rounds {
-		if sizes, least, err = h.treeRound(ctx, p, r, o, found.boxes, centroids, sizes); err != nil {
+		if sizes, least, err = h.treeRound(ctx, p, r, o, boxes, centroids, sizes); err != nil {
 			return nil, err
 		}
 		if r == 0 && h.overseed > 0 {
@@ -222,7 +224,7 @@ func (h *plan) searchTree(ctx context.Context, p *staged.Party) (*treeFound, err
 					failed = cmp.Or(failed, p.Pool().Run(ctx, n, func(_, i int) { task(i) }))
 				})
 		} else { // as if records filled their boxes, of which there are many
-			loss = leafSpread(found.boxes, centroids, p.N, p.K, p.D).loss
+			loss = boxes().spread(centroids, p.N, p.K).loss
 		}
 		return &treeFound{centroids, sizes, heaviest(found.boxes), found.curve, loss}, failed
 	})
@@ -231,11 +233,11 @@ func (h *plan) searchTree(ctx context.Context, p *staged.Party) (*treeFound, err
 // treeRound is a relative round of the clusters that there are, which it moves, with the
 // radii that the leaves tell. sizes are what is known of their sizes, nil for nothing. It returns their
 // noisy counts, and the variance of the noise in each one's columns.
-func (h *plan) treeRound(ctx context.Context, p *staged.Party, r int, o *staged.Offsets, boxes []synopsis.Box,
+func (h *plan) treeRound(ctx context.Context, p *staged.Party, r int, o *staged.Offsets, boxes func() *leaves,
 	centroids []float32, sizes []float64) (counts, least []float64, err error) {
 	s, k := h.rounds[r], len(centroids)/p.D
 	spread, err := protocol.Once(p.Party, "spread", r,
-		func() (*clusterSpread, error) { return leafSpread(boxes, centroids, p.N, k, p.D), nil })
+		func() (*clusterSpread, error) { return boxes().spread(centroids, p.N, k), nil })
 	if err != nil {
 		return nil, nil, err
 	}
@@ -317,25 +319,38 @@ type clusterSpread struct {
 	loss         float64
 }
 
-// leafSpread returns, for each centroid, the weight of the leaf boxes nearest to
-// it and the root mean square distance to it, box variance included, shrunk a
-// little toward the pooled value.
-func leafSpread(boxes []synopsis.Box, centroids []float32, n, k, d int) *clusterSpread {
-	weights, rms := make([]float64, k), make([]float64, k)
-	spread, middles, rows := 0.0, make([]float64, 0, len(boxes)*d), make([]float32, 0, len(boxes)*d)
+// leaves are the boxes of a tree's leaves, with their middles as kernels read them.
+type leaves struct {
+	boxes   []synopsis.Box
+	middles []float64 // row-major
+	panels  *kernels.Panels
+}
+
+func newLeaves(boxes []synopsis.Box, d int) *leaves {
+	l := &leaves{boxes: boxes, middles: make([]float64, 0, len(boxes)*d), panels: kernels.NewPanels(len(boxes), d)}
+	rows := make([]float32, 0, len(boxes)*d)
 	for _, b := range boxes {
 		for h := range d {
 			x := (b.Lo[h] + b.Hi[h]) / 2
-			middles, rows = append(middles, x), append(rows, float32(x))
+			l.middles, rows = append(l.middles, x), append(rows, float32(x))
 		}
 	}
-	panels, prepared, nearest := kernels.NewPanels(len(boxes), d), kernels.NewCentroids(k, d), make([]uint16, len(boxes))
-	kernels.Pack(panels, rows)
+	kernels.Pack(l.panels, rows)
+	return l
+}
+
+// spread returns, for each centroid, the weight of the leaf boxes nearest to
+// it and the root mean square distance to it, box variance included, shrunk a
+// little toward the pooled value.
+func (l *leaves) spread(centroids []float32, n, k int) *clusterSpread {
+	boxes, d := l.boxes, l.panels.D
+	weights, rms, spread := make([]float64, k), make([]float64, k), 0.0
+	prepared, nearest := kernels.NewCentroids(k, d), make([]uint16, len(boxes))
 	prepared.Set(centroids)
-	kernels.Assign(*panels, prepared, nearest, nil)
+	kernels.Assign(*l.panels, prepared, nearest, nil)
 	for i, b := range boxes {
 		at := int(nearest[i])
-		best := elementary.SquaredDistance(middles[i*d:(i+1)*d], centroids[at*d:])
+		best := elementary.SquaredDistance(l.middles[i*d:(i+1)*d], centroids[at*d:])
 		for h := range d {
 			side := b.Hi[h] - b.Lo[h]
 			best += float64(side*side) / 12

@@ -137,7 +137,7 @@ func TestLeafSpread(t *testing.T) {
 		boxes = append(boxes, b)
 	}
 	centroids := []float32{-0.5, -0.5, 0.5, 0.5, 0.5, -0.5}
-	spread := leafSpread(boxes, centroids, n, k, d)
+	spread := newLeaves(boxes, d).spread(centroids, n, k)
 	weights, rms := spread.weights, spread.rms
 	direct, squares, all := make([]float64, k), make([]float64, k), 0.0
 	for _, b := range boxes {
