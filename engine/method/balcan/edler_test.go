@@ -29,7 +29,7 @@ func TestEdlerLedger(t *testing.T) {
 		AllCubes: true, Split: MatlabSplit, Rounds: 2, Partitions: 2, Swaps: 3, Projection: staged.Sparse}} {
 		job.Clients, job.Bounds, job.K, job.Seed = parts, norm.Bounds, 5, &seed
 		job.Budget = privacy.Budget{Epsilon: 1, Delta: 0}
-		eng, _ := engine.New()
+		eng, _ := engine.New(engine.WithWorkers(1))
 		res, err := eng.Run(context.Background(), job)
 		eng.Close()
 		if err != nil {
@@ -131,7 +131,7 @@ func TestEdlerReduction(t *testing.T) {
 func TestEdlerWidths(t *testing.T) {
 	norm, _ := datasettest.Builtin(t, "blobs", dataset.Generator{N: 4000, D: 4, K: 3, Separation: 10, Seed: 3})
 	parts, _ := norm.Split(1, nil, 1)
-	eng, _ := engine.New()
+	eng, _ := engine.New(engine.WithWorkers(1))
 	defer eng.Close()
 	run := func(widths []float64, job Edler) *engine.Result {
 		bounds := dataset.Bounds{Lo: make([]float64, 4), Hi: widths}
@@ -210,7 +210,7 @@ func TestEdlerOnMNIST(t *testing.T) {
 	}
 	norm, _ := datasettest.SharedSet(t, "mnist")
 	parts, _ := norm.Split(1, nil, 1)
-	eng, _ := engine.New()
+	eng, _ := engine.New(engine.WithWorkers(1))
 	defer eng.Close()
 	const runs = 20
 	mean := 0.0
@@ -299,7 +299,7 @@ func TestEdlerRepeatedCentres(t *testing.T) {
 		}
 	}
 	parts, _ := norm.Split(1, nil, 1)
-	eng, _ := engine.New()
+	eng, _ := engine.New(engine.WithWorkers(1))
 	defer eng.Close()
 	for _, repeats := range []bool{false, true} {
 		seed := uint64(1)
