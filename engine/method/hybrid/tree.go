@@ -53,6 +53,27 @@ func (h *plan) treeOverseed(rounds int) float64 {
 	return min(max(overseed, h.SNR()/10), 3)
 }
 
+// oneLevelMost is the most columns in which a coarse tree may have one level.
+const oneLevelMost = 3
+
+// oneLevel is how many halvings a coarse tree of one level has, 0 where the tree has levels: those that are coarser
+// than the cells that the signal asks for would tell little and take their part of the budget. It halves each axis
+// twice: wider cells would not tell how wide clusters are, nor would those of more columns, which records fill less.
+func oneLevel(halvings float64, d int) int {
+	if !coarseTree(halvings, d) || d > oneLevelMost || halvings < float64(1.75*float64(d)) {
+		return 0
+	}
+	return 2 * d
+}
+
+// addTree plans the tree with the whole of l.
+func (h *plan) addTree(l staged.Share) *staged.Tree {
+	if cuts := oneLevel(h.halvings(), h.D); cuts > 0 {
+		return h.AddGrid(l, h.D, min(cuts, h.D*h.FractionBits))
+	}
+	return h.AddTree(l, h.D)
+}
+
 func (h *plan) addTreeBranch(j *Job) {
 	f, l := h.Plan, h.Share
 	share := f.MarginalShare()
@@ -77,7 +98,7 @@ func (h *plan) addTreeBranch(j *Job) {
 	if rounds == 0 {
 		synopsisShare = 1
 	}
-	h.reach, h.tree = c, f.AddTree(l.Part(synopsisShare), f.D)
+	h.reach, h.tree = c, h.addTree(l.Part(synopsisShare))
 	h.overseed = h.treeOverseed(rounds)
 	for r := range rounds {
 		k := j.K

@@ -63,6 +63,19 @@ func TestTreeOverseed(t *testing.T) {
 	}
 }
 
+// TestOneLevel: a coarse tree of few columns has one level where the signal asks for about two halvings of each axis;
+// weaker signals, more columns and fine trees have levels.
+func TestOneLevel(t *testing.T) {
+	for _, c := range []struct {
+		halvings float64
+		d, cuts  int
+	}{{5.2, 3, 0}, {5.3, 3, 6}, {5.9, 3, 6}, {6, 3, 0}, {3.8, 2, 4}, {1.8, 1, 2}, {7, 4, 0}} {
+		if got := oneLevel(c.halvings, c.d); got != c.cuts {
+			t.Errorf("%+v: %d cuts", c, got)
+		}
+	}
+}
+
 // TestMoved: the points of each cluster have the mean and the count that a round measured.
 func TestMoved(t *testing.T) {
 	rng := rand.New(rand.NewPCG(49, 50))
