@@ -125,10 +125,18 @@ func (r *Row) agreementText(v *Value, ref *Reference) string {
 // if nothing is known.
 func (r *Row) why(v *Value, ref *Reference) string {
 	tables, err := printedFiles()
-	if err != nil || tables[r.file()] == nil { // Run and Stored have reported a file that cannot be read
+	if err != nil { // Run and Stored have reported a file that cannot be read
 		return ""
 	}
-	return tables[r.file()].reason(r.Labels, v, ref)
+	if t := tables[r.file()]; t != nil {
+		return t.reason(r.Labels, v, ref)
+	}
+	for _, t := range tables { // a row beside what is printed for another suite's
+		if t.source == ref.Source && t.why[v.Name] != "" {
+			return t.why[v.Name]
+		}
+	}
+	return ""
 }
 
 // notes are the row's note and why its values differ from published ones, each once.
