@@ -237,6 +237,15 @@ type choice struct {
 	bound    float64
 }
 
+// pruneRounding bounds the relative error of a number that prune works out.
+const pruneRounding = 1e-12
+
+// surplus is by how much a cluster is surely dearer in a box than the cheapest at its middle: by their values there,
+// and the margin by which those change within the box.
+func surplus(value, least, margin float64) float64 {
+	return (value - least - margin) - pruneRounding*(value+least+margin)
+}
+
 // prune sets c to those of a wider choice that are left in a box: with u the cheapest
 // at its middle m, the reduced cost of v exceeds that of u in the box by at least its
 // value at m less 2 |v-u|.h, with h half the sides. With a radius, u reaches the whole box. Where
@@ -244,7 +253,6 @@ type choice struct {
 func (c *choice) prune(s *Solver, w *scratch, wider *choice, box []float32) {
 	t := &s.pass
 	d := len(box) / 2
-	const rounding = 1e-12
 	limited := t.into.exact && t.limit < infinity
 	reach := float64(t.limit) * s.unit
 	value, middle, widths := w.value, w.middle, w.widths
@@ -267,8 +275,8 @@ func (c *choice) prune(s *Solver, w *scratch, wider *choice, box []float32) {
 		eligible := true
 		if limited {
 			near, far := extent(box, y)
-			eligible = far*(1+rounding) <= reach
-			if near*(1-rounding) > reach {
+			eligible = far*(1+pruneRounding) <= reach
+			if near*(1-pruneRounding) > reach {
 				value[at] = math.Inf(1)
 			}
 		}
@@ -286,11 +294,11 @@ func (c *choice) prune(s *Solver, w *scratch, wider *choice, box []float32) {
 		for h, width := range widths {
 			margin += math.Abs(float64(y[h])-float64(u[h])) * width
 		}
-		above := (value[at] - least - margin) - rounding*(value[at]+least+margin)
+		above := surplus(value[at], least, margin)
 		if t.into.exact && t.several > 1 {
 			near, _ := extent(box, y)
 			price := s.level[v] + t.lowest
-			above = min(above, near+price-rounding*(near+s.level[v]+math.Abs(t.lowest)))
+			above = min(above, near+price-pruneRounding*(near+s.level[v]+math.Abs(t.lowest)))
 		}
 		if int(v) == best || best < 0 || above <= t.near {
 			c.clusters = append(c.clusters, v)
@@ -303,7 +311,6 @@ func (c *choice) prune(s *Solver, w *scratch, wider *choice, box []float32) {
 // prunePlane is prune in the plane without a radius and for points of one cluster: what a solve with many clusters
 // spends a fifth of its time on, and half of that with numbers in registers.
 func (c *choice) prunePlane(s *Solver, w *scratch, wider *choice) {
-	const rounding = 1e-12
 	t := &s.pass
 	value, a, b := w.value[:len(wider.clusters)], w.middle[0], w.middle[1]
 	best, least := 0, math.Inf(1)
@@ -322,7 +329,7 @@ func (c *choice) prunePlane(s *Solver, w *scratch, wider *choice) {
 	for at, j := range wider.clusters {
 		y := t.p.Centroids[2*int(j):][:2]
 		margin := math.Abs(float64(y[0])-u)*a + math.Abs(float64(y[1])-v)*b
-		above := (value[at] - least - margin) - rounding*(value[at]+least+margin)
+		above := surplus(value[at], least, margin)
 		if int(j) == best || above <= t.near {
 			clusters = append(clusters, j)
 		} else if above < bound {
