@@ -149,6 +149,9 @@ func MeasureFMA(threads int) float64 {
 	}
 	const rounds = 1 << 16
 	operations := peakFMA(1)
+	if operations == 0 {
+		return 0
+	}
 	least := atOnce(threads, func(int) { peakFMA(rounds) })
 	return float64(operations) * rounds * float64(threads) / least.Seconds()
 }
