@@ -327,7 +327,7 @@ func goModelLoad(in *C.char, c *C.cohort_call, out *C.uintptr_t) C.int32_t {
 	})
 }
 
-// fewRows are labelled by the thread that asks, before another would be awake.
+// fewRows are a block of cohort.Predictor, which the thread that asks labels before another would be awake.
 const fewRows = 2048
 
 //export goPredict

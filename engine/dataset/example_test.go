@@ -45,3 +45,32 @@ func ExampleRead_fault() {
 	// "n/a" is not a number:
 	// correct the cell, or leave the column out with --columns, or choose what to do with --missing
 }
+
+// Records that somebody makes are put on the grid as they come over a channel.
+func ExampleFromChannel() {
+	batches := make(chan dataset.Matrix[float64])
+	go func() {
+		defer close(batches)
+		for i := range 3 {
+			x := float64(i)
+			batches <- dataset.Matrix[float64]{N: 2, D: 2, Data: []float64{x, 10 * x, x + 0.5, 10*x + 5}}
+		}
+	}()
+	source, err := dataset.FromChannel("made", 2, nil, batches)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	bounds, err := dataset.ParseBounds("0:4,0:40", 2)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	prepared, err := dataset.Prepare(context.Background(), source, dataset.PrepareOptions{Bounds: &bounds})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(prepared.Points.N, prepared.Points.Point(5, make([]float32, 2)))
+	// Output: 6 [0.25 0.25]
+}

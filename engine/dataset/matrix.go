@@ -76,9 +76,9 @@ func FromBatches[T float32 | float64](name string, d int, columns []string, once
 	return &batchSource[T]{schema: Schema{Name: name, N: -1, D: d, Columns: columns, Once: once}, batches: batches}, nil
 }
 
-// fromChannel makes a source, read once, of the batches that come over a channel
+// FromChannel makes a source, read once, of the batches that come over a channel
 // until it is closed. A batch is borrowed until the next is taken.
-func fromChannel[T float32 | float64](name string, d int, columns []string, batches <-chan Matrix[T]) (Source, error) {
+func FromChannel[T float32 | float64](name string, d int, columns []string, batches <-chan Matrix[T]) (Source, error) {
 	return FromBatches(name, d, columns, true, func(yield func(Matrix[T], error) bool) {
 		for m := range batches {
 			if !yield(m, nil) {

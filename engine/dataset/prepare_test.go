@@ -206,7 +206,7 @@ func streamSources(t *testing.T, want *Table) map[string]func() Source {
 					c <- batch(lo, 50)
 				}
 			}()
-			return must(fromChannel("c", d, nil, c))
+			return must(FromChannel("c", d, nil, c))
 		},
 	}
 }

@@ -69,7 +69,7 @@ func vectors(n int, q uint32) [][]uint32 {
 const benchN = 1 << 14
 
 func benchVector(b *testing.B, touched int, f func(p *Prime, v [][]uint32)) {
-	p, err := newPrime(testPrimes[0])
+	p, err := NewPrime(testPrimes[0])
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -29,7 +29,7 @@ var testPrimes = []uint32{primeFrom(1<<30, -1), primeFrom(lazyLimit, -1), primeF
 
 // primeFrom is the first prime 1 modulo 2^18 on the way up or down.
 func primeFrom(x, sign int) uint32 {
-	const step = 1 << (maxLogN + 2)
+	const step = 1 << (MaxLogN + 2)
 	for x = x/step*step + 1; !isPrime(uint32(x)) || x >= 1<<30; x += sign * step {
 	}
 	return uint32(x)
@@ -91,7 +91,7 @@ func TestTransformsEqualPortable(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	top := 12
 	if !testing.Short() {
-		top = maxLogN
+		top = MaxLogN
 	}
 	for logN := MinLogN; logN <= top; logN++ {
 		for _, r := range testRings(t, logN) {
@@ -152,7 +152,7 @@ func TestTransformsInvert(t *testing.T) {
 func TestVectorsEqualPortable(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 1))
 	for _, q := range testPrimes {
-		p, err := newPrime(q)
+		p, err := NewPrime(q)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -207,7 +207,7 @@ func TestVectorsEqualPortable(t *testing.T) {
 func TestConversionsEqualPortable(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 1))
 	for _, q := range testPrimes {
-		p, err := newPrime(q)
+		p, err := NewPrime(q)
 		if err != nil {
 			t.Fatal(err)
 		}

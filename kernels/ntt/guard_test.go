@@ -72,7 +72,7 @@ func guardedRing(t *testing.T, r *Ring, atEnd bool) {
 }
 
 func guardedVectors(t *testing.T, atEnd bool) {
-	p, err := newPrime(testPrimes[0])
+	p, err := NewPrime(testPrimes[0])
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,7 +30,7 @@ func TestTransformsEqualLattigo(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 1))
 	top := 12
 	if !testing.Short() {
-		top = maxLogN
+		top = MaxLogN
 	}
 	for logN := MinLogN; logN <= top; logN++ {
 		for _, r := range testRings(t, logN) {

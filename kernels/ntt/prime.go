@@ -35,9 +35,9 @@ const lazyLimit = (1<<32)*2/15 - 1
 // MaxBits is the size of the largest primes.
 const MaxBits = 30
 
-// newPrime returns the arithmetic modulo q, an error unless q is an odd prime
+// NewPrime returns the arithmetic modulo q, an error unless q is an odd prime
 // below 2^30.
-func newPrime(q uint32) (*Prime, error) {
+func NewPrime(q uint32) (*Prime, error) {
 	if q < 3 || q >= 1<<MaxBits || !isPrime(q) {
 		return nil, fmt.Errorf("ntt: modulus %d is not an odd prime below 2^%d", q, MaxBits)
 	}

@@ -15,7 +15,7 @@ const (
 // The degrees of rings.
 const (
 	MinLogN = 9
-	maxLogN = 16
+	MaxLogN = 16
 )
 
 // block is the number of coefficients whose last layers one step of the kernels
@@ -48,10 +48,10 @@ type Ring struct {
 // error unless q is a prime below 2^30, 1 modulo 2N, or 1 modulo 4N for the
 // conjugate-invariant ring.
 func NewRing(kind Kind, logN int, q uint32) (*Ring, error) {
-	if logN < MinLogN || logN > maxLogN {
-		return nil, fmt.Errorf("ntt: degree 2^%d is not 2^%d to 2^%d", logN, MinLogN, maxLogN)
+	if logN < MinLogN || logN > MaxLogN {
+		return nil, fmt.Errorf("ntt: degree 2^%d is not 2^%d to 2^%d", logN, MinLogN, MaxLogN)
 	}
-	p, err := newPrime(q)
+	p, err := NewPrime(q)
 	if err != nil {
 		return nil, err
 	}
