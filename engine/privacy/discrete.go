@@ -17,7 +17,7 @@ import (
 //     scale/16. A cell is drawn from the table, the place inside it uniformly, and the point is kept
 //     with the exact ratio of its probability to that of the cell's first point.
 //   - A weight is an integer at or above the true one. The last units of each cell's weight stand
-//     for the difference; a draw that lands there (about once in 2^50) is decided by comparing lazily
+//     for the difference; a draw that lands there (about once in 2^42) is decided by comparing lazily
 //     extended random bits with exp of a rational number, computed to as many bits as it takes.
 //   - The keep test compares random bits with a bound of the cell first, then with the first terms
 //     of exp's series, then with exp in 63-bit fixed point with its error bound, then in the same
@@ -33,8 +33,9 @@ const MaxScale = 1 << 48
 const (
 	one63 = 1 << 63 // 1 in 63-bit fixed point
 	// guard is more than twice the error, in units of 2^-63, of any weight or exp computed here: exp
-	// is within 8 units, its argument adds 2, the multiplier A at most doubles both.
-	guard = 64
+	// is within 8 units, its argument adds 2, products of several at most 308 (see anchors), and the multiplier
+	// A at most doubles all of it.
+	guard = 2048
 )
 
 // cellTable is the part that the discrete samplers share.
@@ -177,8 +178,13 @@ func expSeries(r uint64) uint64 {
 	h, _ = bits.Mul64(s, p)
 	p = one63 - h/2
 	h, _ = bits.Mul64(s, p)
-	h, l := bits.Mul64(expTable[r>>expBits], one63-h)
-	return h<<1 | l>>63
+	return product63(expTable[r>>expBits], one63-h)
+}
+
+// product63 is a product of fractions of 2^63, rounded down.
+func product63(a, b uint64) uint64 {
+	hi, lo := bits.Mul64(a, b)
+	return hi<<1 | lo>>63
 }
 
 // expBits is the number of bits of an argument of expSeries that its series serves.
@@ -211,7 +217,12 @@ func (t *cellTable) finish(certain []uint64) {
 	t.mBits = uint(bits.Len(uint(items - 1)))
 	n := 1 << t.mBits
 	capacity := uint64(one63) >> t.mBits
-	left := make([]uint64, n)
+	var room [1024]uint64 // of most tables
+	left := room[:]
+	if n > len(left) {
+		left = make([]uint64, n)
+	}
+	left = left[:n]
 	rest := uint64(one63)
 	for i, c := range certain {
 		left[i] = c + guard
@@ -224,27 +235,38 @@ func (t *cellTable) finish(certain []uint64) {
 	left[len(certain)] = rest
 	t.weight = certain
 	t.alias = make([]bucket, n)
-	small, large := make([]int32, 0, n), make([]int32, 0, n)
+	// Two stacks of items grow toward each other: those below the capacity, and the others.
+	var both [len(room)]int32
+	stacks := both[:]
+	if n > len(stacks) {
+		stacks = make([]int32, n)
+	}
+	small, large := 0, n // the first free place, and the top
 	for i, w := range left {
 		if w < capacity {
-			small = append(small, int32(i))
+			stacks[small] = int32(i)
+			small++
 		} else {
-			large = append(large, int32(i))
+			large--
+			stacks[large] = int32(i)
 		}
 	}
-	for len(small) > 0 && len(large) > 0 {
-		s := small[len(small)-1]
-		small = small[:len(small)-1]
-		l := large[len(large)-1]
+	for small > 0 && large < n {
+		small--
+		s, l := stacks[small], stacks[large]
 		t.alias[s] = bucket{left[s], uint32(l)}
 		left[l] -= capacity - left[s]
 		if left[l] < capacity {
-			large = large[:len(large)-1]
-			small = append(small, l)
+			large++
+			stacks[small] = l
+			small++
 		}
 	}
 	// integer weights of an exact total: what remains is full
-	for _, i := range append(small, large...) {
+	for _, i := range stacks[:small] {
+		t.alias[i] = bucket{capacity, uint32(i)}
+	}
+	for _, i := range stacks[large:n] {
 		t.alias[i] = bucket{capacity, uint32(i)}
 	}
 }

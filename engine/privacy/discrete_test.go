@@ -165,6 +165,27 @@ func TestTablesBracketTheDistribution(t *testing.T) {
 	}
 }
 
+// A cell's bound of what is surely kept is at most the ratio of its last point to its first, and three units of 2^-32
+// below it at most.
+func TestSurelyKeptIsKept(t *testing.T) {
+	const prec = 100
+	for _, s := range []float64{32, 33.3, 63, 64, 100, 12345, 1e8, 3e11, MaxScale} {
+		g, err := NewDiscreteGaussian(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		last := new(big.Int).SetUint64(1<<g.t.shift - 1)
+		for k, sure := range g.t.sure {
+			y := new(big.Int).Lsh(big.NewInt(2*int64(k)), g.t.shift)
+			y.Mul(y.Add(y, last), last)
+			lo, _ := term{1, y.Mul(y, g.t.num), g.t.den}.bounds(prec)
+			if most := lo.Rsh(lo, prec-32).Uint64(); uint64(sure) > most || uint64(sure)+3 < most {
+				t.Errorf("sigma %v, cell %d: surely kept below %d, kept below %d", s, k, sure, most)
+			}
+		}
+	}
+}
+
 func bracketed(t *testing.T, what string, c *cellTable, distribution [][]term) {
 	t.Helper()
 	if len(c.weight) != len(distribution) {

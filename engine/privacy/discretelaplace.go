@@ -73,8 +73,7 @@ func (l *DiscreteLaplace) surely(k uint64, beyond bool) uint64 {
 	if !beyond {
 		p -= min(p, expNeg(t.exponent(0, (k+1)<<t.shift)))
 	}
-	hi, lo := bits.Mul64(t.scale.Uint64(), p)
-	c := hi<<1 | lo>>63
+	c := product63(t.scale.Uint64(), p)
 	return c - min(c, guard/2)
 }
 

@@ -102,10 +102,7 @@ func (l *LaplaceShare) cell(first uint64, shift uint) jumpCell {
 // the first point's, times first/k, times exp of the difference.
 func (l *LaplaceShare) ratio(c *jumpCell, k uint64) uint64 {
 	over, _ := bits.Div64(c.first>>1, c.first<<63, k)
-	hi, lo := bits.Mul64(c.exact, over)
-	x := hi<<1 | lo>>63
-	hi, lo = bits.Mul64(x, expNeg(l.t.exponent(0, k-c.first)))
-	return hi<<1 | lo>>63
+	return product63(product63(c.exact, over), expNeg(l.t.exponent(0, k-c.first)))
 }
 
 // numberTable sets up the distribution of the number of proposals, Poisson of the rate: item n is n, the last one
