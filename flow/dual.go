@@ -20,8 +20,8 @@ func (s *Solver) approach(ctx context.Context, run Runner, p *Problem, plain boo
 	s.ascent.radius, s.ascent.scale, s.stalled = 0, 1/s.unit, false
 	s.ascent.resize(k)
 	s.ascent.ranges = append(s.ascent.ranges[:0], s.limits(p)[:k]...)
-	if n*k <= t.allArcs {
-		return math.Inf(1), s.evaluateExactly(ctx, run, p, s.prices[:k], nil, &s.ascent.seen, 0)
+	if n == 0 {
+		return 0, s.evaluateExactly(ctx, run, p, s.prices[:k], nil, &s.ascent.seen, 0)
 	}
 	if plain && p.Points.D == 1 {
 		s.line.solve(p, s.prices[:k])

@@ -95,7 +95,7 @@ func mixture(n, d, k int) *Problem {
 // a quantum as large as all costs on, and solves cold where clusters have few points.
 func TestRoundsAreBounded(t *testing.T) {
 	impatient := standard
-	impatient.allArcs, impatient.bulkRounds = math.MaxInt, 0
+	impatient.firstCluster, impatient.fullRest, impatient.bulkRounds = 1<<20, 1<<20, 0
 	for _, c := range []struct {
 		n, k, most int
 		tuning     *tuning
@@ -168,8 +168,6 @@ func TestBoxesShareAlike(t *testing.T) {
 // of prices may have moved, with all costs of all points.
 func TestExactPassesAgree(t *testing.T) {
 	ctx, run := context.Background(), parallel.Serial{}
-	whole := standard
-	whole.allArcs = math.MaxInt
 	for form, change := range []func(p *Problem){
 		func(*Problem) {},
 		func(p *Problem) { p.Total, p.Radius = true, .3 },
@@ -190,8 +188,8 @@ func TestExactPassesAgree(t *testing.T) {
 		prices := make([]int64, p.k())
 		var want, boxes, again view
 		const window = 1e-4
-		look := func(before, v *view, ordered bool, tuning *tuning) {
-			s.ordered, s.tuning = ordered, tuning
+		look := func(before, v *view, ordered bool) {
+			s.ordered = ordered
 			if err := s.evaluateExactly(ctx, run, p, prices, before, v, window); err != nil {
 				t.Fatal(err)
 			}
@@ -211,16 +209,19 @@ func TestExactPassesAgree(t *testing.T) {
 		for j := range prices {
 			prices[j] = int64(rng.NormFloat64() * 3e7)
 		}
-		look(nil, &want, false, &whole)
-		look(nil, &boxes, true, nil)
+		// A view that is sure of no point.
+		unsure := view{prices: slices.Clone(prices), labels: make([]uint16, p.Points.N),
+			gap: slices.Repeat([]float32{-1}, p.Points.N), certain: math.Inf(1)}
+		look(&unsure, &want, false)
+		look(nil, &boxes, true)
 		same("a pass by boxes", &boxes)
 		for j := range prices {
 			prices[j] += int64(rng.NormFloat64() * 3e5)
 		}
-		look(nil, &want, false, &whole)
-		look(&boxes, &again, true, nil)
+		look(&unsure, &want, false)
+		look(&boxes, &again, true)
 		same("a second pass by boxes", &again)
-		look(&boxes, &boxes, false, nil)
+		look(&boxes, &boxes, false)
 		same("a second pass over all clusters", &boxes)
 	}
 }
@@ -485,7 +486,7 @@ func TestPricesOfATotalProblem(t *testing.T) {
 	beyond := 0
 	for seed := range uint64(100) {
 		rng := rand.New(rand.NewPCG(seed, 3))
-		row := func(side int) []int { return []int{side * (1<<bits - rng.IntN(9))} }
+		row := func(side int) []int { return []int{side * (1<<bits - rng.IntN(9)), side << bits} }
 		var points, centroids [][]int
 		for range k * each {
 			points = append(points, row(-1))
@@ -493,7 +494,7 @@ func TestPricesOfATotalProblem(t *testing.T) {
 		for range k {
 			centroids = append(centroids, row(1))
 		}
-		p := &Problem{Points: panels(points, 1, bits), Centroids: grid(centroids, bits), FractionBits: bits,
+		p := &Problem{Points: panels(points, 2, bits), Centroids: grid(centroids, bits), FractionBits: bits,
 			Lo: slices.Repeat([]int{each}, k), Hi: slices.Repeat([]int{each}, k), Total: true}
 		for _, sign := range []int64{-1, 1} {
 			s := new(Solver)

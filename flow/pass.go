@@ -185,7 +185,7 @@ func (s *Solver) look(ctx context.Context, run Runner, p *Problem, prices []int6
 func (s *Solver) evaluateExactly(ctx context.Context, run Runner, p *Problem, prices []int64, before, v *view,
 	window float64) error {
 	k, certain := p.k(), math.Inf(1)
-	single := before == nil && !s.ordered && p.Points.N*k > s.tune().allArcs
+	single := before == nil && !s.ordered
 	if single {
 		if err := s.evaluate(ctx, run, p, prices, v, max(0, window)); err != nil {
 			return err

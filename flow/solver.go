@@ -84,7 +84,6 @@ func NewSolver() *Solver { return &Solver{} }
 // tuning is what the speed depends on, and the answer does not.
 type tuning struct {
 	sampleRatio int // between the sizes of successive subsamples
-	allArcs     int // costs up to which all points are members at once
 	shardPoints int // points of a shard
 	// Clusters near each other that a column looks at together for its moves.
 	blockClusters int
@@ -105,7 +104,7 @@ type tuning struct {
 	bulkRounds, rounds int
 }
 
-var standard = tuning{sampleRatio: 4, allArcs: 1024, shardPoints: 2048, blockClusters: 16,
+var standard = tuning{sampleRatio: 4, shardPoints: 2048, blockClusters: 16,
 	firstCluster: 6, firstSample: 100, sampleRest: 0.3, fullRest: 1, stepWindow: 3, freeShare: 2,
 	orderClusters: tableColumns + 1, orderForms: 16, orderPoints: 8, bulkRounds: 64, rounds: 1000}
 
