@@ -43,6 +43,16 @@ func NewCentroids(k, d int) *Centroids {
 	return c
 }
 
+// resize makes room for k centroids, no more than there was room for at first; Set comes next.
+func (c *Centroids) resize(k int) {
+	if c.K = k; c.tiles != nil {
+		c.tiling = newTiling(k)
+	}
+	if c.filter != nil {
+		c.filter.resize(k)
+	}
+}
+
 // wideStride is the padded row length of Centroids.wide.
 func wideStride(k int) int { return (k + 7) &^ 7 }
 

@@ -361,12 +361,28 @@ func (c *Centroids) PrepareFilter(p *Panels) {
 		if f.chunk > 1 {
 			rows = filterWideTile
 		}
-		tiles := (c.K + rows - 1) / rows * rows / filterTile
-		c.filter = &filterCentroids{tiles: tiles, group: f.group, zero: f.zero, words: f.words, chunk: f.chunk, rows: rows,
-			half:  alignedFloat32(tiles * filterTile),
-			shift: aligned[int32](tiles * filterTile), data: aligned[byte](tiles * filterTile * f.size())}
+		c.filter = &filterCentroids{group: f.group, zero: f.zero, words: f.words, chunk: f.chunk, rows: rows}
+		tiles := c.filter.tilesFor(c.K)
+		c.filter.tiles, c.filter.half = tiles, alignedFloat32(tiles*filterTile)
+		c.filter.shift, c.filter.data = aligned[int32](tiles*filterTile), aligned[byte](tiles*filterTile*f.size())
 	}
 	c.filter.longest, c.filter.widest = max(c.filter.longest, f.norm), max(c.filter.widest, f.most)
+}
+
+// tilesFor is the number of tiles that hold k centroids.
+func (f *filterCentroids) tilesFor(k int) int { return (k + f.rows - 1) / f.rows * f.rows / filterTile }
+
+// resize makes room for k centroids, no more than there was room for at first. What is in the last tile beside them is
+// 0, so that its scores are beyond all limits.
+func (f *filterCentroids) resize(k int) {
+	f.tiles = f.tilesFor(k)
+	for i := k; i < f.tiles*filterTile; i++ {
+		f.shift[i] = 0
+		for w := range f.words {
+			at := f.word(i, w) * wordBytes(f.group)
+			clear(f.data[at : at+wordBytes(f.group)])
+		}
+	}
 }
 
 // word is the number of word w of centroid i.
@@ -380,12 +396,12 @@ func (f *filterCentroids) set(c *Centroids) {
 	for i := range f.half {
 		f.half[i] = float32(math.Inf(1))
 	}
-	copy(f.half, c.half)
+	copy(f.half, c.half[:c.K])
 	for i := range c.K {
 		f.norm, f.most = max(f.norm, length(c.Row(i))), max(f.most, float64(c.half[i]))
 	}
 	f.norm *= filterUp
-	f.scale = scaleFor(f.group, f.zero, c.D, max(f.norm, f.longest), max(magnitude(c.rows), f.widest))
+	f.scale = scaleFor(f.group, f.zero, c.D, max(f.norm, f.longest), max(magnitude(c.rows[:c.K*c.D]), f.widest))
 	if f.scale == 0 {
 		return
 	}

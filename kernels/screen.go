@@ -1,6 +1,7 @@
 package kernels
 
 import (
+	"fmt"
 	"math"
 	"math/bits"
 )
@@ -41,9 +42,10 @@ const screenLimit = 1<<31 - 1<<19
 // belowScores is less than any score.
 const belowScores = -1
 
-// NewScreen makes a screen of points for as many candidates at a time, and for k steps; nil where the path in use and
-// the shape gain nothing from it. It takes half as much memory again as the points, none where they have integers of
-// 16 bits for the filter: bytes leave so many pairs open that they gain nothing. each is as for [Panels.PrepareFilter].
+// NewScreen makes a screen of points for so many candidates at a time, at most, and for k steps; nil where the path in
+// use and the shape gain nothing from it. It takes half as much memory again as the points, none where they have
+// integers of 16 bits for the filter: bytes leave so many pairs open that they gain nothing. each is as for
+// [Panels.PrepareFilter].
 func NewScreen(points Panels, candidates, k int, each func(n int, task func(i int))) *Screen {
 	if points.N == 0 || !screenPays(points.D, k) {
 		return nil
@@ -81,13 +83,17 @@ func newScreen(points Panels, candidates int, each func(n int, task func(i int))
 }
 
 // Set takes other candidates (row by row). fits is false where they have no integers; stale says that the limits
-// of all points are to be set anew.
+// of all points are to be set anew. It panics if there is none, or more than [NewScreen] was told.
 func (s *Screen) Set(rows []float32) (fits, stale bool) {
 	before, f, g := s.call, s.points.filter, s.centres.filter
 	norm, rough, most := g.norm, g.rough, g.most
+	if k := len(rows) / s.centres.D; k == 0 || k > len(s.rows) {
+		panic(fmt.Sprintf("kernels: Screen.Set: %d candidates, want 1 to %d", k, len(s.rows)))
+	}
+	s.centres.resize(len(rows) / s.centres.D)
 	s.centres.Set(rows)
-	for a, row := range s.rows {
-		row.set(s.centres.Row(a))
+	for a := range s.centres.K {
+		s.rows[a].set(s.centres.Row(a))
 	}
 	if g.norm <= norm && g.rough <= rough && g.most <= most && g.scale == s.scale && before.c != nil {
 		g.norm, g.rough, g.most = norm, rough, most // bounds may be larger than they need

@@ -19,9 +19,13 @@ func TestScreenNamesEveryNearerCandidate(t *testing.T) {
 				if p.addFilter(group, inOrder); p.filter == nil || p.filter.chunk > 1 {
 					continue
 				}
-				s := newScreen(*p, q, inOrder)
+				room := q + rng.IntN(20)
+				s := newScreen(*p, room, inOrder)
 				if s == nil {
 					t.Fatalf("no screen for d=%d, %d to a word", d, group)
+				}
+				if room > q { // which fewer candidates leave where they were
+					checkScreen(t, rng, s, p, gridRows(rng, room, d, fraction), room)
 				}
 				checkScreen(t, rng, s, p, rows, q)
 				if round > 5 { // longer candidates than the limits were made for, then others again

@@ -102,13 +102,16 @@ func (s *seeder) fill(ctx context.Context, which []int, st *privacy.Stream, star
 		if s.party.Role == s.First(0) {
 			s.party.Pool().Report(label, done, len(which))
 		}
-		rows, err := s.reveal(ctx, seeding.Picks(s.potentials, s.weights, !s.weighted, s.trials, st.Float64))
-		if err != nil {
-			return err
-		}
+		var picks []seeding.Pick
 		try := s.own.Try
 		if s.m == 1 {
-			try = s.own.Least
+			picks, try = s.own.Candidates(st.Float64), s.own.Least
+		} else {
+			picks = seeding.Picks(s.potentials, s.weights, !s.weighted, s.trials, st.Float64)
+		}
+		rows, err := s.reveal(ctx, picks)
+		if err != nil {
+			return err
 		}
 		left, err := s.tell(ctx, try(rows))
 		if err != nil {

@@ -39,10 +39,14 @@ type Part struct {
 	squares   []float32       // of the candidates
 	owners    []int32         // by record, the nearest of the centres that Extend has added
 	extended  int             // centres
-	expected  int             // steps of Least; 0 where they are steps of Try
+	expected  int             // centres, where candidates are those of Candidates and steps those of Least; else 0
 	begunWith int             // centres
+	centres   int             // so far
+	draws     draws           // of Candidates
 	screening *screening      // of steps by bounds, once there was one
-	rooms     chunkRooms
+	// unscreened says that steps by bounds do not pay.
+	unscreened bool
+	rooms      chunkRooms
 }
 
 // chunkRoom is the memory for a pass over a chunk.
@@ -93,13 +97,15 @@ func (p *Part) inChunks(task func(i, lo, hi int, labels []uint16, squares []floa
 // are shared. A nil each runs tasks in order.
 func NewPart(points kernels.Panels, trials int, each each) *Part {
 	if each == nil {
-		each = func(n int, task func(i int)) {
-			for i := range n {
-				task(i)
-			}
-		}
+		each = inOrder
 	}
 	return &Part{points: points, each: each, trials: trials}
+}
+
+func inOrder(n int, task func(i int)) {
+	for i := range n {
+		task(i)
+	}
 }
 
 // Weigh gives each record a weight, 0 or more: its squared distance counts so many times.
@@ -325,16 +331,23 @@ func (p *Part) products(q int) kernels.Panels {
 // Add makes candidate a of the last Try or Least a centre.
 func (p *Part) Add(a int) {
 	q := len(p.rows) / p.points.D
+	p.centres++
 	s := p.screening
-	p.each(p.chunks(), func(i int) {
-		if s != nil && !s.whole {
+	byBounds := s != nil && !s.whole
+	task := func(i int) {
+		if byBounds {
 			p.addByBounds(i, a)
 		} else {
 			lo, hi := p.chunk(i)
 			p.take(p.nearest[lo:hi], lo, q, a)
 		}
 		p.potential[i] = p.tried[i*q+a]
-	})
+	}
+	if byBounds { // few records
+		inOrder(p.chunks(), task)
+	} else {
+		p.each(p.chunks(), task)
+	}
 	if s != nil {
 		s.begun, s.stale = true, s.stale || s.whole
 	}
@@ -407,7 +420,13 @@ func PlusPlus(parts []*Part, k, trials int, uniform func() float64) []float32 {
 	}
 	for len(centres) < k*d {
 		var rows []float32
-		for _, pick := range Picks(potentials, weights, whole, trials, uniform) {
+		var picks []Pick
+		if len(parts) == 1 {
+			picks = parts[0].Candidates(uniform)
+		} else {
+			picks = Picks(potentials, weights, whole, trials, uniform)
+		}
+		for _, pick := range picks {
 			rows = append(rows, parts[pick.Party].Picked(pick)...)
 		}
 		var left []float64

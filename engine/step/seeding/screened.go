@@ -17,16 +17,17 @@ type screening struct {
 	wait   int  // steps that are taken by Try, before the next one by bounds
 	stale  bool // the screen's limits are older than the distances
 	begun  bool // the potentials are sums as Try makes them
-	back   bool // the last step went through the chunks backwards, so that what the cache has comes first
+	back   bool // the last pass went through the chunks backwards, so that what the cache has comes first
 	whole  bool // the last step was one of Try
 	chunks []pairs
 }
 
-// pairs are the records of a chunk that candidates may be nearer to, by candidate.
+// pairs are the records of a chunk that candidates may be nearer to.
 type pairs struct {
-	which    [][]int32
-	products [][]float32 // of those that were not ruled out
-	gains    []gain
+	near     [][]kernels.ScreenPair // by proposal, as the last pass found them
+	which    [][]int32              // by candidate of the step, of those that were not ruled out
+	products [][]float32            // likewise
+	gains    []gain                 // by candidate of the step
 }
 
 // gain bounds by how much a candidate lowers the potential.
@@ -34,7 +35,7 @@ type gain struct{ least, most float64 }
 
 const (
 	// screenWait is the number of steps after which a candidate takes few enough records, about one of as many.
-	screenWait = 40
+	screenWait = 20
 	// screenDense is the share of the records, as 1/screenDense, in the pairs of a step beyond which Try is as fast.
 	screenDense = 2
 	// screenSlack covers the roundings of sums, relative to the potential.
@@ -50,7 +51,8 @@ func (p *Part) Expect(k int) {
 
 // restart notes that the centres are other ones, of which there are so many.
 func (p *Part) restart(centres int) {
-	p.begunWith = centres
+	p.centres, p.begunWith = centres, centres
+	p.draws.forget()
 	if s := p.screening; s != nil {
 		s.wait, s.stale, s.begun, s.whole = max(0, screenWait-centres), true, false, true
 	}
@@ -58,12 +60,12 @@ func (p *Part) restart(centres int) {
 
 // bounded returns what steps by bounds keep, nil where they do not pay.
 func (p *Part) bounded() *screening {
-	if p.screening == nil && p.expected > 0 {
-		if screen := kernels.NewScreen(p.points, p.trials, p.expected, p.each); screen != nil {
-			p.screening = &screening{screen: screen, chunks: make([]pairs, p.chunks())}
-			p.restart(p.begunWith)
+	if p.screening == nil && p.expected > 0 && !p.unscreened {
+		if screen := kernels.NewScreen(p.points, max(p.trials, drawnMost), p.expected, p.each); screen != nil {
+			p.screening = &screening{screen: screen, chunks: make([]pairs, p.chunks()), stale: true, whole: true,
+				wait: max(0, screenWait-p.begunWith)}
 		} else {
-			p.expected = 0
+			p.unscreened = true
 		}
 	}
 	return p.screening
@@ -79,19 +81,20 @@ func (p *Part) Least(rows []float32) []float64 {
 		}
 		return p.Try(rows)
 	}
-	fits, stale := s.screen.Set(rows)
-	s.stale = s.stale || stale
-	if !fits {
+	p.draws.adopt(rows, p.points.D)
+	if !p.draws.scanned && !p.scanAll() {
 		return p.Try(rows)
 	}
 	return p.leastByBounds(rows)
 }
 
-// leastByBounds is Least by the candidates that the screen has.
-func (p *Part) leastByBounds(rows []float32) []float64 {
-	s, q := p.screening, p.trials
-	p.rows, s.whole = append(p.rows[:0], rows...), false
-	p.setSquares(q)
+// scanAll lists the pairs of all proposals; it reports false where these have no integers.
+func (p *Part) scanAll() bool {
+	s := p.screening
+	fits, stale := s.screen.Set(p.draws.rows)
+	if s.stale = s.stale || stale; !fits {
+		return false
+	}
 	s.back = !s.back
 	p.each(p.chunks(), func(i int) {
 		if s.back {
@@ -99,28 +102,57 @@ func (p *Part) leastByBounds(rows []float32) []float64 {
 		}
 		room := p.rooms.borrow()
 		defer p.rooms.giveBack(room)
-		p.scan(i, q, room)
+		p.scan(i, room)
 	})
-	s.stale = false
-	count, total := 0, make([]gain, q)
+	s.stale, p.draws.scanned = false, true
+	count, proposals := 0, len(p.draws.rows)/p.points.D
 	for i := range s.chunks {
-		for _, which := range s.chunks[i].which {
-			count += len(which)
-		}
-		for a, g := range s.chunks[i].gains {
-			total[a].least, total[a].most = total[a].least+g.least, total[a].most+g.most
+		for _, near := range s.chunks[i].near[:proposals] {
+			count += len(near)
 		}
 	}
-	if count*screenDense > p.points.N {
+	if count*p.trials > p.points.N/screenDense*proposals {
 		s.wait = screenWait / 4
 	}
-	left := make([]float64, q)
+	return true
+}
+
+// scan lists the pairs of a chunk.
+func (p *Part) scan(i int, room *chunkRoom) {
+	s := p.screening
+	lo, hi := p.chunk(i)
+	if s.stale {
+		s.screen.Limit(lo, p.norms[lo:hi], p.nearest[lo:hi])
+	}
+	if room.screen == nil {
+		room.screen = new(kernels.ScreenRoom)
+	}
+	c := &s.chunks[i]
+	if c.near == nil {
+		c.near = make([][]kernels.ScreenPair, max(p.trials, drawnMost))
+		c.which, c.products, c.gains = make([][]int32, p.trials), make([][]float32, p.trials), make([]gain, p.trials)
+	}
+	for a := range c.near {
+		c.near[a] = c.near[a][:0]
+	}
+	s.screen.Scan(lo, hi, p.norms[lo:hi], room.screen, func(pair kernels.ScreenPair) {
+		c.near[pair.Candidate] = append(c.near[pair.Candidate], pair)
+	})
+}
+
+// leastByBounds is Least by the pairs of the last pass, which are all that may be nearer: distances have only fallen
+// since.
+func (p *Part) leastByBounds(rows []float32) []float64 {
+	s, q := p.screening, p.trials
+	p.rows, s.whole = append(p.rows[:0], rows...), false
+	p.setSquares(q)
+	left, gains := make([]float64, q), p.gains()
 	sure := 0.0
-	for _, g := range total {
+	for _, g := range gains {
 		sure = max(sure, g.least)
 	}
 	sure -= p.Potential() * screenSlack
-	for a, g := range total {
+	for a, g := range gains {
 		if g.most < sure {
 			left[a] = math.Inf(1)
 		}
@@ -137,43 +169,49 @@ func (p *Part) leastByBounds(rows []float32) []float64 {
 	return left
 }
 
-// scan lists the pairs of a chunk and bounds what the candidates gain there.
-func (p *Part) scan(i, q int, room *chunkRoom) {
-	s := p.screening
-	lo, hi := p.chunk(i)
-	if s.stale {
-		s.screen.Limit(lo, p.norms[lo:hi], p.nearest[lo:hi])
-	}
-	if room.screen == nil {
-		room.screen = new(kernels.ScreenRoom)
-	}
-	c := &s.chunks[i]
-	if c.gains == nil {
-		c.which, c.products, c.gains = make([][]int32, q), make([][]float32, q), make([]gain, q)
-	}
-	clear(c.gains)
-	for a := range c.which {
-		c.which[a] = c.which[a][:0]
-	}
-	s.screen.Scan(lo, hi, p.norms[lo:hi], room.screen, func(pair kernels.ScreenPair) {
-		near, a := float64(p.nearest[pair.Point]), pair.Candidate
-		c.which[a] = append(c.which[a], pair.Point)
-		c.gains[a].least += max(0, near-float64(pair.Most))
-		c.gains[a].most += max(0, near-float64(pair.Least))
+// gains bounds what the candidates of the step gain.
+func (p *Part) gains() []gain {
+	chunks := p.screening.chunks
+	p.each(len(chunks), func(i int) {
+		c := &chunks[i]
+		clear(c.gains)
+		for a, at := range p.draws.step {
+			g := &c.gains[a]
+			for _, pair := range c.near[at] {
+				near := float64(p.nearest[pair.Point])
+				g.least += max(0, near-float64(pair.Most))
+				g.most += max(0, near-float64(pair.Least))
+			}
+		}
 	})
+	gains := make([]gain, p.trials)
+	for i := range chunks {
+		for a, g := range chunks[i].gains {
+			gains[a].least, gains[a].most = gains[a].least+g.least, gains[a].most+g.most
+		}
+	}
+	return gains
 }
 
 // settle makes the sums of a chunk for the candidates that leave less than +Inf.
 func (p *Part) settle(i int, left []float64, room *chunkRoom) {
 	c, q := &p.screening.chunks[i], len(left)
 	lo, hi := p.chunk(i)
-	for a, which := range c.which {
-		if math.IsInf(left[a], 1) || len(which) == 0 { // ruled out, or nearer to no record
+	for a, at := range p.draws.step {
+		which := c.which[a][:0]
+		if !math.IsInf(left[a], 1) {
+			for _, pair := range c.near[at] {
+				if pair.Least < p.nearest[pair.Point] {
+					which = append(which, pair.Point)
+				}
+			}
+		}
+		if c.which[a] = which; len(which) == 0 { // ruled out, or nearer to no record
 			p.tried[i*q+a] = p.potential[i]
 			continue
 		}
 		c.products[a] = slices.Grow(c.products[a][:0], len(which))[:len(which)]
-		p.screening.screen.Products(a, which, c.products[a])
+		p.screening.screen.Products(at, which, c.products[a])
 		p.tried[i*q+a] = room.sum(which, c.products[a], lo, p.norms[lo:hi], p.nearest[lo:hi], p.squares[a])
 	}
 }

@@ -10,14 +10,15 @@ import (
 )
 
 // plainly is PlusPlus of one part by Try alone.
-func plainly(p *Part, k, trials int, uniform func() float64) (centres []float32, potentials []float64) {
+func plainly(p *Part, k int, uniform func() float64) (centres []float32, potentials []float64) {
 	d := p.points.D
-	potential := []float64{p.Potential()}
+	p.Expect(k)
 	for len(centres) < k*d {
 		var rows []float32
-		for _, pick := range Picks(potential, []float64{p.Weight()}, true, trials, uniform) {
+		for _, pick := range p.Candidates(uniform) {
 			rows = append(rows, p.Picked(pick)...)
 		}
+		potential := []float64{0}
 		chosen := Best(p.Try(rows), potential)
 		p.Add(chosen)
 		potentials = append(potentials, potential[0])
@@ -40,7 +41,7 @@ func TestStepsByBoundsChooseTheSameCentres(t *testing.T) {
 				points.Data[at(to)] = points.Data[at(from)]
 			}
 		}
-		want, potentials := plainly(NewPart(points, trials, nil), k, trials, rand.New(rand.NewPCG(9, 9)).Float64)
+		want, potentials := plainly(NewPart(points, trials, nil), k, rand.New(rand.NewPCG(9, 9)).Float64)
 		p := NewPart(points, trials, together)
 		for range 2 { // the second time after Forget
 			if got := PlusPlus([]*Part{p}, k, trials, rand.New(rand.NewPCG(9, 9)).Float64); !slices.Equal(got, want) {
