@@ -149,6 +149,35 @@ type leafSearch struct {
 	*synopsis.Solution
 }
 
+// unseen is how many of n records, beside a cell that has most of them, are in cells too light to be told from noise,
+// which a coarse tree drops: a tenth of the records, spread over the box, can have most of the loss, and all clusters
+// would start in the one cell. It is 0 where the cells that are kept are as many as clusters, or have more of what is
+// beside the heavy one, or where all of that is no more than the noise of a count makes of so many leaves.
+func unseen(kept []synopsis.Box, n float64, k int, noise float64, leaves int) float64 {
+	heaviest, seen := 0.0, 0.0
+	for _, b := range kept {
+		heaviest, seen = max(heaviest, b.Weight), seen+b.Weight
+	}
+	rest, beside := n-seen, n-heaviest
+	if len(kept) >= k || heaviest < beside || rest < beside/2 ||
+		beside < float64(noise*math.Sqrt(2*elementary.Log(float64(leaves)))) {
+		return 0
+	}
+	return rest
+}
+
+// whole is a box of all that a tree divides, with so many records.
+func (g *ground) whole(d int, weight float64) synopsis.Box {
+	b := synopsis.Box{Weight: weight}
+	for range d {
+		b.Lo, b.Hi = append(b.Lo, -1), append(b.Hi, 1)
+	}
+	if g.frame != nil {
+		g.frame.Place([]synopsis.Box{b})
+	}
+	return b
+}
+
 func (h *plan) searchLeaves(ctx context.Context, p *staged.Party, ground *ground) (*leafSearch, error) {
 	span := p.Begin(engine.PhaseSearch, p.Released)
 	defer p.End(span)
@@ -160,7 +189,11 @@ func (h *plan) searchLeaves(ctx context.Context, p *staged.Party, ground *ground
 	if h.balance == 0 && (h.branch == "grid" || coarseTree(h.halvings(), p.D)) {
 		found.boxes = synopsis.Significant(found.boxes, trie.LeafNoise(), float64(p.N)/float64(p.K))
 	}
-	points := synopsis.Spread(found.boxes, p.D, 3000)
+	searched := found.boxes
+	if rest := unseen(found.boxes, float64(p.N), p.K, trie.LeafNoise(), trie.Leaves()); rest > 0 {
+		searched = append(slices.Clip(searched), ground.whole(p.D, rest))
+	}
+	points := synopsis.Spread(searched, p.D, 3000)
 	number := &numbered{k: p.K}
 	var err error
 	if h.least > 0 {
