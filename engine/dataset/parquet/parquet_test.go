@@ -326,3 +326,48 @@ func TestPiecesEndWithPages(t *testing.T) {
 		}
 	}
 }
+
+// Values of columns that are written together, of some that are not, and of columns whose pages end elsewhere, are all
+// in their places.
+func TestManyColumnsAreInTheirPlaces(t *testing.T) {
+	const n, d = 70000, 19
+	var columns []Column
+	for j := range d {
+		c := Column{Name: fmt.Sprint("c", j), Floats: func(i int) float64 { return float64(i*d+j) / 8 }}
+		if j == 10 {
+			c.Floats, c.Integers = nil, func(i int) int32 { return int32(i) }
+		}
+		columns = append(columns, c)
+	}
+	path := filepath.Join(t.TempDir(), "a.parquet")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Write(f, n, columns); err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	for _, names := range []string{"", "c3,c4,c5,c6,c7,c8,c9,c10,c11,c12,c13", "c18,c0,c2,c1,c4,c3,c6,c5"} {
+		read, err := dataset.Open(context.Background(), path, options(names))
+		if err != nil {
+			t.Fatal(err)
+		}
+		numbers := make([]int, read.D)
+		for at, name := range read.Columns {
+			if _, err := fmt.Sscanf(name, "c%d", &numbers[at]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for at, x := range read.Rows {
+			i, j := at/read.D, numbers[at%read.D]
+			want := float64(i*d+j) / 8
+			if j == 10 {
+				want = float64(i)
+			}
+			if x != want {
+				t.Fatalf("columns %q: record %d of column %d is %v, want %v", names, i, j, x, want)
+			}
+		}
+	}
+}

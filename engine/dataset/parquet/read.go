@@ -324,13 +324,21 @@ func (c *chunk) Decode(b *dataset.Block) (err error) {
 	b.Record = c.first
 	rows, d := b.Grow(c.n, c.s.schema.D), c.s.schema.D
 	chunks := c.group.ColumnChunks()
+	var held heldPages
+	defer held.release()
 	for j := range c.s.columns {
 		column := &c.s.columns[j]
 		err := c.pages(chunks[column.leaf], func(p parquet.Page, at int) error {
-			return column.decode(p, rows[at*d+j:], d)
+			if to := rows[at*d+j:]; c.n > mostBandRows || !held.add(p, column, to, at, d) {
+				return column.decode(p, to, d)
+			}
+			return nil
 		})
 		if err != nil {
 			return err
+		}
+		if j%heldColumns == heldColumns-1 || j == d-1 {
+			held.spread(c.n, d)
 		}
 	}
 	if c.s.text >= 0 {
@@ -367,6 +375,100 @@ func (c *chunk) pages(of parquet.ColumnChunk, fn func(p parquet.Page, at int) er
 		at += count
 	}
 	return nil
+}
+
+// heldColumns is the number of columns whose pages are held until they can be written together, since their values
+// share lines of the caches; heldRows is how many of their records are written at a time.
+const (
+	heldColumns = 8
+	heldRows    = 128
+)
+
+// heldPages are pages of doubles, none of them missing.
+type heldPages struct {
+	pages []parquet.Page
+	parts []heldPart
+}
+
+// heldPart is the values of a page, whose first goes to to[0], of record at.
+type heldPart struct {
+	values, to []float64
+	at         int
+}
+
+// add holds a page if its values are doubles as they are stored.
+func (h *heldPages) add(p parquet.Page, c *column, to []float64, at, stride int) bool {
+	n := int(p.NumValues())
+	if !c.plain || n == 0 || len(p.DefinitionLevels()) > 0 || p.Dictionary() != nil || p.Type().Kind() != parquet.Double {
+		return false
+	}
+	data := p.Data()
+	values := data.Double()
+	if len(values) < n || (n-1)*stride >= len(to) {
+		return false
+	}
+	parquet.Retain(p)
+	h.pages, h.parts = append(h.pages, p), append(h.parts, heldPart{values[:n], to, at})
+	return true
+}
+
+// spread writes the values held for n records to every stride-th place, and lets the pages go.
+func (h *heldPages) spread(n, stride int) {
+	if each := len(h.parts) / heldColumns; h.together() {
+		for at := range each {
+			h.rows(at, each, stride)
+		}
+		h.release()
+		return
+	}
+	for lo := 0; lo < n && len(h.parts) > 0; lo += heldRows {
+		for _, p := range h.parts {
+			from, upTo := max(lo-p.at, 0), min(lo+heldRows-p.at, len(p.values))
+			if from >= upTo {
+				continue
+			}
+			to := p.to[from*stride:]
+			for i, v := range p.values[from:upTo] {
+				to[i*stride] = v
+			}
+		}
+	}
+	h.release()
+}
+
+// together reports whether what is held is pages of heldColumns columns next to each other, which begin at the same
+// records.
+func (h *heldPages) together() bool {
+	each := len(h.parts) / heldColumns
+	for i, p := range h.parts {
+		first := &h.parts[i%max(each, 1)]
+		if p.at != first.at || len(p.values) != len(first.values) || len(first.to)-len(p.to) != i/max(each, 1) {
+			return false
+		}
+	}
+	return each*heldColumns == len(h.parts)
+}
+
+// rows writes the values of a page of each column, of which each has so many, record by record.
+func (h *heldPages) rows(page, each, stride int) {
+	n := len(h.parts[page].values)
+	var v [heldColumns][]float64
+	for j := range v {
+		v[j] = h.parts[page+j*each].values[:n]
+	}
+	to := h.parts[page].to
+	for i := range n {
+		row := (*[heldColumns]float64)(to[i*stride:])
+		row[0], row[1], row[2], row[3] = v[0][i], v[1][i], v[2][i], v[3][i]
+		row[4], row[5], row[6], row[7] = v[4][i], v[5][i], v[6][i], v[7][i]
+	}
+}
+
+func (h *heldPages) release() {
+	for _, p := range h.pages {
+		parquet.Release(p)
+	}
+	h.pages, h.parts = h.pages[:0], h.parts[:0]
 }
 
 // decode writes the values of a page to every stride-th element of dst.
