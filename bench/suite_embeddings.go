@@ -27,7 +27,10 @@ func embeddingSuites() []Suite {
 			"does. scikit-learn and FAISS run on the same points in turn where a Python has them (make peers installs them " +
 			"on Debian); without them, and in quick runs, 'stored' stands for the better of both, as measured once on " +
 			"another machine (Zen 4). Shares are of the limit that binds: float32 multiply-adds, or products of 8- or 16-bit " +
-			"integers (with AMX: of tiles of bytes), at rates measured in the same run.",
+			"integers (with AMX: of tiles of bytes), or reading the points, at rates measured in the same run; 'at the limit' " +
+			"is what a form at its limit would be over the same peer, so that a goal beyond is out of the machine's reach. " +
+			"Peers have their share of the multiply-adds too, at their median. 'sums' is what an iteration takes beside " +
+			"setting centroids and assigning.",
 		Run: runEmbeddings,
 	}}
 }
@@ -77,8 +80,15 @@ func runEmbeddings(ctx context.Context, e *Env) {
 				if err != nil {
 					return err
 				}
-				return it.report(c, samples, limits, s.stored*float64(n),
+				it.report(c, samples, limits, s.stored*float64(n),
 					[2]float64{s.without, goalOn(kernels.ISA(), s.amx, s.vnni, s.without)})
+				var most []Reference
+				if s.d == 784 {
+					most = atMost(20.0)
+				}
+				c.number("sums, of an iteration", "%",
+					100*(1-slices.Min(samples["assignment"])/slices.Min(samples["iteration"])), most...)
+				return nil
 			})
 	}
 	runPlusPlus(ctx, e)
@@ -248,6 +258,16 @@ func runPlusPlus(ctx context.Context, e *Env) {
 				goal = aimedAt("goal", 0.8e9)
 			}
 			c.durations("greedy k-means++", samples, goal...)
+			limits, workers := kernels.MeasureLimits(), e.Pool.Workers()
+			rate, binds := limits.FMA, "multiply-adds"
+			if kernels.NewScreen(it.direct, trials, k, each) != nil {
+				rate, binds = limits.Dot, "16-bit products"
+			}
+			if rate > 0 { // what all workers together do of what one does
+				rate *= kernels.MeasureFMA(workers) / limits.FMA
+				c.number("greedy k-means++, of "+binds, "%",
+					100*float64(n)*float64(d)*float64(k*trials)/rate*1e9/slices.Min(samples))
+			}
 			return nil
 		})
 }
@@ -283,12 +303,15 @@ func newEmbeddingIteration(n, d, k int) *embeddingIteration {
 	return it
 }
 
-// once does one iteration and returns its CPU time in nanoseconds.
-func (it *embeddingIteration) once(p kernels.Panels, c *kernels.Centroids) float64 {
+// once does one iteration, or its assignment alone, and returns its CPU time in nanoseconds.
+func (it *embeddingIteration) once(p kernels.Panels, c *kernels.Centroids, sums bool) float64 {
 	start := processTime()
-	c.Set(it.start)
-	it.acc.Reset()
-	kernels.AssignAccumulate(p, c, it.labels, it.acc)
+	if c.Set(it.start); sums {
+		it.acc.Reset()
+		kernels.AssignAccumulate(p, c, it.labels, it.acc)
+	} else {
+		kernels.Assign(p, c, it.labels, nil)
+	}
 	return float64(processTime() - start)
 }
 
@@ -305,8 +328,9 @@ func (it *embeddingIteration) measure(ctx context.Context, c *Case) (map[string]
 	}
 	for range c.Env.reps(5, 3) {
 		for range 3 {
-			samples["multiply-adds"] = append(samples["multiply-adds"], it.once(it.direct, it.plain))
-			samples["iteration"] = append(samples["iteration"], it.once(it.guided, it.filtered))
+			samples["multiply-adds"] = append(samples["multiply-adds"], it.once(it.direct, it.plain, true))
+			samples["iteration"] = append(samples["iteration"], it.once(it.guided, it.filtered, true))
+			samples["assignment"] = append(samples["assignment"], it.once(it.guided, it.filtered, false))
 		}
 		for _, name := range []string{"sklearn", "faiss"} {
 			if err := ctx.Err(); err != nil {
@@ -330,13 +354,17 @@ func (it *embeddingIteration) measure(ctx context.Context, c *Case) (map[string]
 // report writes times, ratios to the better peer, and shares of limits; goals are
 // those without the filter and with it.
 func (it *embeddingIteration) report(c *Case, samples map[string][]float64, limits kernels.Limits, stored float64,
-	goals [2]float64) error {
-	peer, source := math.Inf(1), ""
+	goals [2]float64) {
+	arithmetic, peer, source := limits.AssignSeconds(it.n, it.d, it.k), math.Inf(1), ""
 	for _, name := range []string{"sklearn", "faiss"} {
 		if s := samples[name]; len(s) > 0 {
 			c.durations(name, s)
-			if median := c.Row.value(name).shown(); median < peer {
+			median := c.Row.value(name).shown()
+			if median < peer {
 				peer, source = median, name
+			}
+			if arithmetic > 0 { // the least is a difference of two runs, and may be anything
+				c.number(name+", of multiply-adds", "%", 100*arithmetic*1e9/median)
 			}
 		}
 	}
@@ -345,19 +373,25 @@ func (it *embeddingIteration) report(c *Case, samples map[string][]float64, limi
 	}
 	for i, name := range []string{"multiply-adds", "iteration"} {
 		c.durations(name, samples[name])
-		least := slices.Min(samples[name])
 		if source != "" {
 			c.number(name+", over "+source, "x", peer/c.Row.value(name).shown(),
 				aimedAt("goal", goals[i])...)
 		}
-		limit, binds := limits.AssignSeconds(it.n, it.d, it.k), "multiply-adds"
+		products, binds := arithmetic, "multiply-adds"
 		if x := limits.FilterSeconds(&it.guided, it.k); i == 1 && x > 0 {
-			limit, binds = x, it.guided.FilterProducts()
+			products, binds = x, it.guided.FilterProducts()
 		}
-		if limit > 0 {
-			c.number(name+", of "+binds, "%", 100*limit*1e9/least)
+		limit, which := binding(products, 4*it.n*it.d, 1)
+		if limit == 0 {
+			continue
+		}
+		if which == "bandwidth" {
+			binds = which
+		}
+		c.number(name+", of "+binds, "%", 100*limit*1e9/slices.Min(samples[name]))
+		if source != "" {
+			c.number(name+" at the limit, over "+source, "x", peer/(limit*1e9))
 		}
 	}
 	c.Row.Note = "times are the CPU's; medians are compared, and the least with limits"
-	return nil
 }
