@@ -89,7 +89,7 @@ func run(c *C.cohort_call, work func(context.Context, *call) error) (status C.in
 	status = statusOf(err)
 	if c != nil {
 		c.status = status
-		message := strings.ToValidUTF8(err.Error(), "?")
+		message := strings.ReplaceAll(" "+strings.ToValidUTF8(err.Error(), "?"), " --", " ")[1:] // here options have none
 		to := unsafe.Slice((*byte)(unsafe.Pointer(&c.text[0])), len(c.text))
 		to[copy(to[:len(to)-1], message)] = 0
 	}

@@ -114,6 +114,8 @@ def test_pure_and_other_methods(blobs):
         PrivateKMeans(3, bounds=(0, 100), settings={"no-such": 1}).fit(X)
     with pytest.raises(ValueError, match="does not take it"):
         PrivateKMeans(3, bounds=(0, 100), settings={"radius": 0.5}).fit(X)
+    with pytest.raises(ValueError, match="not private.*leave epsilon out"):  # no flags of the command line
+        PrivateKMeans(3, bounds=(0, 100), method="lloyd").fit(X)
     for epsilon in (0, -1, np.nan, np.inf, None, "1"):
         with pytest.raises(ValueError, match="epsilon"):
             PrivateKMeans(3, epsilon=epsilon, bounds=(0, 100)).fit(X)
