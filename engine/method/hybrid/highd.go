@@ -3,6 +3,7 @@ package hybrid
 import (
 	"context"
 	"math"
+	"slices"
 
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
@@ -14,6 +15,18 @@ import (
 type highPlan struct {
 	mean, distances *staged.Release
 	rounds          []*staged.Release
+	clusters        int // that are measured
+}
+
+// Where the signal is at least halvedSignal of what k clusters need, in halvedColumns and more, half of them are
+// measured.
+const halvedColumns, halvedSignal = 20, 0.8
+
+// halved is the rule for half of the clusters, from public numbers only. As one mean has, each of them has for
+// nothing a point beside it that no record has chosen, which can only lower the loss.
+func (h *plan) halved() bool {
+	return h.D >= halvedColumns && h.tooWeak() &&
+		h.Signal(h.Share) >= max(halvedSignal*h.leastSignal(h.K), h.leastSignal((h.K+1)/2))
 }
 
 func (h *plan) addHigh(rounds, k int) *highPlan {
@@ -22,12 +35,17 @@ func (h *plan) addHigh(rounds, k int) *highPlan {
 	if rounds == 0 {
 		rounds = f.ManyRounds()
 	}
-	o.rounds = f.AddEqualRounds(l.Part(0.96), rounds, k)
+	if o.clusters = k; h.halved() {
+		o.clusters = (k + 1) / 2
+	}
+	o.rounds = f.AddEqualRounds(l.Part(0.96), rounds, o.clusters)
 	return o
 }
 
 // run is the branch for many dimensions.
 func (h *highPlan) run(ctx context.Context, p *staged.Party) (centroids []float32, sizes []float64, err error) {
+	k := p.K
+	p = p.WithClusters(h.clusters)
 	mean, err := p.PrivateMean(ctx, h.mean)
 	if err != nil {
 		return nil, nil, err
@@ -43,7 +61,19 @@ func (h *highPlan) run(ctx context.Context, p *staged.Party) (centroids []float3
 	centroids = append(directions(stream, mean, startLength*radius, p.K-far, p.FractionBits),
 		directions(stream, make([]float64, p.D), startLength*radius, far, p.FractionBits)...)
 	sizes, err = p.EqualRounds(ctx, h.rounds, centroids, radius)
-	return centroids, sizes, err
+	if err != nil || k == h.clusters {
+		return centroids, sizes, err
+	}
+	centroids, err = protocol.Once(p.Party, "around", 0, func() ([]float32, error) {
+		stream := p.Public.Stream(int(protocol.Server), 0, "around")
+		all := slices.Clone(centroids)
+		for j := range k - h.clusters {
+			one := staged.Widen(centroids[j*p.D : (j+1)*p.D])
+			all = append(all, around(one, radius, 2, p.FractionBits, stream)[p.D:]...)
+		}
+		return all, nil
+	})
+	return centroids, nil, err
 }
 
 // startLength is how far from the mean clusters start, in radii.
@@ -70,7 +100,7 @@ const farRadii, farDiagonal, farUnseen = 2, 0.25, 0.55
 
 // Beyond the middle between the two there must be a part of the records, as the released
 // distances have it, unless their noise on all bins together is above farNoise of the records.
-const fewFar, farNoise = 0.02, 0.5
+const fewFar, farNoise = 0.02, 0.2
 
 // farClusters is how many of k clusters start around the centre of the box and not around
 // the released mean, which has noise of that variance: half of them where the centre lies apart.

@@ -34,9 +34,13 @@ func squeezed(t *testing.T, every int) *dataset.Normalised {
 }
 
 // TestFarClusters: half of the clusters start around the centre of the box where a tenth of
-// the records is spread over it, none where all are in a corner, or spread.
+// the records is spread over it, none where all are in a corner, or spread; distances with much noise do not say.
 func TestFarClusters(t *testing.T) {
-	for _, c := range []struct{ every, want int }{{10, 2}, {0, 0}, {1, 0}} {
+	for _, c := range []struct {
+		every int
+		noise float64
+		want  int
+	}{{10, 0, 2}, {0, 0, 0}, {1, 0, 0}, {0, 0.19, 0}, {0, 0.25, 2}, {1, 0.25, 0}} {
 		norm, got := squeezed(t, c.every), 0
 		ample := staged.Share{Gaussian: true, Total: 1e4}
 		f := stagedtest.Plan(t, norm.Points, 5)
@@ -48,12 +52,13 @@ func TestFarClusters(t *testing.T) {
 			}
 			released, err := p.ReleaseDistances(ctx, distances, staged.GridRow(mean, p.FractionBits), 8)
 			if err == nil {
+				released.Noise += c.noise
 				got = farClusters(mean, 0, released, 5)
 			}
 			return err
 		})
 		if got != c.want {
-			t.Errorf("every %d: %d clusters are far, want %d", c.every, got, c.want)
+			t.Errorf("every %d, noise %v: %d clusters are far, want %d", c.every, c.noise, got, c.want)
 		}
 	}
 }
@@ -88,5 +93,41 @@ func TestHeavyCorner(t *testing.T) {
 		if worst := slices.Max(nicv); worst > c.most || math.IsNaN(worst) {
 			t.Errorf("%s at epsilon %g: NICV %.3v, want at most %g", c.branch, c.epsilon, nicv, c.most)
 		}
+	}
+}
+
+// TestHalvedClusters: where the signal is a little too weak for all clusters, half of them are measured, and the loss
+// is below that of points around one mean.
+func TestHalvedClusters(t *testing.T) {
+	norm, _ := datasettest.Builtin(t, "blobs", dataset.Generator{N: 1000, D: 30, K: 20, Separation: 6, Seed: 1})
+	eng, err := engine.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer eng.Close()
+	var loss [2]float64
+	for i, branch := range []string{"", "mean"} {
+		for seed := range uint64(3) {
+			job := &Job{Branch: branch, Problem: protocol.Problem{Clients: norm.Table(), Bounds: norm.Bounds, K: 20,
+				Budget: privacy.Budget{Epsilon: 1, Delta: -1}, Seed: &seed}}
+			h, err := job.plan()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if h.high != nil && h.high.rounds[0].Words != 10*31 {
+				t.Errorf("a round has %d words, want those of 10 clusters", h.high.rounds[0].Words)
+			}
+			res, err := eng.Run(t.Context(), job)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if res.K != 20 || len(res.Centroids) != 20 {
+				t.Fatalf("%d centroids", len(res.Centroids))
+			}
+			loss[i] += *res.NICV / 3
+		}
+	}
+	if loss[0] > 0.85*loss[1] {
+		t.Errorf("NICV %v, around one mean %v", loss[0], loss[1])
 	}
 }

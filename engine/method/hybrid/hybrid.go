@@ -26,7 +26,8 @@ import (
 // dimension: a private mean, a histogram of distances to it, and up to twenty
 // relative rounds with a common radius and James-Stein shrinkage, from a tree on
 // a few random directions, where half as many clusters again are looked for and
-// merged, or, at a weak signal, from a random start. Where the mean says that most
+// merged, or, at a weak signal, from a random start, where half of the clusters
+// may be points around the others. Where the mean says that most
 // records are in a corner of the box, half of the clusters start around its centre. Every
 // released quantity is an additive integer, so several clients need one secure
 // sum per tree level and per round.
@@ -217,6 +218,10 @@ func (h *plan) run(ctx context.Context, p *staged.Party) (*protocol.Outcome, err
 func (h *plan) chooseBranch() string {
 	halvings, snr, d := h.halvings(), h.SNR(), float64(h.D)
 	switch {
+	case h.few():
+		return "tree"
+	case h.halved():
+		return "high-d"
 	case h.tooWeak():
 		return "mean"
 	case d >= max(10, 0.8*halvings) && snr >= 25:
@@ -225,6 +230,20 @@ func (h *plan) chooseBranch() string {
 		return "high-d"
 	}
 	return "tree"
+}
+
+// A tree that cuts some of fewLeast to fewMost columns looks for few clusters, with a signal to noise ratio of fewSNR,
+// where all records stand less than fewSignal deviations above the noise of a count for each column.
+const (
+	fewLeast, fewMost = 10, 30
+	fewSNR, fewSignal = 4.5, 3
+)
+
+// few is the rule for such a tree: a private mean, its noise being that of all columns, is then as far from the records
+// as the walls of the box, and two clusters are halves of the records.
+func (h *plan) few() bool {
+	return h.K > 1 && h.D >= fewLeast && h.D <= fewMost && h.SNR() >= fewSNR &&
+		h.Signal(h.Share) < float64(fewSignal*h.D)
 }
 
 // halvings is how often a tree on half of the budget can halve the box before the cells
