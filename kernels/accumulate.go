@@ -167,7 +167,7 @@ type accumulatorScratch struct {
 
 const (
 	maxNarrowD    = 3       // coordinates of the table with four replicas at most
-	maxTableWords = 1 << 19 // 2 MiB; above, sums go to Sums one by one
+	maxTableWords = 1 << 22 // 16 MiB; above, sums go to Sums one by one
 )
 
 // tableWidth is the row length of the table for d coordinates.
@@ -333,36 +333,42 @@ func (s *sink) fold() {
 		clear(acc.scratch.table)
 		return
 	}
-	d, width := acc.D, tableWidth(acc.D)
-	for i := range acc.K {
-		n := acc.scratch.tally[i]
+	width := tableWidth(acc.D)
+	for i, n := range acc.scratch.tally {
 		if n == 0 {
 			continue
 		}
-		acc.Counts[i] += int64(n)
 		row := acc.scratch.table[i*width : (i+1)*width]
-		n *= bias
-		if tableEndsAtD && d < Lanes && i*d+Lanes <= len(acc.Sums) { // columns past d are 0 but for the bias
-			asmFoldRow(&row[0], 1, n, &acc.Sums[i*d])
-			continue
+		if i < acc.K {
+			acc.foldRow(i, n, n*bias, row)
 		}
-		sums := acc.Sums[i*d : i*d+d]
-		whole := d &^ (Lanes - 1)
-		if d < Lanes || !tableEndsAtD {
-			whole = d
-		}
-		blocks := whole / Lanes
-		if blocks > 0 {
-			asmFoldRow(&row[0], blocks, n, &sums[0])
-		}
-		done := blocks * Lanes
-		for j, x := range row[done:whole] {
-			sums[done+j] += int64(x - n)
-		}
-		for j, x := range row[width-(d-whole):] { // the last columns end at d
-			sums[whole+j] += int64(x - n)
-		}
+		clear(row)
 	}
-	clear(acc.scratch.table)
 	clear(acc.scratch.tally)
+}
+
+// foldRow adds the row of the table of cluster i, of n points, to its sums: shift is n times the bias.
+func (a *Accumulator) foldRow(i int, n, shift int32, row []int32) {
+	d := a.D
+	a.Counts[i] += int64(n)
+	if tableEndsAtD && d < Lanes && i*d+Lanes <= len(a.Sums) { // columns past d are 0 but for the bias
+		asmFoldRow(&row[0], 1, shift, &a.Sums[i*d])
+		return
+	}
+	sums := a.Sums[i*d : i*d+d]
+	whole := d &^ (Lanes - 1)
+	if d < Lanes || !tableEndsAtD {
+		whole = d
+	}
+	blocks := whole / Lanes
+	if blocks > 0 {
+		asmFoldRow(&row[0], blocks, shift, &sums[0])
+	}
+	done := blocks * Lanes
+	for j, x := range row[done:whole] {
+		sums[done+j] += int64(x - shift)
+	}
+	for j, x := range row[len(row)-(d-whole):] { // the last columns end at d
+		sums[whole+j] += int64(x - shift)
+	}
 }
