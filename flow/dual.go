@@ -28,12 +28,16 @@ func (s *Solver) approach(ctx context.Context, run Runner, p *Problem, plain boo
 		_, err := s.ascend(ctx, run, p, math.Inf(1))
 		return 0, err
 	}
-	least := min(n, max(t.firstCluster*k, t.firstSample))
+	least := max(t.firstCluster*k, t.firstSample)
 	if s.warm && !plain {
 		if err := s.evaluateExactly(ctx, run, p, s.prices[:k], nil, &s.ascent.seen, -1); err != nil || s.near(p) {
 			return s.firstWindow(n, k), err
 		}
 	}
+	if s.warm {
+		least *= 2 // prices of the problem before are about as good as those of a smaller sample
+	}
+	least = min(n, least)
 	size := n
 	for size/t.sampleRatio >= least {
 		size /= t.sampleRatio
