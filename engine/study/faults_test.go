@@ -353,24 +353,33 @@ func rounded(t *testing.T, f *fixture) *fixture {
 	return f
 }
 
-// Two hundred kills at random in one study of a hundred rounds.
+// Two hundred kills at random in one study of a hundred rounds, and fifty in one whose results parties ask for again.
 func TestRandomKills(t *testing.T) {
 	if os.Getenv("COHORT_NETWORK") == "" {
 		t.Skip("run make test-network: it kills processes for minutes")
 	}
-	t.Parallel()
-	s := newStage(t, rounded(t, newFixture(t, "sulloyd", 3, 120,
-		method.Settings{"noise": "split", "iterations": "100", "mechanism": "gaussian"})))
-	var mu sync.Mutex
-	rng, kills := rand.New(rand.NewPCG(3, 4)), 0
-	s.run(t, func(string, int) string {
-		mu.Lock()
-		defer mu.Unlock()
-		if kills++; kills > 200 {
-			return ""
-		}
-		return fmt.Sprintf("between write and sync:%d", 1+rng.IntN(60))
-	})
+	for _, c := range []struct {
+		f           *fixture
+		most, syncs int
+	}{
+		{newFixture(t, "sulloyd", 3, 120, method.Settings{"noise": "split", "iterations": "100", "mechanism": "gaussian"}),
+			200, 60},
+		{longSums(t, 20), 50, 20},
+	} {
+		t.Run(c.f.study.Method, func(t *testing.T) {
+			t.Parallel()
+			var mu sync.Mutex
+			rng, kills := rand.New(rand.NewPCG(3, 4)), 0
+			newStage(t, rounded(t, c.f)).run(t, func(string, int) string {
+				mu.Lock()
+				defer mu.Unlock()
+				if kills++; kills > c.most {
+					return ""
+				}
+				return fmt.Sprintf("between write and sync:%d", 1+rng.IntN(c.syncs))
+			})
+		})
+	}
 }
 
 // A party whose process is gone for good leaves sums to the others, and one that comes

@@ -26,13 +26,16 @@ func TestKilledAtEverySync(t *testing.T) {
 	var chains sync.WaitGroup
 	free := make(chan struct{}, 16) // studies at a time: they wait for each other more than they compute
 	for _, c := range []struct {
-		set   method.Settings
+		f     *fixture
 		roles []string // one of those that do the same
 	}{
-		{method.Settings{"noise": "split", "iterations": "2"}, []string{"serve", "0", "1"}},
-		{method.Settings{"aggregator": "shares", "iterations": "2"}, []string{"serve", "0", "-2"}},
+		{newFixture(t, "fastlloyd", 3, 120, method.Settings{"noise": "split", "iterations": "2"}),
+			[]string{"serve", "0", "1"}},
+		{newFixture(t, "fastlloyd", 3, 120, method.Settings{"aggregator": "shares", "iterations": "2"}),
+			[]string{"serve", "0", "-2"}},
+		{longSums(t, 2), []string{"serve", "0"}},
 	} {
-		s := newStage(t, rounded(t, newFixture(t, "fastlloyd", 3, 120, c.set)))
+		s := newStage(t, rounded(t, c.f))
 		for _, role := range c.roles {
 			for _, point := range []string{"before sync", "between write and sync", "after sync", "delivered"} {
 				chains.Go(func() {
@@ -41,7 +44,7 @@ func TestKilledAtEverySync(t *testing.T) {
 						killed, err := s.killOnce(role, fmt.Sprintf("%s:%d", point, i))
 						<-free
 						if err != nil {
-							t.Errorf("%v, role %s, %s %d: %v", c.set, role, point, i, err)
+							t.Errorf("%s %v, role %s, %s %d: %v", c.f.study.Method, c.f.study.Options, role, point, i, err)
 						}
 						if err != nil || !killed {
 							return

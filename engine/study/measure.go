@@ -218,6 +218,8 @@ func (m *Sums) open(ctx context.Context, d bus.Dialer, k *keys, roster *Roster) 
 		c := link.Config{Self: k.party, Keys: k.links(roster), Journal: e.file, Bus: e.conn, Most: mostMessage}
 		if k.party == protocol.Server {
 			c.Brief = brief
+		} else {
+			c.Lasting, c.Secret = lasting, k.root
 		}
 		e.end, err = link.New(c)
 	}

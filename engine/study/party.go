@@ -59,6 +59,7 @@ type Join struct {
 	Step func(round int, step string)
 	// Crash is for tests: see journal.OpenToCrash. It is also called at "delivered".
 	Crash func(point string)
+	whole bool // for a test that wants every message in the journal
 }
 
 // Party is a party of a study, or a server besides the coordinator, which holds no data.
@@ -376,12 +377,20 @@ func (p *Party) consent(ctx context.Context) error {
 // run plays the party's role.
 func (p *Party) run(ctx context.Context, part dataset.Part, ids []string) (*engine.Result, error) {
 	p.Watch.began(p.roster)
-	end, err := link.New(link.Config{Self: p.self, Keys: p.keys.links(p.roster), Journal: p.journal, Bus: p.conn,
-		Most: mostMessage,
+	digests, err := derived(p.keys.root[:], p.roster.hash(), "digests")
+	if err != nil {
+		return nil, err
+	}
+	c := link.Config{Self: p.self, Keys: p.keys.links(p.roster), Journal: p.journal, Bus: p.conn,
+		Most: mostMessage, Secret: digests,
 		Refused: func(from protocol.Role, err error) {
 			p.Log.Warn("a frame was refused", "from", from.String(), "why", err.Error())
 			p.Watch.refused()
-		}, Moved: p.Watch.moved})
+		}, Moved: p.Watch.moved}
+	if !p.whole {
+		c.Lasting = lasting
+	}
+	end, err := link.New(c)
 	if err != nil {
 		return nil, err
 	}

@@ -104,7 +104,7 @@ type network struct {
 	log     *slog.Logger
 	change  func(*Join)
 	watch   *Watch // may be nil
-	whole   bool   // the coordinator's journal has the vectors of the sums, too
+	whole   bool   // journals have the vectors of the sums and their results, too
 }
 
 func newNetwork(t testing.TB, f *fixture) *network {
@@ -146,7 +146,7 @@ func (n *network) join(t testing.TB, v Invitation) Join {
 		Load: func(context.Context, *Study, int) (dataset.Part, []string, error) {
 			return n.parts[v.Party], nil, nil
 		},
-		Agree: func(context.Context, *Terms) error { return nil }}
+		Agree: func(context.Context, *Terms) error { return nil }, whole: n.whole}
 	if n.change != nil {
 		n.change(&j)
 	}

@@ -164,7 +164,24 @@ func (h *serverTransport) take(from protocol.Role, body []byte) error {
 
 // again gives a party the result of a sum that it missed.
 func (h *serverTransport) again(p int, number uint32) error {
-	return h.box.send(context.Background(), protocol.Role(p), mailSum, h.results[number])
+	return h.give(context.Background(), []link.Letter{{To: protocol.Role(p)}}, h.results[number])
+}
+
+// give sends a result.
+func (h *serverTransport) give(ctx context.Context, letters []link.Letter, result []byte) error {
+	for i := range letters {
+		letters[i].Parts[1], letters[i].Lasting = result, true // results has it
+	}
+	return h.box.sendAll(ctx, mailSum, letters)
+}
+
+// longResult is the shortest result that a party's journal has a digest of: a later life asks for it again, which
+// takes as long as a message there and back.
+const longResult = 1 << 10
+
+// lasting is link.Config.Lasting of a party.
+func lasting(from protocol.Role, body []byte) bool {
+	return from == protocol.Server && len(body) >= longResult && body[0] == mailSum && sum.IsResult(body[1:])
 }
 
 func (h *serverTransport) refuse(from protocol.Role, err error) {
@@ -288,10 +305,10 @@ func (h *serverTransport) Return(ctx context.Context, total *secagg.Masked) erro
 	var letters []link.Letter
 	for p, in := range h.joined {
 		if in {
-			letters = append(letters, link.Letter{To: protocol.Role(p), Parts: [2][]byte{1: result}})
+			letters = append(letters, link.Letter{To: protocol.Role(p)})
 		}
 	}
-	if err := h.box.sendAll(ctx, mailSum, letters); err != nil {
+	if err := h.give(ctx, letters, result); err != nil {
 		return err
 	}
 	h.watch.told(h.ended, len(letters)*len(result))

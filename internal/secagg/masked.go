@@ -1,9 +1,7 @@
 package secagg
 
 import (
-	"encoding/binary"
 	"fmt"
-	"slices"
 
 	"github.com/cohort-engine/cohort/internal/fault"
 	"github.com/cohort-engine/cohort/kernels"
@@ -35,6 +33,11 @@ func (m *Masked) Present(client int) bool { return m.in[client] }
 // Reset empties the sum for a round.
 func (m *Masked) Reset(round int) {
 	clear(m.words)
+	m.begin(round)
+}
+
+// begin is Reset where the elements are about to be read.
+func (m *Masked) begin(round int) {
 	clear(m.in)
 	m.round, m.count = uint32(round), 0
 }
@@ -94,19 +97,7 @@ func (m *Masked) alike(ring Ring, clients, length int) error {
 // AppendWire appends the message of one client: the elements, little-endian.
 // Sender and round are known from the channel, so it has no header.
 func (m *Masked) AppendWire(b []byte) []byte {
-	from := len(b)
-	b = slices.Grow(b, m.WireBytes())[:from+m.WireBytes()]
-	out := b[from:]
-	if m.ring == Ring32 {
-		for i, w := range m.words {
-			binary.LittleEndian.PutUint32(out[4*i:], uint32(w))
-		}
-		return b
-	}
-	for i, w := range m.words {
-		binary.LittleEndian.PutUint64(out[8*i:], w)
-	}
-	return b
+	return m.ring.Append(b, m.words)
 }
 
 // AppendSum appends the server's message: the elements and, only when a client
@@ -139,7 +130,7 @@ func (m *Masked) ReadFrom(b []byte, round, client int) error {
 	}
 	m.Reset(round)
 	m.in[client], m.count = true, 1
-	readWords(m.words, m.ring, b)
+	m.ring.Read(m.words, b)
 	return nil
 }
 
@@ -150,8 +141,8 @@ func (m *Masked) ReadSum(b []byte, round int) error {
 	if len(b) != body && !partial {
 		return badLength(len(b), body)
 	}
-	m.Reset(round)
-	readWords(m.words, m.ring, b)
+	m.begin(round)
+	m.ring.Read(m.words, b)
 	if !partial {
 		for i := range m.in {
 			m.in[i] = true
@@ -169,16 +160,6 @@ func (m *Masked) ReadSum(b []byte, round int) error {
 
 func badLength(got, want int) error {
 	return fault.Failed("message", fmt.Sprintf("has %d bytes where %d were expected", got, want), "restart the run", nil)
-}
-
-func readWords(words []uint64, ring Ring, b []byte) {
-	for i := range words {
-		if ring == Ring32 {
-			words[i] = uint64(binary.LittleEndian.Uint32(b[4*i:]))
-		} else {
-			words[i] = binary.LittleEndian.Uint64(b[8*i:])
-		}
-	}
 }
 
 // Round returns the round that the masks belong to.

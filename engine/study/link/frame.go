@@ -12,6 +12,7 @@ import (
 //	data   version kind=1, message u64, chunk u32, size u32 of the sealed message, its bytes from chunk*chunkBytes on
 //	ack    version kind=2, durable u64, message u64, chunk u32, gap u8, tag
 //	hello  version kind=3, first u64: the first message that the sender still has, tag
+//	again  version kind=4, message u64: one that the sender of the frame had received and lacks, tag
 //
 // An ack may have a data frame behind it in the same message of the bus.
 //
@@ -25,9 +26,10 @@ const (
 	frameData    = 1
 	frameAck     = 2
 	frameHello   = 3
+	frameAgain   = 4
 	dataHead     = 2 + 8 + 4 + 4
 	ackBytes     = 2 + 8 + 8 + 4 + 1 + tagBytes
-	helloBytes   = 2 + 8 + tagBytes
+	helloBytes   = 2 + 8 + tagBytes // as many as of again
 	tagBytes     = 16
 	// chunkBytes is the longest part of a message in one frame.
 	chunkBytes = 1 << 18
@@ -82,6 +84,8 @@ func parse(b []byte, most int) (f frame, err error) {
 		}
 	case f.kind == frameHello && len(b) == helloBytes:
 		f.first = binary.LittleEndian.Uint64(b[2:])
+	case f.kind == frameAgain && len(b) == helloBytes:
+		f.message = binary.LittleEndian.Uint64(b[2:])
 	default:
 		return frame{}, errFrame
 	}
@@ -131,6 +135,8 @@ func (f *frame) append(b []byte) []byte {
 			return append(b, 1)
 		}
 		return append(b, 0)
+	case frameAgain:
+		return binary.LittleEndian.AppendUint64(b, f.message)
 	}
 	return binary.LittleEndian.AppendUint64(b, f.first)
 }

@@ -9,7 +9,8 @@
 // keeps it until then.
 //
 // Of messages that are [Config.Brief] the journal has heads alone, and their program what
-// follows from them ([End.Keep]); until then their senders keep them.
+// follows from them ([End.Keep]); until then their senders keep them. Of those that are
+// [Config.Lasting] it has a digest: a later life asks for them again, and takes no other.
 //
 // A role's program is a function of its records, its root and what it receives. So a
 // role that was killed runs its program again from the beginning: what it had
@@ -52,6 +53,7 @@ const (
 	recordBrief    byte = 'b' // a message whose body is not here: its tag, its head
 	recordKept     byte = 'k' // what follows from brief messages with a head: its length, the head, the state
 	recordVoid     byte = 'w' // brief messages of which nothing was kept so far have not been received
+	recordDigest   byte = 'h' // a message whose body is not here: its digest
 )
 
 const (
@@ -81,6 +83,10 @@ type Config struct {
 	// for, if the program calls Keep for that head before it sends what follows from the
 	// message; 0 has the journal keep all of it. What its sender sends before that waits.
 	Brief func(body []byte) (head int)
+	// Lasting, if not nil, reports whether a role has sent a message that it gives again (Letter.Lasting): the
+	// journal has its digest, under Secret, which is this role's alone.
+	Lasting func(from protocol.Role, body []byte) bool
+	Secret  [32]byte
 	// Refused, if not nil, hears of frames that were not accepted, and why.
 	Refused func(from protocol.Role, err error)
 	// Moved, if not nil, hears of the bytes of each message that was sent or received.
@@ -103,8 +109,11 @@ type event struct {
 	mark   []byte
 	late   bool // the mark is of a deadline
 	// brief says that an earlier life received a message of which body is the head.
-	brief  bool
-	number uint64 // of a brief message
+	brief bool
+	// missing says that an earlier life received a message that has not been given again.
+	missing bool
+	digest  digest
+	number  uint64 // of a brief message, or of one that was missing
 }
 
 // End is one role's end of all its streams.
@@ -134,6 +143,8 @@ type End struct {
 	spared   int               // bytes of spare
 	states   map[string][]byte // what was kept, by head
 	sending  bool              // messages wait for the disk before they may leave
+	asking   asking            // for the first event, while it is missing
+	digester cipher.AEAD
 	err      error
 	failed   chan struct{}
 	stop     chan struct{}
@@ -158,6 +169,9 @@ type peer struct {
 	resend time.Time
 	wait   time.Duration
 	jumped time.Time // when a gap was last answered
+	lasts  []lasting // of what was sent, in order
+	given  uint64    // the last of them that was asked for, and when
+	gave   time.Time
 	// What is received.
 	want    position
 	partial []byte
@@ -187,6 +201,10 @@ func (p position) before(q position) bool {
 func New(c Config) (*End, error) {
 	e := &End{Config: c, peers: make(map[protocol.Role]*peer), arrived: make(chan struct{}, 1),
 		kick: make(chan struct{}, 1), failed: make(chan struct{}), stop: make(chan struct{}), states: make(map[string][]byte)}
+	var err error
+	if e.digester, err = gcm(c.Secret); err != nil {
+		return nil, err
+	}
 	for _, r := range c.Journal.Records() {
 		if err := e.recall(r); err != nil {
 			return nil, err
@@ -238,6 +256,8 @@ func (e *End) recall(r journal.Record) error {
 	case recordReceived:
 	case recordBrief:
 		head += sealBytes
+	case recordDigest:
+		head += len(digest{})
 	case recordMark, recordOrder:
 		b, err := e.Journal.Read(r)
 		if err == nil {
@@ -287,6 +307,9 @@ func (e *End) recall(r journal.Record) error {
 	if r.Kind == recordBrief {
 		ev.body, ev.brief, ev.number = b[head:], true, number
 		e.came(p, string(ev.body), sealTag(b[12:]))
+	}
+	if r.Kind == recordDigest {
+		ev.missing, ev.digest, ev.number = true, digest(b[12:]), number
 	}
 	p.void = false
 	e.events = append(e.events, ev)
@@ -350,20 +373,23 @@ func (e *End) peer(r protocol.Role) (*peer, error) {
 	}
 	p := &peer{role: r, to: hmac.New(sha256.New, to[:]), from: hmac.New(sha256.New, from[:]),
 		tags: make(map[uint64]sealTag), wait: firstWait}
-	for _, x := range []struct {
-		key  [32]byte
-		aead *cipher.AEAD
-	}{{to, &p.sealer}, {from, &p.opener}} {
-		block, err := aes.NewCipher(x.key[:])
-		if err == nil {
-			*x.aead, err = cipher.NewGCM(block)
-		}
-		if err != nil {
-			return nil, err
-		}
+	if p.sealer, err = gcm(to); err != nil {
+		return nil, err
+	}
+	if p.opener, err = gcm(from); err != nil {
+		return nil, err
 	}
 	e.peers[r] = p
 	return p, nil
+}
+
+// gcm is AES-256-GCM under a key.
+func gcm(key [32]byte) (cipher.AEAD, error) {
+	block, err := aes.NewCipher(key[:])
+	if err != nil {
+		return nil, err
+	}
+	return cipher.NewGCM(block)
 }
 
 // Start lets frames move, until Close.
@@ -398,6 +424,9 @@ func (e *End) record(peer protocol.Role, number uint64) []byte {
 type Letter struct {
 	To    protocol.Role
 	Parts [2][]byte
+	// Lasting says that the parts stay as they are until the end is closed: their receiver may ask for the
+	// message again, if its Config.Lasting says so.
+	Lasting bool
 }
 
 // Send queues a message. It waits while the stream is full. A message that is not
@@ -418,11 +447,16 @@ func (e *End) SendAll(ctx context.Context, letters []Letter) error {
 		if joined == nil && i+1 < len(letters) && same(&l, &letters[i+1]) {
 			joined = slices.Concat(l.Parts[0], l.Parts[1]) // what goes to many is put together once
 		}
+		parts := l.Parts
 		if joined != nil {
 			l.Parts = [2][]byte{1: joined}
 		}
-		if err := e.queue(ctx, &l); err != nil {
+		number, tag, err := e.queue(ctx, &l)
+		if err != nil {
 			return err
+		}
+		if l.Lasting {
+			e.peers[l.To].note(lasting{number, parts, tag})
 		}
 	}
 	e.attendNow()
@@ -447,37 +481,37 @@ func same(a, b *Letter) bool {
 	return true
 }
 
-// queue seals a message and puts it into its stream.
-func (e *End) queue(ctx context.Context, l *Letter) error {
+// queue seals a message and puts it into its stream: its number there, and how its seal ends.
+func (e *End) queue(ctx context.Context, l *Letter) (number uint64, tag sealTag, err error) {
 	size := len(l.Parts[0]) + len(l.Parts[1])
 	if size+sealBytes > e.Most {
-		return fault.Range("message", size, fmt.Sprintf("at most %d bytes", e.Most-sealBytes))
+		return 0, tag, fault.Range("message", size, fmt.Sprintf("at most %d bytes", e.Most-sealBytes))
 	}
 	p, err := e.peer(l.To)
 	if err != nil {
-		return err
+		return 0, tag, err
 	}
 	if err := e.wait(ctx, p, size); err != nil {
-		return err
+		return 0, tag, err
 	}
-	number := p.next
-	sealed := e.seal(p, number, l)
-	tag := sealTag(sealed[len(sealed)-sealBytes:])
+	number = p.next
+	sealed := e.seal(p, number, l.Parts)
+	tag = sealTag(sealed[len(sealed)-sealBytes:])
 	if was, again := p.tags[number]; !again {
 		if _, err := e.Journal.Append(recordSent, e.record(l.To, number), tag[:]); err != nil {
-			return e.fail(err)
+			return 0, tag, e.fail(err)
 		}
 		e.sending = true
 		e.wrote(p)
 	} else if was != tag {
-		return e.fail(fault.Failed("message",
+		return 0, tag, e.fail(fault.Failed("message",
 			fmt.Sprintf("number %d to %v is not the one that was sent before", number+1, l.To),
 			"start with the data, the options and the program that the study was begun with", nil))
 	}
 	p.next++
 	if number < p.base { // it has arrived in an earlier life
 		e.reuse(sealed)
-		return nil
+		return number, tag, nil
 	}
 	p.out = append(p.out, sealed)
 	p.bytes += size + sealBytes
@@ -485,12 +519,12 @@ func (e *End) queue(ctx context.Context, l *Letter) error {
 		e.Moved(l.To, true, size)
 	}
 	e.touch(p)
-	return nil
+	return number, tag, nil
 }
 
 // seal seals a message of a stream, behind room for the head of a frame.
-func (e *End) seal(p *peer, number uint64, l *Letter) []byte {
-	first, second := l.Parts[0], l.Parts[1]
+func (e *End) seal(p *peer, number uint64, parts [2][]byte) []byte {
+	first, second := parts[0], parts[1]
 	framed := e.buffer(room + len(first) + len(second) + sealBytes)[:room]
 	if len(first) == 0 {
 		return p.sealer.Seal(framed, e.nonce(number), second, nil)
@@ -569,18 +603,24 @@ func (e *End) Fail(err error) {
 
 // Next returns the next event, in the order of the journal. If none comes before
 // deadline (the zero time waits for ever) it leaves mark in the journal, which is
-// then among the events: a later life finds it in the same place. One goroutine may call it.
+// then among the events: a later life finds it in the same place. It waits for what an earlier life
+// had received and has to be given again. One goroutine may call it.
 func (e *End) Next(ctx context.Context, deadline time.Time, mark string) (Event, error) {
 	var late <-chan time.Time
 	for first := true; ; first = false {
 		e.mu.Lock()
+		here, missing := e.first < len(e.events), e.missing()
 		switch {
-		case e.first < len(e.events):
+		case here && missing == nil:
 			defer e.mu.Unlock()
 			return e.pop()
 		case e.err != nil:
 			defer e.mu.Unlock()
 			return Event{}, e.err
+		}
+		var again <-chan time.Time
+		if missing != nil {
+			again = time.After(e.ask(missing))
 		}
 		e.mu.Unlock()
 		if first && !deadline.IsZero() {
@@ -594,6 +634,7 @@ func (e *End) Next(ctx context.Context, deadline time.Time, mark string) (Event,
 		select {
 		case <-e.arrived:
 		case <-e.failed:
+		case <-again:
 		case <-late:
 			late = nil
 			if err := e.leave(mark); err != nil {
@@ -610,6 +651,10 @@ func (e *End) Next(ctx context.Context, deadline time.Time, mark string) (Event,
 func (e *End) leave(mark string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if missing := e.missing(); missing != nil {
+		return fault.Failed("message", fmt.Sprintf("number %d of %v was received, and is not given again",
+			missing.number+1, missing.from), "start the same command again when it can be reached", nil)
+	}
 	if e.first < len(e.events) {
 		return nil
 	}
@@ -702,6 +747,10 @@ func (e *End) Again() {
 		p.at, p.owes = p.acked, true
 		e.hello(p)
 		e.touch(p)
+	}
+	if e.missing() != nil {
+		e.asking = asking{}
+		e.signal()
 	}
 	e.wake()
 }

@@ -30,6 +30,8 @@ type wire struct {
 	late []letter // held back
 	// brief is Config.Brief of ends that begin
 	brief func([]byte) int
+	// lasting is Config.Lasting of ends that begin
+	lasting func(protocol.Role, []byte) bool
 }
 
 type letter struct {
@@ -80,6 +82,7 @@ func (w *wire) begin(t *testing.T, self protocol.Role, dir string) *End {
 		t.Fatal(err)
 	}
 	e, err := New(Config{Self: self, Journal: j, Bus: port{w, self}, Most: 4 << 20, Brief: w.brief,
+		Lasting: w.lasting, Secret: [32]byte{99, byte(self)},
 		Keys: func(peer protocol.Role) (to, from [32]byte, err error) {
 			return [32]byte{byte(self), byte(peer)}, [32]byte{byte(peer), byte(self)}, nil
 		}})
@@ -298,9 +301,12 @@ func TestForgedFrames(t *testing.T) {
 		return tag(hmac.New(sha256.New, key[:]), b, b)
 	}
 	acked, greeted := frame{kind: frameAck, durable: 1, message: 1}, frame{kind: frameHello, first: 9}
+	asked := frame{kind: frameAgain}
+	a.peers[1].note(lasting{parts: [2][]byte{1: []byte("another")}}) // whoever asks for it is noticed
 	for _, key := range [][32]byte{{}, {0, 1}, {2, 0}} {
 		a.Deliver(1, tagged(acked, key))
 		a.Deliver(1, tagged(greeted, key))
+		a.Deliver(1, tagged(asked, key))
 		if a.Waiting(1) != 1 || a.err != nil {
 			t.Errorf("a frame under the key %v was taken: %v", key[:2], a.err)
 		}
@@ -308,14 +314,17 @@ func TestForgedFrames(t *testing.T) {
 	if a.Deliver(1, tagged(acked, [32]byte{1, 0})); a.Waiting(1) != 0 {
 		t.Error("a true acknowledgement was refused")
 	}
+	if a.Deliver(1, tagged(asked, [32]byte{1, 0})); a.err == nil {
+		t.Error("who asked truly was not heard: the test has not tested anything")
+	}
 }
 
 // FuzzDeliver gives an end frames of anybody: it must not fail, nor take a message.
 func FuzzDeliver(f *testing.F) {
 	data := frame{kind: frameData, size: 20, bytes: make([]byte, 20)}
 	ack := frame{kind: frameAck, durable: 1, message: 1}
-	hello := frame{kind: frameHello}
-	for _, x := range []frame{data, ack, hello} {
+	hello, again := frame{kind: frameHello}, frame{kind: frameAgain, message: 1}
+	for _, x := range []frame{data, ack, hello, again} {
 		f.Add(x.append(nil))
 	}
 	f.Add(data.append(append(ack.append(nil), make([]byte, tagBytes)...)))

@@ -218,6 +218,8 @@ func (e *End) deliver(p *peer, b []byte) error {
 		return errFrame
 	case f.kind == frameAck:
 		return e.acked(p, &f)
+	case f.kind == frameAgain:
+		return e.give(p, f.message)
 	}
 	return e.greeted(p, &f)
 }
@@ -225,6 +227,9 @@ func (e *End) deliver(p *peer, b []byte) error {
 // take takes a chunk.
 func (e *End) take(p *peer, f *frame) error {
 	at := position{f.message, f.chunk}
+	if ev := e.missing(); ev != nil && ev.from == p.role && at == (position{message: ev.number}) {
+		return e.found(p, ev, f)
+	}
 	if p.brief != "" { // the next comes again when something was kept of this one
 		p.owes = true
 		e.touch(p)
@@ -294,6 +299,12 @@ func (e *End) write(p *peer, number uint64, tag sealTag, body []byte) (event, er
 	}
 	ev := event{from: p.role, skip: len(about)}
 	var err error
+	if e.Lasting != nil && len(body) > 0 && len(body) <= kept && e.Lasting(p.role, body) {
+		ev.body = slices.Clip(body)
+		d := e.digestOf(p.role, number, body)
+		_, err = e.Journal.Append(recordDigest, about, d[:])
+		return ev, err
+	}
 	if brief > 0 {
 		ev.body = slices.Clip(body)
 		e.came(p, string(body[:brief]), tag)

@@ -224,7 +224,7 @@ func (c *Client) mask(list []byte) ([]byte, error) {
 		c.addMask(masked, key, p < c.Index)
 	}
 	c.next = kindSet
-	return c.appendWords(head(kindMasked, c.number), masked), nil
+	return c.Ring.Append(head(kindMasked, c.number), masked), nil
 }
 
 // ownKey is the key of a party's own mask.

@@ -164,6 +164,9 @@ func IsVector(b []byte) (head int, is bool) {
 	return headBytes, len(b) > headBytes && b[0] == kindMasked
 }
 
+// IsResult reports whether a message brings what a sum came to.
+func IsResult(b []byte) bool { return len(b) > headBytes && b[0] == kindResult }
+
 // Number is the sum that a message belongs to.
 func Number(b []byte) (uint32, error) {
 	_, n, _, err := split(b)
@@ -292,41 +295,9 @@ func (c *Config) addMask(words []uint64, key []byte, off bool) {
 	}
 }
 
-// addBytes adds an encoded vector to words.
-func (c *Config) addBytes(words []uint64, b []byte) {
-	if c.Ring.Bytes() == 4 {
-		for i := range words {
-			words[i] += uint64(binary.LittleEndian.Uint32(b[4*i:]))
-		}
-		return
-	}
-	for i := range words {
-		words[i] += binary.LittleEndian.Uint64(b[8*i:])
-	}
-}
-
 // readWords reads a vector.
 func (c *Config) readWords(b []byte) []uint64 {
-	size := c.Ring.Bytes()
-	words := make([]uint64, len(b)/size)
-	for i := range words {
-		if size == 4 {
-			words[i] = uint64(binary.LittleEndian.Uint32(b[4*i:]))
-		} else {
-			words[i] = binary.LittleEndian.Uint64(b[8*i:])
-		}
-	}
+	words := make([]uint64, len(b)/c.Ring.Bytes())
+	c.Ring.Read(words, b)
 	return words
-}
-
-// appendWords writes a vector.
-func (c *Config) appendWords(b []byte, words []uint64) []byte {
-	for _, w := range words {
-		if c.Ring.Bytes() == 4 {
-			b = binary.LittleEndian.AppendUint32(b, uint32(w))
-		} else {
-			b = binary.LittleEndian.AppendUint64(b, w)
-		}
-	}
-	return b
 }
