@@ -66,12 +66,13 @@ func remember(t testing.TB, dir string) *memory {
 }
 
 // attacker is the coordinator of a study that has run, which has kept every byte, and the last parties, which
-// give it theirs. What the other parties had is there for the test alone, to judge what it finds.
+// give it theirs; where sums are shared among servers, the last server, too. What the others had is there for the test
+// alone, to judge what it finds.
 type attacker struct {
 	*network
-	colluders int
+	colluders int // parties
 	core      *protocol.Plan
-	memories  []*memory // of the parties, then the coordinator's
+	memories  []*memory // of the parties, then of other servers, then the coordinator's
 	group     secret.Root
 	opener    *secagg.Client
 	vectors   []map[int][]byte // by sum and party
@@ -95,6 +96,10 @@ func newAttacker(t testing.TB, n *network, colluders int) *attacker {
 			a.group = secret.Of([32]byte(l.body))
 		}
 	}
+	if a.core.Servers > 0 {
+		a.addShares(t)
+		return a
+	}
 	results := make(map[uint32][]byte) // the last that is said of a sum
 	last := uint32(0)
 	for _, l := range mine.received {
@@ -116,6 +121,131 @@ func newAttacker(t testing.TB, n *network, colluders int) *attacker {
 
 // honest is the number of parties that do not collude: the first ones.
 func (a *attacker) honest() int { return len(a.parts) - a.colluders }
+
+// ours tells whether a role is one of the attackers'.
+func (a *attacker) ours(r protocol.Role) bool {
+	if r.Serves() {
+		return r == protocol.Server || r == protocol.ServerAt(a.core.Servers-1)
+	}
+	return int(r) >= a.honest()
+}
+
+// memory is that of a role.
+func (a *attacker) memory(r protocol.Role) *memory {
+	if r == protocol.Server {
+		return a.memories[len(a.memories)-1]
+	}
+	return a.memories[a.study.index(r)]
+}
+
+// words are those of a share.
+func (a *attacker) words(b []byte) []int64 {
+	words := make([]int64, len(b)/a.core.Capacity.Ring.Bytes())
+	for i := range words {
+		if a.core.Capacity.Ring == secagg.Ring32 {
+			words[i] = int64(int32(binary.LittleEndian.Uint32(b[4*i:])))
+		} else {
+			words[i] = int64(binary.LittleEndian.Uint64(b[8*i:]))
+		}
+	}
+	return words
+}
+
+// sent are the messages of the method's program that a role was sent by another, in order. Besides them
+// there may be nothing but partings and the group's secret.
+func (a *attacker) sent(t testing.TB, to, from protocol.Role) (messages [][]byte) {
+	t.Helper()
+	for _, l := range a.memory(to).received {
+		switch {
+		case l.from != from || l.kind == mailLeave || l.kind == mailGroup && !to.Serves():
+		case l.kind == mailProgram:
+			messages = append(messages, l.body)
+		default:
+			t.Errorf("%v has sent %v %d bytes of kind %q", from, to, len(l.body), l.kind)
+		}
+	}
+	return messages
+}
+
+// addShares adds the servers' shares of each sum up, as parties do.
+func (a *attacker) addShares(t testing.TB) {
+	t.Helper()
+	var sums [][]int64
+	for s := range a.core.Servers {
+		for i, b := range a.sent(t, protocol.Role(a.honest()), protocol.ServerAt(s)) {
+			words := a.words(b)
+			if s == 0 {
+				sums = append(sums, make([]int64, len(words)))
+			}
+			for j, w := range words {
+				sums[i][j] += w
+			}
+		}
+	}
+	for _, sum := range sums {
+		for _, w := range sum {
+			if a.core.Capacity.Ring == secagg.Ring32 {
+				w = int64(int32(w))
+			}
+			a.released = append(a.released, w)
+		}
+	}
+}
+
+// evenShares are the chi-square statistics, in deviations, of the bytes of a party's shares that the attackers' servers
+// were sent, and of what they add up to.
+func (a *attacker) evenShares(t testing.TB, party protocol.Role) []float64 {
+	t.Helper()
+	var all [][]int64 // of each server of theirs, all sums one after the other, and then what they add up to
+	total := make([]int64, len(a.released))
+	for s := range a.core.Servers {
+		if !a.ours(protocol.ServerAt(s)) {
+			continue
+		}
+		var words []int64
+		for _, b := range a.sent(t, protocol.ServerAt(s), party) {
+			words = append(words, a.words(b)...)
+		}
+		if len(words) != len(total) {
+			t.Fatalf("%v has sent %v %d words of sums of %d", party, protocol.ServerAt(s), len(words), len(total))
+		}
+		for i, w := range words {
+			total[i] += w
+		}
+		all = append(all, words)
+	}
+	var chis []float64
+	for _, words := range append(all, total) {
+		var c chart
+		c.count(words, a.core.Capacity.Ring)
+		chis = append(chis, c.uneven())
+	}
+	return chis
+}
+
+// chart counts bytes.
+type chart struct {
+	counts [256]float64
+	n      float64
+}
+
+func (c *chart) count(words []int64, ring secagg.Ring) {
+	for _, w := range words {
+		for i := range ring.Bytes() {
+			c.counts[byte(w>>(8*i))]++
+			c.n++
+		}
+	}
+}
+
+// uneven is their chi-square statistic, in deviations.
+func (c *chart) uneven() float64 {
+	chi := 0.0
+	for _, k := range c.counts {
+		chi += (k - c.n/256) * (k - c.n/256) / (c.n / 256)
+	}
+	return (chi - 255) / math.Sqrt(2*255)
+}
 
 // open unmasks a sum as its parties do.
 func (a *attacker) open(t testing.TB, number int, wire []byte) {
@@ -190,9 +320,9 @@ func (a *attacker) again(t testing.TB, parts []dataset.Part, replay *privacy.Rep
 	_, err = runner.Connect(context.Background(), engine.NewRuntime(newEngine(t).Pool()), protocol.Options{Replay: replay,
 		Draws: &draws, Secrets: func(r protocol.Role) protocol.Secrets {
 			if r.Serves() {
-				return a.study.secrets(r, a.memories[len(a.parts)].keys, secret.Root{})
+				return a.study.secrets(r, a.memory(r).keys, secret.Root{})
 			}
-			return a.study.secrets(r, a.memories[r].keys, a.group)
+			return a.study.secrets(r, a.memory(r).keys, a.group)
 		}})
 	if err != nil {
 		t.Fatal(err)
@@ -204,8 +334,8 @@ func (a *attacker) again(t testing.TB, parts []dataset.Part, replay *privacy.Rep
 // takes the group's masks.
 func (a *attacker) evenness(t testing.TB, party int) float64 {
 	t.Helper()
-	var counts [256]float64
-	n, ring := 0.0, a.core.Capacity.Ring
+	var c chart
+	ring := a.core.Capacity.Ring
 	for number, of := range a.vectors {
 		words := make([]int64, len(of[party])/ring.Bytes())
 		masked := secagg.NewMasked(ring, len(a.parts), len(words))
@@ -219,18 +349,9 @@ func (a *attacker) evenness(t testing.TB, party int) float64 {
 		if err != nil {
 			t.Fatalf("the vector of party %d in sum %d: %v", party+1, number+1, err)
 		}
-		for _, w := range words {
-			for i := range ring.Bytes() {
-				counts[byte(w>>(8*i))]++
-				n++
-			}
-		}
+		c.count(words, ring)
 	}
-	chi := 0.0
-	for _, k := range counts {
-		chi += (k - n/256) * (k - n/256) / (n / 256)
-	}
-	return (chi - 255) / math.Sqrt(2*255)
+	return c.uneven()
 }
 
 // deviations tells how far the sum of the squares of n standard normal numbers is from what it should be, in
@@ -266,25 +387,29 @@ func (a *attacker) attack(t testing.TB) findings {
 	}
 	replay.Replay()
 	a.again(t, without, replay)
-	own := make([]int64, len(a.released))
-	for q := a.honest(); q < len(a.parts); q++ {
-		at := 0
-		for _, d := range draws {
-			if int(d.Role) != q {
-				continue
+	own, drawn := make([]int64, len(a.released)), make(map[protocol.Role]int)
+	for _, d := range draws {
+		for _, z := range d.Values {
+			if at := drawn[d.Role]; a.ours(d.Role) && at < len(own) {
+				own[at] += z
 			}
-			for _, z := range d.Values {
-				own[min(at, len(own)-1)] += z
-				at++
-			}
-		}
-		if at != len(own) {
-			t.Fatalf("party %d drew %d numbers, and %d left in sums", q+1, at, len(own))
+			drawn[d.Role]++
 		}
 	}
-	f := findings{numbers: len(own)}
+	if len(drawn) == 0 {
+		t.Fatal("nobody drew noise")
+	}
+	f, others := findings{numbers: len(own)}, 0.0
+	for r, n := range drawn {
+		if n != len(own) {
+			t.Fatalf("%v drew %d numbers, and %d left in sums", r, n, len(own))
+		}
+		if !a.ours(r) {
+			others++
+		}
+	}
 	// more shares than make up the whole noise may be left: sums have to hide records with fewer parties, too
-	more := math.Sqrt(float64(a.honest()) / float64(draws[0].Noise.Shares))
+	more := math.Sqrt(others / float64(draws[0].Noise.Shares))
 	squares, i := 0.0, 0
 	replay.Numbers(func(x privacy.Number) {
 		if i++; i > len(own) {
@@ -346,6 +471,48 @@ func TestLiveStudyAttacked(t *testing.T) {
 			for p := range a.honest() {
 				if x := a.evenness(t, p); (x > 10) != c.plain {
 					t.Errorf("the vectors of party %d are %.1f deviations from even", p+1, x)
+				}
+			}
+			a.judge(t, results[0])
+		})
+	}
+}
+
+// Where sums are shared among servers the coordinator, the last server, which has what is left of each vector, and as
+// many parties as may collude do not open a vector, either: their shares of it are uniform, and so is what these add up
+// to. What they open together is as above, and so is the noise that they do not know, be it that of the server left or
+// of the parties.
+func TestLiveSharesAttacked(t *testing.T) {
+	for _, c := range []struct {
+		method             string
+		parties, colluders int
+		set                method.Settings
+	}{
+		{"sulloyd", 3, 1, method.Settings{"noise": "servers", "servers": "3", "colluders": "2"}},
+		{"relative", 4, 2, method.Settings{"noise": "split", "servers": "3", "colluders": "2"}},
+		{"fastlloyd", 3, 1, method.Settings{"noise": "servers", "servers": "3", "colluders": "2"}},
+	} {
+		t.Run(fmt.Sprintf("%s noise=%s", c.method, c.set["noise"]), func(t *testing.T) {
+			t.Parallel()
+			const records = 240
+			set := method.Settings{"public-n": fmt.Sprint(records), "aggregator": "shares", "mechanism": "gaussian",
+				"iterations": "8"}
+			maps.Copy(set, c.set)
+			n := newNetwork(t, newFixture(t, c.method, c.parties, records, set))
+			n.study.Seed = nil
+			if err := n.study.Complete(); err != nil {
+				t.Fatal(err)
+			}
+			results, errs := n.run(t)
+			if err := errors.Join(errs...); err != nil {
+				t.Fatal(err)
+			}
+			a := newAttacker(t, n, c.colluders)
+			for p := range a.honest() {
+				for _, x := range a.evenShares(t, protocol.Role(p)) {
+					if x > 10 {
+						t.Errorf("shares of party %d are %.1f deviations from even", p+1, x)
+					}
 				}
 			}
 			a.judge(t, results[0])
