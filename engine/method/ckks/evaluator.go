@@ -21,6 +21,11 @@ type cipher struct {
 
 func (c *cipher) level() int { return c.c[0].Level() }
 
+// at returns c seen at a lower level, without copying.
+func (c *cipher) at(level int) *cipher {
+	return &cipher{c: [2]rns.Poly{c.c[0][:level+1], c.c[1][:level+1]}, scale: c.scale}
+}
+
 // Operations counts the homomorphic operations of a round.
 type Operations struct {
 	Signs       int `json:"signs"`
