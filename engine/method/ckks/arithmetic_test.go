@@ -24,18 +24,18 @@ import (
 func roundedSign(t float64, off *[signStages]float64) float64 {
 	next := 0
 	round := func(x float64) float64 { next++; return x + off[next-1] }
-	double := func(x float64) float64 { return 2*x*x - 1 }
-	t = round(t)
-	i, o := innerPart, outerPart
-	t2 := round(double(t))
-	u := round(2*t*t2 + i.r*t)
-	mid := round(i.a*t2*u + i.b*t)
-	t2 = round(double(mid))
-	u = round(2*mid*t2 + o.r*mid)
-	t4 := round(double(t2))
-	v := round(t4*u + o.b*mid + o.c*u)
-	w := round(double(t4) + o.s*t4 + o.t)
-	return round(o.a*w*v + o.f*mid + o.g*u)
+	seven := func(t float64, p signPlan) (out, u, t4 float64) {
+		t2 := round(2*t*t - 1)
+		u = round(2*t*t2 + p.r*t)
+		t4 = round(2*t2*t2 - 1)
+		return round(p.a*t4*u + p.b*t + p.c*u), u, t4
+	}
+	mid, _, _ := seven(round(t), innerPlan)
+	p := outerPlan
+	q, u, t4 := seven(mid, p)
+	t8 := round(2*t4*t4 - 1)
+	v := round(p.d*mid + p.e*u)
+	return round(t8*q + t4*v + p.f*mid + p.g*u)
 }
 
 // plannedSetting is that of a chain's first case.
@@ -68,7 +68,7 @@ func TestSignBoundsHold(t *testing.T) {
 	for range 20000 {
 		x := (2*r.Float64() - 1) * (1 - inputSpare)
 		if r.IntN(2) == 0 {
-			x *= undecided
+			x /= 16
 		}
 		var off, zero [signStages]float64
 		for i, v := range variances {
@@ -324,7 +324,7 @@ func TestSlotsWithoutRecordsAreCounted(t *testing.T) {
 	s.encrypted = 3
 	variances, _ := s.variances()
 	var steepest float64
-	for x := 0.0; x < undecided; x += 1.0 / 4096 {
+	for x := 0.0; x < 1.0/16; x += 1.0 / 4096 {
 		const step = 1e-5
 		var slope float64
 		for i, v := range variances[1:] {

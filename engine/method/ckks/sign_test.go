@@ -30,7 +30,7 @@ func TestSignConstants(t *testing.T) {
 		x := float64(i) / steps
 		peak = max(peak, math.Abs(chebyshevOdd(outer[:], x)))
 		inside = max(inside, math.Abs(chebyshevOdd(inner[:], x)))
-		if x >= undecided {
+		if x >= 1.0/16 {
 			far = max(far, math.Abs(halfSign(x)-0.5))
 		}
 		if halfSign(x) != -halfSign(-x) {
@@ -51,61 +51,23 @@ func TestSignConstants(t *testing.T) {
 	}
 }
 
-// Each polynomial is the best of its degree: its error takes its maximum as often as it has coefficients and once more,
-// with alternating signs (Chebyshev), and no more than that is in the composition's.
-func TestSignPolynomialsAreMinimax(t *testing.T) {
-	low := undecided
-	for _, p := range []struct {
-		name         string
-		coefficients []float64
-		middle       float64 // of the values, 1 but for what it is divided by
-	}{{"inner", inner[:], (chebyshevOdd(inner[:], undecided) + 1 - 0x1p-14) / 2}, {"outer", outer[:], 1}} {
-		const steps = 1 << 16
-		var peaks []float64 // of runs of one sign
-		least := math.Inf(1)
-		for i := range steps + 1 {
-			value := chebyshevOdd(p.coefficients, low+(1-low)*float64(i)/steps)
-			least = min(least, value)
-			e := value - p.middle
-			switch n := len(peaks); {
-			case n == 0 || peaks[n-1]*e < 0:
-				peaks = append(peaks, e)
-			case math.Abs(e) > math.Abs(peaks[n-1]):
-				peaks[n-1] = e
-			}
-		}
-		if len(peaks) != len(p.coefficients)+1 {
-			t.Errorf("%s: the error alternates %d times, want %d", p.name, len(peaks), len(p.coefficients)+1)
-		}
-		for _, e := range peaks {
-			if math.Abs(math.Abs(e)-math.Abs(peaks[0])) > 1e-6*math.Abs(peaks[0]) {
-				t.Errorf("%s: peaks of %v are not equal", p.name, peaks)
-				break
-			}
-		}
-		low = least
-	}
-}
-
 // The products that the ciphertexts evaluate must be the polynomials.
 func TestSignPlansAreThePolynomials(t *testing.T) {
-	for i := -100; i <= 100; i++ {
-		x := float64(i) / 100
-		var zero [signStages]float64
-		if got, want := roundedSign(x, &zero), halfSign(x); math.Abs(got-want) > 1e-13 {
-			t.Fatalf("h(%g) = %.16g, want %.16g", x, got, want)
-		}
-	}
-	// Of any polynomial of degree 15, too.
-	any := [8]float64{0.3, -0.7, 0.2, 0.9, -0.4, 0.1, 0.8, 0.5}
-	o := splitFifteen(any)
-	for i := -100; i <= 100; i++ {
-		x := float64(i) / 100
+	low := func(x float64, p signPlan) (out, u, t4, t8 float64) {
 		t2 := 2*x*x - 1
-		t4, u := 2*t2*t2-1, 2*x*t2+o.r*x
-		got := o.a*(2*t4*t4-1+o.s*t4+o.t)*(t4*u+o.b*x+o.c*u) + o.f*x + o.g*u
-		if want := chebyshevOdd(any[:], x); math.Abs(got-want) > 1e-12 {
-			t.Fatalf("p(%g) = %.16g, want %.16g", x, got, want)
+		t4 = 2*t2*t2 - 1
+		u = 2*x*t2 + p.r*x
+		return p.a*t4*u + p.b*x + p.c*u, u, t4, 2*t4*t4 - 1
+	}
+	for i := -100; i <= 100; i++ {
+		x := float64(i) / 100
+		if got, _, _, _ := low(x, innerPlan); math.Abs(got-chebyshevOdd(inner[:], x)) > 1e-12 {
+			t.Fatalf("inner(%g) = %g, want %g", x, got, chebyshevOdd(inner[:], x))
+		}
+		q, u, t4, t8 := low(x, outerPlan)
+		got := t8*q + t4*(outerPlan.d*x+outerPlan.e*u) + outerPlan.f*x + outerPlan.g*u
+		if want := chebyshevOdd(outer[:], x) / (2 * outerPeak); math.Abs(got-want) > 1e-12 {
+			t.Fatalf("outer(%g) = %g, want %g", x, got, want)
 		}
 	}
 }
