@@ -2,7 +2,6 @@ package protocol
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 
 	"github.com/cohort-engine/cohort/engine"
@@ -62,7 +61,7 @@ func (p *Party) around(ctx context.Context, round, number int, words, sum []int6
 	if err != nil {
 		return err
 	}
-	p.passed[1] = encodeWords(p.passed[1][:0], p.Plan.Capacity.Ring, sum)
+	p.passed[1] = secagg.AppendWords(p.passed[1][:0], p.Plan.Capacity.Ring, sum)
 	for q := next; q != first; q = p.Plan.neighbour(q, round) {
 		if err := p.pass(ctx, round, q, MaskedLocal, p.passed[1]); err != nil {
 			return err
@@ -86,29 +85,29 @@ func (p *Party) passOn(ctx context.Context, round int, next Role) error {
 	return p.pass(ctx, round, next, MaskedLocal, p.passed[0])
 }
 
-// encodeWords appends a sum that is meant for everybody.
-func encodeWords(b []byte, ring secagg.Ring, words []int64) []byte {
-	for _, w := range words {
-		if ring == secagg.Ring32 {
-			b = binary.LittleEndian.AppendUint32(b, uint32(w))
-		} else {
-			b = binary.LittleEndian.AppendUint64(b, uint64(w))
-		}
+// decodeWords reads a sum that is meant for everybody.
+func decodeWords(dst []int64, ring secagg.Ring, b []byte) error {
+	if err := checkWords(len(dst), ring, b); err != nil {
+		return err
 	}
-	return b
+	secagg.ReadWords(dst, ring, b)
+	giveSigns(dst, ring)
+	return nil
 }
 
-// decodeWords reads what encodeWords wrote.
-func decodeWords(dst []int64, ring secagg.Ring, b []byte) error {
-	if len(b) != len(dst)*ring.Bytes() {
-		return fmt.Errorf("protocol: a sum of %d bytes where %d were expected", len(b), len(dst)*ring.Bytes())
-	}
-	for i := range dst {
-		if ring == secagg.Ring32 {
-			dst[i] = int64(int32(binary.LittleEndian.Uint32(b[4*i:])))
-		} else {
-			dst[i] = int64(binary.LittleEndian.Uint64(b[8*i:]))
-		}
+// checkWords refuses what is not the length of so many words.
+func checkWords(n int, ring secagg.Ring, b []byte) error {
+	if len(b) != n*ring.Bytes() {
+		return fmt.Errorf("protocol: a sum of %d bytes where %d were expected", len(b), n*ring.Bytes())
 	}
 	return nil
+}
+
+// giveSigns makes integers of words modulo the ring.
+func giveSigns(words []int64, ring secagg.Ring) {
+	if ring == secagg.Ring32 {
+		for i, x := range words {
+			words[i] = int64(int32(uint32(x)))
+		}
+	}
 }

@@ -38,9 +38,9 @@ func (p *Party) amongServers(ctx context.Context, round, number int, words, sum 
 			share[i] = int64(uniform.Uint64())
 			rest[i] -= share[i]
 		}
-		p.split[s] = encodeWords(p.split[s][:0], ring, share)
+		p.split[s] = secagg.AppendWords(p.split[s][:0], ring, share)
 	}
-	p.split[servers-1] = encodeWords(p.split[servers-1][:0], ring, rest)
+	p.split[servers-1] = secagg.AppendWords(p.split[servers-1][:0], ring, rest)
 	p.End(span)
 	for s := range servers {
 		if err := p.pass(ctx, round, ServerAt(s), ShareLocal, p.split[s]); err != nil {
@@ -57,11 +57,7 @@ func (p *Party) amongServers(ctx context.Context, round, number int, words, sum 
 			return err
 		}
 	}
-	if ring == secagg.Ring32 {
-		for i, x := range sum {
-			sum[i] = int64(int32(uint32(x)))
-		}
-	}
+	giveSigns(sum, ring)
 	return nil
 }
 
@@ -71,15 +67,12 @@ func (p *Party) pass(ctx context.Context, round int, to Role, what string, messa
 	return p.transport.Send(ctx, to, message)
 }
 
-// addWords adds what encodeWords wrote, modulo the ring in its low bits.
+// addWords adds a message's words, modulo the ring in the low bits.
 func addWords(dst []int64, ring secagg.Ring, b []byte) error {
-	words := make([]int64, len(dst))
-	if err := decodeWords(words, ring, b); err != nil {
+	if err := checkWords(len(dst), ring, b); err != nil {
 		return err
 	}
-	for i, x := range words {
-		dst[i] += x
-	}
+	secagg.AddWords(dst, ring, b)
 	return nil
 }
 
@@ -122,7 +115,7 @@ func ServeShares(ctx context.Context, p *Party) (*Outcome, error) {
 				p.addNoise(p.sums, layout, total)
 			}
 		}
-		reply = encodeWords(reply[:0], ring, total)
+		reply = secagg.AppendWords(reply[:0], ring, total)
 		for _, q := range present {
 			if err := p.pass(ctx, p.sums, q, ShareGlobal, reply); err != nil {
 				return nil, err

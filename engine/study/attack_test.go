@@ -141,13 +141,7 @@ func (a *attacker) memory(r protocol.Role) *memory {
 // words are those of a share.
 func (a *attacker) words(b []byte) []int64 {
 	words := make([]int64, len(b)/a.core.Capacity.Ring.Bytes())
-	for i := range words {
-		if a.core.Capacity.Ring == secagg.Ring32 {
-			words[i] = int64(int32(binary.LittleEndian.Uint32(b[4*i:])))
-		} else {
-			words[i] = int64(binary.LittleEndian.Uint64(b[8*i:]))
-		}
-	}
+	secagg.ReadWords(words, a.core.Capacity.Ring, b)
 	return words
 }
 

@@ -97,7 +97,7 @@ func (m *Masked) alike(ring Ring, clients, length int) error {
 // AppendWire appends the message of one client: the elements, little-endian.
 // Sender and round are known from the channel, so it has no header.
 func (m *Masked) AppendWire(b []byte) []byte {
-	return m.ring.Append(b, m.words)
+	return AppendWords(b, m.ring, m.words)
 }
 
 // AppendSum appends the server's message: the elements and, only when a client
@@ -130,7 +130,7 @@ func (m *Masked) ReadFrom(b []byte, round, client int) error {
 	}
 	m.Reset(round)
 	m.in[client], m.count = true, 1
-	m.ring.Read(m.words, b)
+	ReadWords(m.words, m.ring, b)
 	return nil
 }
 
@@ -142,7 +142,7 @@ func (m *Masked) ReadSum(b []byte, round int) error {
 		return badLength(len(b), body)
 	}
 	m.begin(round)
-	m.ring.Read(m.words, b)
+	ReadWords(m.words, m.ring, b)
 	if !partial {
 		for i := range m.in {
 			m.in[i] = true

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Elements are encoded one by one, little-endian, whatever the number of them; Add adds in 64 bits.
+// Elements are encoded one by one, little-endian, whatever the number of them; AddWords adds in 64 bits.
 func TestWords(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, ring := range []Ring{Ring64, Ring32} {
@@ -24,16 +24,16 @@ func TestWords(t *testing.T) {
 					want = binary.LittleEndian.AppendUint64(want, words[i])
 				}
 			}
-			got := ring.Append([]byte("head"), words)
+			got := AppendWords([]byte("head"), ring, words)
 			if !bytes.Equal(got, append([]byte("head"), want...)) {
 				t.Fatalf("%v, %d elements: %x, not %x", ring, n, got, want)
 			}
 			read := make([]uint64, n)
-			if ring.Read(read, want); !slices.Equal(read, words) {
+			if ReadWords(read, ring, want); !slices.Equal(read, words) {
 				t.Fatalf("%v, %d elements: read %x, not %x", ring, n, read, words)
 			}
 			added := slices.Clone(sums)
-			ring.Add(added, want)
+			AddWords(added, ring, want)
 			for i := range sums {
 				if added[i] != sums[i]+words[i] {
 					t.Fatalf("%v: element %d of %d is %x, not %x", ring, i, n, added[i], sums[i]+words[i])

@@ -152,7 +152,7 @@ func (a *attacker) terms(t *testing.T, party int, vector []byte) (all []term) {
 	for _, m := range all {
 		a.addMask(words, []byte(m.key), m.off)
 	}
-	if !bytes.Equal(a.Ring.Append(nil, words), a.Ring.Append(nil, a.masked[party])) {
+	if !bytes.Equal(secagg.AppendWords(nil, a.Ring, words), secagg.AppendWords(nil, a.Ring, a.masked[party])) {
 		t.Fatalf("the message of party %d is not its vector under these masks", party+1)
 	}
 	return all

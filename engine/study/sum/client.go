@@ -8,6 +8,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+
+	"github.com/cohort-engine/cohort/internal/secagg"
 )
 
 // Member is a party's part in all sums of a study.
@@ -224,7 +226,7 @@ func (c *Client) mask(list []byte) ([]byte, error) {
 		c.addMask(masked, key, p < c.Index)
 	}
 	c.next = kindSet
-	return c.Ring.Append(head(kindMasked, c.number), masked), nil
+	return secagg.AppendWords(head(kindMasked, c.number), c.Ring, masked), nil
 }
 
 // ownKey is the key of a party's own mask.

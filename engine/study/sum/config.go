@@ -298,6 +298,6 @@ func (c *Config) addMask(words []uint64, key []byte, off bool) {
 // readWords reads a vector.
 func (c *Config) readWords(b []byte) []uint64 {
 	words := make([]uint64, len(b)/c.Ring.Bytes())
-	c.Ring.Read(words, b)
+	secagg.ReadWords(words, c.Ring, b)
 	return words
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/cohort-engine/cohort/internal/fault"
+	"github.com/cohort-engine/cohort/internal/secagg"
 )
 
 // Phase is what the server of a sum waits for.
@@ -194,7 +195,7 @@ func (s *Server) takeVector(from int, b []byte) error {
 	if len(b) == 0 || len(b) != len(s.total)*size {
 		return refuse("a vector of %d bytes, where the first had %d", len(b), len(s.total)*size)
 	}
-	s.Ring.Add(s.total, b)
+	secagg.AddWords(s.total, s.Ring, b)
 	s.vectors.add(from)
 	return nil
 }
@@ -231,7 +232,7 @@ func (s *Server) takeReveal(from int, b []byte) error {
 
 // State is what the sum has of the vectors, before the step of vectors is closed: whose they
 // are, and their total. A server that is given it needs of their messages the heads alone.
-func (s *Server) State() []byte { return s.Ring.Append(slices.Clone(s.vectors), s.total) }
+func (s *Server) State() []byte { return secagg.AppendWords(slices.Clone(s.vectors), s.Ring, s.total) }
 
 // Restore begins with State of an earlier life.
 func (s *Server) Restore(state []byte) error {
@@ -382,7 +383,7 @@ func (s *Server) dropPairs(owner int, secret [32]byte) error {
 func (s *Server) Set() Set { return s.vectors }
 
 // Total is the sum under the group's masks, encoded.
-func (s *Server) Total() []byte { return s.Ring.Append(nil, s.total) }
+func (s *Server) Total() []byte { return secagg.AppendWords(nil, s.Ring, s.total) }
 
 // Result is the message that tells a party the sum: vector is Total, to which the
 // server may have added its noise.

@@ -121,7 +121,7 @@ func vectorsOf(c Config, length int, seed uint64) (vectors [][]byte, total func(
 		for j := range words[i] {
 			words[i][j] = rng.Uint64()
 		}
-		vectors = append(vectors, c.Ring.Append(nil, words[i]))
+		vectors = append(vectors, secagg.AppendWords(nil, c.Ring, words[i]))
 	}
 	return vectors, func(set Set) []byte {
 		sum := make([]uint64, length)
@@ -132,7 +132,7 @@ func vectorsOf(c Config, length int, seed uint64) (vectors [][]byte, total func(
 				}
 			}
 		}
-		return c.Ring.Append(nil, sum)
+		return secagg.AppendWords(nil, c.Ring, sum)
 	}
 }
 
