@@ -16,6 +16,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/cohort-engine/cohort/cmd/libcohort/request"
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/internal/fault"
@@ -89,7 +90,7 @@ func run(c *C.cohort_call, work func(context.Context, *call) error) (status C.in
 	status = statusOf(err)
 	if c != nil {
 		c.status = status
-		message := strings.ReplaceAll(" "+strings.ToValidUTF8(err.Error(), "?"), " --", " ")[1:] // here options have none
+		message := request.Plain(strings.ToValidUTF8(err.Error(), "?"))
 		to := unsafe.Slice((*byte)(unsafe.Pointer(&c.text[0])), len(c.text))
 		to[copy(to[:len(to)-1], message)] = 0
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/cohort-engine/cohort"
 	"github.com/cohort-engine/cohort/engine"
@@ -225,4 +226,17 @@ func (o *Options) fit(ctx context.Context, p *Prepared, methods method.List, eng
 		Settings: settings, Methods: methods,
 		Clients: o.Clients, Parties: parties, Start: o.Start, Account: p.account, Seed: o.Seed, Ordered: o.Ordered,
 		NoLabels: o.NoLabels, Engine: eng, Observer: watch})
+}
+
+// Plain is an error's text with options named as callers of a library do: without the dashes of the command line.
+func Plain(message string) string {
+	var b strings.Builder
+	for i := 0; i < len(message); i++ {
+		begins := i == 0 || strings.IndexByte(" (", message[i-1]) >= 0
+		if rest := message[i:]; begins && len(rest) > 2 && rest[:2] == "--" && 'a' <= rest[2] && rest[2] <= 'z' {
+			i += 2
+		}
+		b.WriteByte(message[i])
+	}
+	return b.String()
 }
