@@ -258,13 +258,13 @@ func runPlusPlus(ctx context.Context, e *Env) {
 				goal = aimedAt("goal", 0.8e9)
 			}
 			c.durations("greedy k-means++", samples, goal...)
-			limits, workers := kernels.MeasureLimits(), e.Pool.Workers()
+			limits := kernels.MeasureLimits()
 			rate, binds := limits.FMA, "multiply-adds"
 			if kernels.NewScreen(it.direct, trials, k, each) != nil {
 				rate, binds = limits.Dot, "16-bit products"
 			}
-			if rate > 0 { // what all workers together do of what one does
-				rate *= kernels.MeasureFMA(workers) / limits.FMA
+			if rate > 0 {
+				rate *= max(e.machine.Together, 1)
 				c.number("greedy k-means++, of "+binds, "%",
 					100*float64(n)*float64(d)*float64(k*trials)/rate*1e9/slices.Min(samples))
 			}
