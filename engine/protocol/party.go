@@ -378,16 +378,20 @@ func (p *Party) gather(words []int64) {
 	}
 }
 
-// replay passes a release to the replay, once for all parties.
+// replay passes a release to the replay, once for all parties, and all go on with what that makes of it: among servers
+// each has added it up in a vector of its own.
 func (p *Party) replay(r *Release, groups []Group, sum []int64) error {
 	if p.Replay == nil || r.Makers == Nobody {
 		return nil
 	}
-	_, err := p.transport.Once("replay", p.sums, func() (any, error) {
+	released, err := p.transport.Once("replay", p.sums, func() (any, error) {
 		err := p.onReplay(groups, p.exact.words, sum)
 		clear(p.exact.words)
-		return nil, err
+		return sum, err
 	})
+	if err == nil {
+		copy(sum, released.([]int64))
+	}
 	return err
 }
 

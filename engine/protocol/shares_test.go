@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/protocol/protocoltest"
 	"github.com/cohort-engine/cohort/internal/secagg"
@@ -122,6 +123,31 @@ func TestSharesAmongServers(t *testing.T) {
 				t.Errorf("%d servers drew %v, and the sums are not the values with their noise", servers, drawn)
 			}
 		}
+	}
+}
+
+// On a replay every party among servers goes on with what the first run released, not only the party that asks first.
+func TestReplayAmongServers(t *testing.T) {
+	var sums [2][3][][]int64
+	replay := new(privacy.Replay)
+	for run := range sums {
+		plan, party := sharing(t, 2, 8, 3, secagg.Ring32)
+		var programs []protocol.Program
+		for id := range plan.Parties {
+			programs = append(programs, party(id+run*id, &sums[run][id])) // others' values in the second run
+		}
+		if run == 0 {
+			replay.Record()
+		} else {
+			replay.Replay()
+		}
+		if err := protocol.Start(runtime(t), plan, programs, protocol.ServeShares,
+			protocol.Options{Replay: replay}).Run(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if fmt.Sprint(sums[0]) != fmt.Sprint(sums[1]) {
+		t.Errorf("the second run goes on with %v, and the first released %v", sums[1], sums[0])
 	}
 }
 
