@@ -169,7 +169,7 @@ func heSizes(ctx context.Context, e *Env) {
 	})
 	// The paper's own argmin.
 	for _, x := range []struct{ k, rounds int }{{5, e.reps(heRounds, 2)}, {10, e.reps(heRounds, 1)},
-		{16, e.reps(heRounds, 1)}} {
+		{16, e.reps(heRounds, 1)}, {32, e.reps(3, 1)}} {
 		name := fmt.Sprintf("n=1000 k=%d by rank, rounds: %d", x.k, x.rounds)
 		heSize(ctx, e, heCell{name: name}, func(ctx context.Context) (*ckks.Job, error) {
 			data, err := timeSet(ctx, 1000, 2, x.k)

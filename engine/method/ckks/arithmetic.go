@@ -168,38 +168,17 @@ func (s *setting) prepare() {
 	s.turn = ones.plus(s.secret, 1).plus(s.errors, s.digits(s.p.rotation, s.p.MaxLevel(), false))
 }
 
-// scales are those of the sign's stages, in bits, for trees of a depth, and of the trees' nodes the least.
-func (s *setting) scales(depth int) (stages [signStages]float64, node float64) {
-	var logQ []float64
-	for _, q := range s.p.Q() {
-		logQ = append(logQ, math.Log2(float64(q)))
-	}
-	plan := planScales(s.p, aggregateLevel, depth, 1)
-	l := topLevel(depth)
-	seven := func(in float64, l int, a float64) (t2, u, t4, out float64) {
-		t2 = 2*in - logQ[l]
-		u, t4 = in+t2-logQ[l-1], 2*t2-logQ[l-1]
-		return t2, u, t4, t4 + u - math.Log2(math.Abs(a)) - logQ[l-2]
-	}
-	x := &stages
-	x[0] = plan.in
-	x[1], x[2], x[3], x[4] = seven(x[0], l, innerPlan.a)
-	x[5], x[6], x[7], x[8] = seven(x[4], l-3, outerPlan.a)
-	x[9] = 2*x[7] - logQ[l-5]
-	x[10], x[11] = x[9]+x[8]-x[7], x[9]+x[8]-logQ[l-6]
-	return stages, min(plan.out, float64(s.p.Chain.LogLevel))
-}
-
 // variances are the variance proxies of roundings at a slot over their weight there, in units of the values:
 // of the sign's stages and of the trees' nodes, at the depth where they are largest.
 func (s *setting) variances() (stages [signStages]float64, node float64) {
 	half := float64(s.p.N()) / 2
+	logQ := s.p.logPrimes()
 	for depth := range s.p.maxDepth() + 1 {
-		scales, last := s.scales(depth)
-		for i, x := range scales {
+		plan := pairSign.plan(s.p, aggregateLevel, depth, 1)
+		for i, x := range pairSign.scales(logQ, topLevel(depth), plan.in) {
 			stages[i] = max(stages[i], half*math.Exp2(-2*x))
 		}
-		node = max(node, half*math.Exp2(-2*last))
+		node = max(node, half*math.Exp2(-2*min(plan.out, float64(s.p.Chain.LogLevel))))
 	}
 	return stages, node
 }

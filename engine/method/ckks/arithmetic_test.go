@@ -20,23 +20,32 @@ import (
 	"github.com/cohort-engine/cohort/internal/fault"
 )
 
-// roundedSign is the sign's evaluation in floating point with the given roundings.
-func roundedSign(t float64, off *[signStages]float64) float64 {
+// rounded is the sign's evaluation in floating point with the given roundings.
+func (s *composite) rounded(t float64, off []float64) float64 {
 	next := 0
 	round := func(x float64) float64 { next++; return x + off[next-1] }
-	seven := func(t float64, p signPlan) (out, u, t4 float64) {
-		t2 := round(2*t*t - 1)
-		u = round(2*t*t2 + p.r*t)
-		t4 = round(2*t2*t2 - 1)
-		return round(p.a*t4*u + p.b*t + p.c*u), u, t4
+	double := func(x float64) float64 { return 2*x*x - 1 }
+	t = round(t)
+	for _, p := range s.polynomials {
+		t2 := round(double(t))
+		u := round(2*t*t2 + p.r*t)
+		if len(p.odd) == 3 {
+			t = round(p.a*t2*u + p.b*t)
+			continue
+		}
+		t4 := round(double(t2))
+		if len(p.odd) == 4 {
+			t = round(p.a*t4*u + p.b*t + p.c*u)
+			continue
+		}
+		v := round(t4*u + p.b*t + p.c*u)
+		w := round(double(t4) + p.s*t4 + p.t)
+		t = round(p.a*w*v + p.f*t + p.g*u)
 	}
-	mid, _, _ := seven(round(t), innerPlan)
-	p := outerPlan
-	q, u, t4 := seven(mid, p)
-	t8 := round(2*t4*t4 - 1)
-	v := round(p.d*mid + p.e*u)
-	return round(t8*q + t4*v + p.f*mid + p.g*u)
+	return t
 }
+
+func roundedSign(t float64, off *[signStages]float64) float64 { return pairSign.rounded(t, off[:]) }
 
 // plannedSetting is that of a chain's first case.
 func plannedSetting(t *testing.T, n, k, d int) *setting {
@@ -68,7 +77,7 @@ func TestSignBoundsHold(t *testing.T) {
 	for range 20000 {
 		x := (2*r.Float64() - 1) * (1 - inputSpare)
 		if r.IntN(2) == 0 {
-			x /= 16
+			x *= undecided
 		}
 		var off, zero [signStages]float64
 		for i, v := range variances {
@@ -324,7 +333,7 @@ func TestSlotsWithoutRecordsAreCounted(t *testing.T) {
 	s.encrypted = 3
 	variances, _ := s.variances()
 	var steepest float64
-	for x := 0.0; x < 1.0/16; x += 1.0 / 4096 {
+	for x := 0.0; x < undecided; x += 1.0 / 4096 {
 		const step = 1e-5
 		var slope float64
 		for i, v := range variances[1:] {

@@ -121,7 +121,7 @@ func BenchmarkSign(b *testing.B) {
 				b.Fatal(err)
 			}
 			w := newScratch(p)
-			s := planScales(p, aggregateLevel, depth, 1)
+			s := pairSign.plan(p, aggregateLevel, depth, 1)
 			m, err := encodeWide(p, w, w.values, topLevel(depth), math.Exp2(s.in))
 			if err != nil {
 				b.Fatal(err)
@@ -129,7 +129,7 @@ func BenchmarkSign(b *testing.B) {
 			in := encryptSeeded(p, m, math.Exp2(s.in), sk, rnd, "t", 0).expand(p)
 			b.ResetTimer()
 			for b.Loop() {
-				ev.halfSign(w, in)
+				ev.sign(w, in, pairSign)
 			}
 		})
 	}

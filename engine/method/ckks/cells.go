@@ -41,7 +41,7 @@ func (c columns) domain() float64 { return 1 - inputSpare - max(c.spare, inputSp
 func newPair(i, j int, ci, cj []float64, cols columns, unit float64) pair {
 	d := len(ci)
 	p := pair{i: i, j: j, gain: make([]float64, d), middle: make([]float64, d),
-		width: 1.0/(1<<alphaBits) + max(cols.spare, inputSpare)}
+		width: undecided + max(cols.spare, inputSpare)}
 	for h := range ci {
 		p.gain[h] = 2 * (cj[h] - ci[h])
 		p.middle[h] = (ci[h] + cj[h]) / 2

@@ -152,7 +152,7 @@ func (c *computer) compare(ctx context.Context, pool *engine.Pool, r *roundPlan,
 	err := c.each(ctx, pool, len(out)*len(r.groups), func(w *scratch, index int) error {
 		b, g := index/len(r.groups), r.groups[index%len(r.groups)]
 		in := c.input(w, r, lo+b, g)
-		h := c.ev.halfSign(w, in)
+		h := c.ev.sign(w, in, pairSign)
 		c.ev.free(in)
 		shifted := out[b][g.first:][:len(g.pairs)]
 		shifted[0] = h

@@ -21,11 +21,6 @@ type cipher struct {
 
 func (c *cipher) level() int { return c.c[0].Level() }
 
-// at returns c seen at a lower level, without copying.
-func (c *cipher) at(level int) *cipher {
-	return &cipher{c: [2]rns.Poly{c.c[0][:level+1], c.c[1][:level+1]}, scale: c.scale}
-}
-
 // Operations counts the homomorphic operations of a round.
 type Operations struct {
 	Signs       int `json:"signs"`
@@ -209,87 +204,84 @@ func (w *scratch) together(stage int, f, g func(w *scratch)) {
 	}
 }
 
-// seven evaluates the parts of a polynomial of degree 7 with plan p on t1: u and T4, whose product is left.
-func (e *evaluator) seven(w *scratch, stage int, t1 *cipher, p signPlan) (u, t4 *cipher) {
-	l := t1.level()
-	w.Stage(stage)
-	e.product(w, l, t1, t1, 2)
-	s := t1.scale * t1.scale
-	w.AddConstant(l, -s)
-	t2 := e.finish(w, l, s)
-
-	l--
-	w.together(stage+1, func(w *scratch) {
-		low := t1.at(l)
-		e.product(w, l, low, t2, 2)
-		e.addScaled(w, l, p.r*t2.scale, low)
-		u = e.finish(w, l, t1.scale*t2.scale)
-	}, func(w *scratch) {
-		e.product(w, l, t2, t2, 2)
-		s := t2.scale * t2.scale
-		w.AddConstant(l, -s)
-		t4 = e.finish(w, l, s)
-	})
-	e.free(t2)
-	return u, t4
-}
-
-// joined is the polynomial of degree 7 of the parts.
-func (e *evaluator) joined(w *scratch, t1, u, t4 *cipher, p signPlan) *cipher {
-	l, times := t4.level(), 1
-	if p.a < 0 {
-		times = -1
+// double is 2 a^2 - 1, with f a + c added, at the next level.
+func (e *evaluator) double(w *scratch, a *cipher, f, c float64) *cipher {
+	l, s := a.level(), a.scale*a.scale
+	e.product(w, l, a, a, 2)
+	if f != 0 {
+		e.addScaled(w, l, f*a.scale, a)
 	}
-	e.product(w, l, t4, u, times)
-	s := t4.scale * u.scale / math.Abs(p.a)
-	e.addScaled(w, l, p.b*s/t1.scale, t1)
-	e.addScaled(w, l, p.c*s/u.scale, u)
+	w.AddConstant(l, (c-1)*s)
 	return e.finish(w, l, s)
 }
 
-// fifteen evaluates a polynomial of degree 15 with plan p on t1.
-func (e *evaluator) fifteen(w *scratch, stage int, t1 *cipher, p signPlan) *cipher {
-	u, t4 := e.seven(w, stage, t1, p)
-	l := t4.level()
-	var q, t8 *cipher
-	w.together(stage+3, func(w *scratch) { q = e.joined(w, t1, u, t4, p) }, func(w *scratch) {
-		e.product(w, l, t4, t4, 2)
-		s := t4.scale * t4.scale
-		w.AddConstant(l, -s)
-		t8 = e.finish(w, l, s)
-	})
+// third is u = 2 T1 T2 + r T1, at the level below T2's.
+func (e *evaluator) third(w *scratch, t1, t2 *cipher, r float64) *cipher {
+	l := t2.level()
+	e.product(w, l, t1, t2, 2)
+	e.addScaled(w, l, r*t2.scale, t1)
+	return e.finish(w, l, t1.scale*t2.scale)
+}
 
-	s := t8.scale * q.scale
-	// The leaf d T1 + e u must arrive at scale s/t4 after its own rescaling.
-	leaf := e.newCipher(l)
-	leaf.scale = s / t4.scale * float64(e.chain.Q(l))
+// join is a x y + f T1 + g u, at the level below y's.
+func (e *evaluator) join(w *scratch, x, y *cipher, a float64, t1 *cipher, f float64, u *cipher, g float64) *cipher {
+	l, times := y.level(), 1
+	if a < 0 {
+		times = -1
+	}
+	e.product(w, l, x, y, times)
+	s := x.scale * y.scale / math.Abs(a)
+	e.addScaled(w, l, f*s/t1.scale, t1)
+	if g != 0 {
+		e.addScaled(w, l, g*s/u.scale, u)
+	}
+	return e.finish(w, l, s)
+}
+
+// polynomial evaluates p on t1. Its products' stages are stage and those that follow.
+func (e *evaluator) polynomial(w *scratch, stage int, t1 *cipher, p *polynomial) *cipher {
+	w.Stage(stage)
+	t2 := e.double(w, t1, 0, 0)
+	var u, t4, out *cipher
+	third := func(w *scratch) { u = e.third(w, t1, t2, p.r) }
+	if len(p.odd) == 3 {
+		w.Stage(stage + 1)
+		third(w)
+		w.Stage(stage + 2)
+		out = e.join(w, t2, u, p.a, t1, p.b, u, 0)
+		e.free(t2, u)
+		return out
+	}
+	w.together(stage+1, third, func(w *scratch) { t4 = e.double(w, t2, 0, 0) })
+	if len(p.odd) == 4 {
+		w.Stage(stage + 3)
+		out = e.join(w, t4, u, p.a, t1, p.b, u, p.c)
+		e.free(t2, u, t4)
+		return out
+	}
+	var x, y *cipher
+	w.together(stage+3, func(w *scratch) { x = e.join(w, t4, u, 1, t1, p.b, u, p.c) },
+		func(w *scratch) { y = e.double(w, t4, p.s, p.t) })
 	w.Stage(stage + 5)
-	w.Multiple(&leaf.c, &t1.c, p.d*leaf.scale/t1.scale, false)
-	w.Multiple(&leaf.c, &u.c, p.e*leaf.scale/u.scale, true)
-	w.ops.Scalars += 2
-	v := e.rescale(w, leaf)
-
-	l--
-	e.product(w, l, t8, q, 1)
-	e.addProduct(w, l, t4.at(l), v, 1)
-	e.addScaled(w, l, p.f*s/t1.scale, t1)
-	e.addScaled(w, l, p.g*s/u.scale, u)
-	out := e.finish(w, l, s)
-	e.free(q, u, t4, t8, leaf, v)
+	out = e.join(w, y, x, p.a, t1, p.f, u, p.g)
+	e.free(t2, u, t4, x, y)
 	return out
 }
 
-// halfSign evaluates h on t, signDepth levels down. Its stages follow the first, which is that of what came before.
-func (e *evaluator) halfSign(w *scratch, t *cipher) *cipher {
-	u, t4 := e.seven(w, 1, t, innerPlan)
-	w.Stage(4)
-	mid := e.joined(w, t, u, t4, innerPlan)
-	e.free(u, t4)
+// sign evaluates h of s on t, s.depth() levels down. Its stages follow the first, which is that of what came before.
+func (e *evaluator) sign(w *scratch, t *cipher, s *composite) *cipher {
+	stage, at := 1, t
+	for i := range s.polynomials {
+		p := &s.polynomials[i]
+		out := e.polynomial(w, stage, at, p)
+		if at != t {
+			e.free(at)
+		}
+		stage, at = stage+p.products(), out
+	}
 	w.ops.Signs++
-	out := e.fifteen(w, 5, mid, outerPlan)
-	e.free(mid)
-	w.Stage(1 + signStages)
-	return out
+	w.Stage(1 + s.stages())
+	return at
 }
 
 // side turns h(t_ij) into a comparison: side 0 is the chance 1/2 - h that i

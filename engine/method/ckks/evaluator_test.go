@@ -44,12 +44,20 @@ func decode(t *testing.T, p *parameters, c *cipher, sk *secretKey) []float64 {
 }
 
 func TestSignUnderEncryption(t *testing.T) {
-	for _, depth := range []int{0, 4} {
+	for _, x := range []struct {
+		depth int
+		sign  *composite
+	}{{0, pairSign}, {4, pairSign}, {2, rankSign}, {3, sharpRankSign}} {
+		depth := x.depth
 		c, err := chooseChain(depth)
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := newParameters(c)
+		if x.sign == sharpRankSign {
+			c = rankChain(7)
+			c.LogN = 11
+		}
+		p, err := buildParameters(c)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -68,22 +76,22 @@ func TestSignUnderEncryption(t *testing.T) {
 		for i := range values {
 			values[i] = 1.98*r.Float64() - 0.99
 		}
-		s := planScales(p, aggregateLevel, depth, 1)
-		top := topLevel(depth)
+		s := x.sign.plan(p, aggregateLevel, depth, 1)
+		top := aggregateLevel + depth + x.sign.depth()
 		m, err := encodeWide(p, w, values, top, math.Exp2(s.in))
 		if err != nil {
 			t.Fatal(err)
 		}
 		in := encryptSeeded(p, m, math.Exp2(s.in), sk, rnd, "t", 0).expand(p)
 		start = time.Now()
-		h := ev.halfSign(w, in)
+		h := ev.sign(w, in, x.sign)
 		d := time.Since(start)
 		if h.level() != aggregateLevel+depth {
 			t.Fatalf("level %d", h.level())
 		}
 		var worst float64
-		for i, x := range decode(t, p, h, sk) {
-			worst = max(worst, math.Abs(x-halfSign(values[i])))
+		for i, y := range decode(t, p, h, sk) {
+			worst = max(worst, math.Abs(y-x.sign.at(values[i])))
 		}
 		t.Logf("depth %d: in 2^%.2f out 2^%.2f (planned %.2f), %v, worst error 2^%.1f, ops %+v", depth, s.in,
 			math.Log2(h.scale), s.out, d, math.Log2(worst), w.ops)

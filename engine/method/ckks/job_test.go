@@ -276,7 +276,7 @@ func TestBadInputIsRefused(t *testing.T) {
 	for text, change := range map[string]func(*Job){
 		"depth":                func(j *Job) { j.K = maxClusters + 1 },
 		"for 100 records":      func(j *Job) { j.K, j.Clients = 101, sample(t, "blobs", 100, 3, 2, 3).Table() },
-		"at most 16 with rank": func(j *Job) { j.K, j.Argmin = 17, Rank },
+		"at most 32 with rank": func(j *Job) { j.K, j.Argmin = 33, Rank },
 		"outside [-1, 1]":      func(j *Job) { j.Start = []float64{0, 0, 0, 0, 0, 1.5} },
 		"2 rows of 3":          func(j *Job) { j.Start = []float64{0, 0, 0, 0, 0} },
 		"decryption needs 2": func(j *Job) {

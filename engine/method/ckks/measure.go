@@ -124,15 +124,15 @@ func (m *measurement) finish(level int) {
 // relinearisations and rescalings alone.
 func (m *measurement) sign(top int) {
 	a, _ := m.pair(top)
-	a.scale = math.Exp2(planScales(m.p, aggregateLevel, 2, 1).in)
+	a.scale = math.Exp2(pairSign.plan(m.p, aggregateLevel, 2, 1).in)
 	type step struct{ in, product, out *rlwe.Ciphertext }
 	var steps []step
-	for _, below := range []int{0, 1, 1, 2, 3, 4, 4, 5, 5, 6} {
+	for _, below := range []int{0, 1, 2, 3, 4, 4, 5, 5, 6} {
 		_, b := m.pair(top - below)
 		steps = append(steps, step{b, ckks.NewCiphertext(m.p.Parameters, 1, top-below),
 			ckks.NewCiphertext(m.p.Parameters, 1, top-below-1)})
 	}
-	m.add("one sign, depth 2", func() { m.ev.free(m.ev.halfSign(m.w, a)) }, func() {
+	m.add("one sign, depth 2", func() { m.ev.free(m.ev.sign(m.w, a, pairSign)) }, func() {
 		for _, x := range steps {
 			m.try(m.theirs.MulRelin(x.in, x.in, x.product))
 			m.try(m.theirs.Rescale(x.product, x.out))

@@ -17,7 +17,7 @@ import (
 )
 
 // signDepth is the number of levels that the composite sign polynomial takes:
-// 3 for degree 7 and 4 for degree 15.
+// 3 for degree 5 or 7 and 4 for degree 15.
 const signDepth = 7
 
 // securityTable is the largest log2(QP) at which ring learning with errors in

@@ -253,7 +253,7 @@ func (q *peer) settle(round int, current, next [][]float64) [][]float64 {
 // depth that its pairs need.
 func attempt(p *parameters, cols columns, lay layout, centroids [][]float64, prunePairs bool,
 	depth int) (*roundPlan, int) {
-	s := planScales(p, aggregateLevel, depth, 1)
+	s := pairSign.plan(p, aggregateLevel, depth, 1)
 	r := &roundPlan{depth: depth, scales: s, unit: math.Exp2(s.in) / lay.freshScale(p)}
 	r.choose(cols, lay, centroids, prunePairs)
 	return r, treeDepth(maxDegree(len(centroids), r.pairs))

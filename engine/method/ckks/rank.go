@@ -17,21 +17,27 @@ import (
 // by side, without padding to powers of two: entry (i, j) of point p is in slot
 // (i m + p) k + j.
 
-// maxRankClusters bounds k for comparison by rank. The indicator has degree k - 1 and grows
-// between the ranks as its coefficients do: with 20, 24 and 32 clusters in the plane (1,000
-// records, full ring) the counts of the first round are none that the records can have, with
-// 16 three rounds reach the loss of the comparison by pairs. It is dear: 224 MB of keys and
-// columns against 25 MB, and 1.8 GB of memory.
-const maxRankClusters = 16
+// maxRankClusters bounds k for comparison by rank. It is dear: with k = 16 it sends 316 MB where pairs send 25, and
+// takes 2 GB of memory, with k = 32 it takes 3.
+const maxRankClusters = 32
 
 // rankScale is the scale of columns on their way to a squared distance.
 const rankScale = 1 << 31
+
+// rankSignFor is the sign for so many clusters. Beyond 6 in the plane at most half of the records have a nearest one by
+// the less sharp sign, and those of some rounds do not pass the check of totals.
+func rankSignFor(k int) *composite {
+	if k > 6 {
+		return sharpRankSign
+	}
+	return rankSign
+}
 
 // rankChain has, above the levels of the comparison, one for the masks that
 // select a cluster and two pairs of primes: for squaring and, above it, for
 // selecting points, which lose a pair each.
 func rankChain(k int) Chain {
-	return Chain{LogN: 15, Levels: signDepth + treeDepth(k-1) + 1, LogLevel: 29, LogP: []int{30, 30, 30, 30},
+	return Chain{LogN: 15, Levels: rankSignFor(k).depth() + treeDepth(k-1) + 1, LogLevel: 29, LogP: []int{30, 30, 30, 30},
 		LogTop: []int{24, 24, 24, 24}}
 }
 
@@ -226,7 +232,7 @@ func planRank(p *parameters, cols columns, centroids [][]float64) *rankPlan {
 		r.span = 1
 	}
 	base := aggregateLevel + 1
-	r.scales = planScales(p, base, treeDepth(k-1), r.mean)
+	r.scales = rankSignFor(k).plan(p, base, treeDepth(k-1), r.mean)
 	q := p.pairScale(p.MaxLevel() - 2)
 	r.gain = math.RoundToEven(math.Exp2(r.scales.in) * q / (rankScale * rankScale * r.span))
 	return r
@@ -251,6 +257,28 @@ func (c *computer) rankMembers(ctx context.Context, pool *engine.Pool, r *rankPl
 	})
 }
 
+// ranks are the indicator's roots 2 .. k, in an order in which every subtree of a product tree has roots from all over:
+// in their own order the products of some grow as k!/(k/2)!^2 does at ranks far away, and with them their errors.
+func ranks(k int) []int {
+	all := make([]int, 0, k-1)
+	for i := 2; i <= k; i++ {
+		all = append(all, i)
+	}
+	return apart(all)
+}
+
+// apart puts every second number first, in both halves again.
+func apart(numbers []int) []int {
+	if len(numbers) < 3 {
+		return numbers
+	}
+	var halves [2][]int
+	for i, n := range numbers {
+		halves[i%2] = append(halves[i%2], n)
+	}
+	return append(apart(halves[0]), apart(halves[1])...)
+}
+
 // indicator returns, in row 0 of every matrix, 1 at the nearest centroid.
 func (c *computer) indicator(w *scratch, r *rankPlan, g int) (*cipher, error) {
 	lay, k := c.lay.rank, len(r.centroids)
@@ -258,7 +286,7 @@ func (c *computer) indicator(w *scratch, r *rankPlan, g int) (*cipher, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := c.ev.halfSign(w, t)
+	h := c.ev.sign(w, t, rankSignFor(k))
 	c.ev.free(t)
 	c.params.lattice.AddConstant(h.c[0], 0.5*h.scale)
 	sum, err := c.gather(w, h, lay.m*lay.k)
@@ -269,7 +297,7 @@ func (c *computer) indicator(w *scratch, r *rankPlan, g int) (*cipher, error) {
 	// indicator is the product of (i - rank)/(i - 1) for i = 2 .. k.
 	l := sum.level()
 	var factors []*cipher
-	for i := 2; i <= k; i++ {
+	for _, i := range ranks(k) {
 		f := c.ev.newCipher(l)
 		for side := range f.c {
 			c.params.lattice.Scale(f.c[side], sum.c[side], -1)

@@ -2,7 +2,6 @@ package ckks
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"sort"
 
@@ -31,10 +30,11 @@ func newRun(pl *jobPlan) (*run, error) {
 	n, d := pl.N, pl.D
 	s.log = &transcript{Parties: len(j.Columns), Tap: j.Tap}
 	s.lay = newLayout(n, p.slots(), j.K, s.cols.count(), j.mode() != TwoParty)
+	sign := pairSign
 	s.topScale = s.lay.freshScale(p)
 	if j.argmin() == Rank {
 		s.lay = newRankLayout(n, p.slots(), j.K)
-		s.topScale = rankScale
+		s.topScale, sign = rankScale, rankSignFor(j.K)
 	}
 	s.lowScale = columnScale(p, n, max(pl.noise.count, pl.noise.sum))
 	s.start = j.startFrom(pl.PublicSeed)
@@ -43,7 +43,7 @@ func newRun(pl *jobPlan) (*run, error) {
 		Mode: string(j.mode()), Argmin: string(j.argmin()), Threshold: j.threshold(), Blocks: s.lay.blocks,
 		SigmaCount: pl.noise.count, SigmaSum: pl.noise.sum, Calibration: string(j.calibration()),
 		Neighbours:  string(j.neighbours()),
-		ColumnScale: s.lowScale, FreshScale: s.topScale, SignPolynomial: fmt.Sprint(inner, outer),
+		ColumnScale: s.lowScale, FreshScale: s.topScale, SignPolynomial: sign.String(),
 	}
 	if j.mode() == Multiparty {
 		s.terms.CommonSeed = make([]byte, 32)

@@ -1,111 +1,210 @@
 package ckks
 
-import "math"
-
-// The sign of t is approximated by a composition of two odd polynomials of
-// degrees 7 and 15, minimax on 2^-4 <= |t| <= 1, in the Chebyshev basis
-// (coefficients of T_1, T_3, ...). They are the output of Lattigo's
-// minimax.GenMinimaxCompositePolynomial(192, 4, 14, []int{7, 15}, bignum.Sign).
-var (
-	inner = [4]float64{0.83858951769580126, -0.27090597964753477, 0.16929243878126354, -0.40870778907555044}
-	outer = [8]float64{1.2619178825398767, -0.39142947799934341, 0.20279326398541916, -0.11532313764695679,
-		0.065094276942399679, -0.034524012865141278, 0.016265142204262607, -0.006690532901271023}
+import (
+	"fmt"
+	"math"
+	"slices"
 )
 
-// alphaBits is log2(1/t) for the smallest |t| on which the approximation holds.
-const alphaBits = 4
+// composite approximates the sign of t by a composition h(t) ~ sign(t)/2 of odd polynomials. Each is the minimax
+// polynomial of 1 from the least value there of the one before, the first from undecided, to 1, and all but the last
+// are divided by their maximum and by 1 + 2^-14: the best composition of their degrees (Lee, Lee, No and Kim 2021,
+// Theorem 1). |h| <= 1/2, so that 1/2 + h and 1/2 - h lie in [0, 1].
+type composite struct {
+	polynomials []polynomial
+	undecided   float64 // the largest |t| for which the approximation does not hold
+	// peak bounds the last polynomial on [-1, 1]; error bounds | h(t) - sign(t)/2 | on undecided <= |t| <= 1.
+	peak, error float64
+}
 
-// outerPeak bounds |outer(x)| on [-1, 1]. Divided by twice it the composition
-// is an h with |h| <= 1/2, so that 1/2 + h and 1/2 - h lie in [0, 1].
-const outerPeak = 1.00190342
+// undecided and signError are those of the comparison by pairs.
+const (
+	undecided = 1.0 / 16
+	signError = 0.00816982
+)
 
-// signError bounds | h(t) - sign(t)/2 | on 2^-4 <= |t| <= 1.
-const signError = 0.00402001
+// Of compositions of so many levels with such errors these take the fewest relinearisations: 9, 10 and 16. Memberships
+// by pairs are products of values within [0, 1] and hardly moved by an error of .008. Ranks compare all distances at
+// one scale, and a point whose nearest centroids are within undecided of each other has the indicator of neither:
+// beyond some clusters most points are such at 1/16.
+var (
+	pairSign = newComposite(undecided, 1.00823712, signError,
+		[]float64{0.7970490170915163, -0.27426178849329097, 0.47715173624552454},
+		[]float64{1.2652349850557782, -0.40086411554934565, 0.21690046258712695, -0.13203640160729263,
+			0.08213647231077607, -0.04984822544243593, 0.028410118227410134, -0.018170406467873674})
+	rankSign = newComposite(1.0/16, 1.00175602, 0.00175295,
+		[]float64{0.8489950569369387, -0.2853555629507561, 0.1751628623175018, -0.4063591439060954},
+		[]float64{1.2617422862313974, -0.3909366312274564, 0.20207223712308547, -0.11450118297822993,
+			0.06429869637028808, -0.033857970416387315, 0.015790064311326523, -0.006363515642626013})
+	sharpRankSign = newComposite(1.0/200, 1.00173913, 0.00173612,
+		[]float64{0.6576690606459537, -0.22583940426101745, 0.1448325406740399, -0.5472171521713379},
+		[]float64{0.8487196609582011, -0.2833682270673452, 0.1706198736064838, -0.12259936920377865,
+			0.09625023650751213, -0.07988078928601455, 0.06906583552632728, -0.36584444590946613},
+		[]float64{1.2617207692801962, -0.3908761607220463, 0.2019839973363752, -0.1144006129331178,
+			0.06420170435002237, -0.0337773193189018, 0.015732925867878812, -0.006324433064811507})
+)
 
-// signPlan holds the real constants with which the two polynomials are
-// evaluated in 4 + 7 products and 4 + 6 relinearisations:
+func newComposite(undecided, peak, error float64, odd ...[]float64) *composite {
+	s := &composite{undecided: undecided, peak: peak, error: error}
+	for i, c := range odd {
+		if i == len(odd)-1 {
+			c = slices.Clone(c)
+			for j := range c {
+				c[j] /= 2 * peak
+			}
+		}
+		s.polynomials = append(s.polynomials, newPolynomial(c))
+	}
+	return s
+}
+
+func (s *composite) String() string {
+	text := ""
+	for _, p := range s.polynomials {
+		text += fmt.Sprint(p.odd)
+	}
+	return text
+}
+
+// depth is the number of levels that h takes.
+func (s *composite) depth() (levels int) {
+	for _, p := range s.polynomials {
+		levels += p.depth()
+	}
+	return levels
+}
+
+// degree is that of h.
+func (s *composite) degree() int {
+	degree := 1
+	for _, p := range s.polynomials {
+		degree *= 2*len(p.odd) - 1
+	}
+	return degree
+}
+
+// stages is the number of roundings of an evaluation: its input's and one for each product.
+func (s *composite) stages() int {
+	stages := 1
+	for _, p := range s.polynomials {
+		stages += p.products()
+	}
+	return stages
+}
+
+// polynomial is an odd polynomial of degree 5, 7 or 15. It takes 3, 4 or 6 products, each with its relinearisation:
 //
-//	T2 = 2 T1^2 - 1,  T4 = 2 T2^2 - 1,  T8 = 2 T4^2 - 1,  u = 2 T1 T2 + r T1 = T3 + (r+1) T1
-//	degree 7:  p = a T4 u + b T1 + c u
-//	degree 15: q = a T4 u + b T1 + c u,  p = T8 q + T4 (d T1 + e u) + f T1 + g u
+//	T2 = 2 T1^2 - 1,  u = 2 T1 T2 + r T1,  and from degree 7 on T4 = 2 T2^2 - 1
+//	degree 5:   a T2 u + b T1
+//	degree 7:   a T4 u + b T1 + c u
+//	degree 15:  v = T4 u + b T1 + c u,  w = 2 T4^2 - 1 + s T4 + t,  a w v + f T1 + g u
 //
 // The factor a is never multiplied: the ciphertext's scale is divided by it.
-type signPlan struct {
-	r, a, b, c, d, e, f, g float64
+type polynomial struct {
+	odd                    []float64 // coefficients of T_1, T_3, ... in the Chebyshev basis
+	r, a, b, c, s, t, f, g float64
 }
 
-// splitSeven writes a polynomial of degree 7 in terms of T4, T1 and u, using
-// 2 T4 T1 = T5 + T3 and 2 T4 T3 = T7 + T1.
-func splitSeven(c [4]float64) signPlan {
-	rho := c[2] / c[3]
-	return signPlan{r: rho - 1, a: 2 * c[3], b: c[0] - c[3] - (c[1]-c[2])*rho, c: c[1] - c[2]}
-}
-
-// splitFifteen writes a polynomial of degree 15 with 2 T8 T_k = T_{8+k} + T_{8-k}.
-func splitFifteen(c [8]float64) signPlan {
-	high := splitSeven([4]float64{2 * c[4], 2 * c[5], 2 * c[6], 2 * c[7]})
-	rho := high.r + 1
-	low := [4]float64{c[0] - c[7], c[1] - c[6], c[2] - c[5], c[3] - c[4]}
-	high.d = 2*low[2] - 2*low[3]*rho
-	high.e = 2 * low[3]
-	high.f = low[0] - low[3] - (low[1]-low[2])*rho
-	high.g = low[1] - low[2]
-	return high
-}
-
-// innerPlan and outerPlan evaluate the composition h.
-var (
-	innerPlan = splitSeven(inner)
-	outerPlan = splitFifteen(scaled(outer, 1/(2*outerPeak)))
-)
-
-func scaled(c [8]float64, f float64) [8]float64 {
-	for i := range c {
-		c[i] *= f
+func (p *polynomial) depth() int {
+	if len(p.odd) == 8 {
+		return 4
 	}
-	return c
+	return 3
+}
+
+func (p *polynomial) products() int {
+	if len(p.odd) == 8 {
+		return 6
+	}
+	return len(p.odd)
+}
+
+// newPolynomial sets the constants. With u = T3 + rho T1, rho = r + 1, it uses 2 T_m T_n = T_{m+n} + T_{m-n}.
+func newPolynomial(odd []float64) polynomial {
+	switch c := odd; len(c) {
+	case 3:
+		return polynomial{odd: c, r: c[1]/c[2] - 1, a: 2 * c[2], b: c[0] - c[1] - c[2]}
+	case 4:
+		rho := c[2] / c[3]
+		return polynomial{odd: c, r: rho - 1, a: 2 * c[3], b: c[0] - c[3] - float64((c[1]-c[2])*rho), c: c[1] - c[2]}
+	}
+	return fifteen(odd)
+}
+
+// fifteen makes any polynomial of degree 15 (preprocessed as in Knuth, The Art of Computer Programming 2, 4.6.4):
+// 2 v = T7 + rho T5 + x T3 + y T1, and the coefficients of T13 down to T5, over that of T15, are rho, x + s,
+// y + s rho, y + s x + 2t and x + s y + 2t rho.
+func fifteen(c []float64) polynomial {
+	last := c[7]
+	c5, c7, c9, c11, rho := c[2]/last, c[3]/last, c[4]/last, c[5]/last, c[6]/last
+	s := (c5 - c11 - float64(rho*(c7-c9))) / (float64(rho*rho) - float64(rho*c11) + c9 - 1)
+	x, y := c11-s, c9-float64(s*rho)
+	t := (c7 - y - float64(s*x)) / 2
+	p := polynomial{odd: c, r: rho - 1, s: s, t: t, a: 4 * last}
+	p.c = (x - rho) / 2
+	p.b = (y-1)/2 - float64(p.c*rho)
+	p.g = c[1] - float64(last*(rho+s+float64(s*y)+float64(2*t*x)))
+	p.f = c[0] - float64(last*(1+float64(s*rho)+float64(s*x)+float64(2*t*y))) - float64(p.g*rho)
+	return p
+}
+
+// scales are log2 of the scales of the products for an input at log2 scale in and level l; logQ[l] is log2 of the prime
+// of level l.
+func (p *polynomial) scales(logQ []float64, l int, in float64) []float64 {
+	var x []float64
+	next := func(y float64) float64 { x = append(x, y); return y }
+	t2 := next(2*in - logQ[l])
+	u := next(in + t2 - logQ[l-1])
+	if len(p.odd) == 3 {
+		next(t2 + u - math.Log2(math.Abs(p.a)) - logQ[l-2])
+		return x
+	}
+	t4 := next(2*t2 - logQ[l-1])
+	if len(p.odd) == 4 {
+		next(t4 + u - math.Log2(math.Abs(p.a)) - logQ[l-2])
+		return x
+	}
+	v, w := next(t4+u-logQ[l-2]), next(2*t4-logQ[l-2])
+	next(w + v - math.Log2(math.Abs(p.a)) - logQ[l-3])
+	return x
+}
+
+// scales are log2 of the scales of the stages of h for an input at log2 scale in and level l. They are linear in in,
+// the last one of the slope of h's degree.
+func (s *composite) scales(logQ []float64, l int, in float64) []float64 {
+	x := []float64{in}
+	for i := range s.polynomials {
+		p := &s.polynomials[i]
+		x = append(x, p.scales(logQ, l, x[len(x)-1])...)
+		l -= p.depth()
+	}
+	return x
 }
 
 // signScales are the log2 scales of one sign evaluation that starts at level
 // top with T1 at scale in.
 type signScales struct{ in, out float64 }
 
-// signOutput is log2 of the scale of h for an input at log2 scale in and level
-// top; logQ[l] is log2 of the prime of level l. It is linear in in, of slope 105.
-func signOutput(logQ []float64, top int, in float64) float64 {
-	mid := sevenOutput(logQ, top, in, innerPlan.a)
-	l := top - 3
-	s2 := 2*mid - logQ[l]
-	s4 := 2*s2 - logQ[l-1]
-	s8 := 2*s4 - logQ[l-2]
-	return s8 + sevenOutput(logQ, l, mid, outerPlan.a) - logQ[l-3]
-}
-
-// sevenOutput is log2 of the scale of a T4 u + ... at level l, two rescalings
-// below T1 and one more for the product.
-func sevenOutput(logQ []float64, l int, in, a float64) float64 {
-	s2 := 2*in - logQ[l]
-	su := in + s2 - logQ[l-1]
-	s4 := 2*s2 - logQ[l-1]
-	return s4 + su - math.Log2(math.Abs(a)) - logQ[l-2]
-}
-
-// planScales chooses the scale of the comparison's input so that a product
-// tree of the given depth ends at level base with scale 2^LogLevel. Every factor
-// of the tree is read at factor times the comparison's scale.
-func planScales(p *parameters, base, depth int, factor float64) signScales {
-	q := p.Q()
-	logQ := make([]float64, len(q))
-	for i := range q {
-		logQ[i] = math.Log2(float64(q[i]))
+// logPrimes are log2 of the primes of the levels.
+func (p *parameters) logPrimes() []float64 {
+	var logQ []float64
+	for _, q := range p.Q() {
+		logQ = append(logQ, math.Log2(float64(q)))
 	}
+	return logQ
+}
+
+// plan chooses the scale of the comparison's input so that a product tree of the given depth ends at level base with
+// scale 2^LogLevel. Every factor of the tree is read at factor times the comparison's scale.
+func (s *composite) plan(p *parameters, base, depth int, factor float64) signScales {
+	logQ := p.logPrimes()
 	out := float64(p.Chain.LogLevel)
 	for l := base + 1; l <= base+depth; l++ {
 		out = (out + logQ[l]) / 2
 	}
 	out -= math.Log2(factor)
 	in := float64(p.Chain.LogLevel)
-	const slope = 7 * 15
-	in += (out - signOutput(logQ, base+depth+signDepth, in)) / slope
+	scales := s.scales(logQ, base+depth+s.depth(), in)
+	in += (out - scales[len(scales)-1]) / float64(s.degree())
 	return signScales{in: in, out: out}
 }

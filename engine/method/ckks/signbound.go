@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// signStages are the roundings of one evaluation of the sign: its input's, then those of T2, u, T4 and the result
-// of either polynomial, of degree 15 with T8 and the leaf before it.
-const signStages = 12
+// signStages are the roundings of one evaluation of the pairs' sign: its input's, those of T2, u and the result of the
+// inner polynomial, and those of T2, u, T4, v, w and the result of the outer one.
+const signStages = 10
 
 // interval is a closed interval of reals. Operations round outwards.
 type interval struct{ lo, hi float64 }
@@ -209,23 +209,23 @@ func (c *signCell) jet(stages int) *jet {
 	return j
 }
 
-func (c *signCell) seven(t *jet, p signPlan) (out, u, t4 *jet) {
-	t2 := t.times(c, t).affine(c, 2, -1).rounded(c)
-	u = t.times(c, t2).affine(c, 2, 0).plus(c, t, p.r).rounded(c)
-	t4 = t2.times(c, t2).affine(c, 2, -1).rounded(c)
-	return t4.times(c, u).affine(c, p.a, 0).plus(c, t, p.b).plus(c, u, p.c).rounded(c), u, t4
-}
-
 func (c *signCell) halfSign(t interval) *jet {
 	c.next, c.taken = 0, 0
 	in := c.jet(0)
 	in.exact = t
-	mid, _, _ := c.seven(in.rounded(c), innerPlan)
-	p := outerPlan
-	q, u, t4 := c.seven(mid, p)
-	t8 := t4.times(c, t4).affine(c, 2, -1).rounded(c)
-	v := mid.affine(c, p.d, 0).plus(c, u, p.e).rounded(c)
-	return t8.times(c, q).plus(c, t4.times(c, v), 1).plus(c, mid, p.f).plus(c, u, p.g).rounded(c)
+	in.rounded(c)
+	double := func(x *jet) *jet { return x.times(c, x).affine(c, 2, -1) }
+	third := func(t1, t2 *jet, r float64) *jet { return t1.times(c, t2).affine(c, 2, 0).plus(c, t1, r).rounded(c) }
+	t2 := double(in).rounded(c)
+	i, o := &pairSign.polynomials[0], &pairSign.polynomials[1]
+	u := third(in, t2, i.r)
+	mid := t2.times(c, u).affine(c, i.a, 0).plus(c, in, i.b).rounded(c)
+	t2 = double(mid).rounded(c)
+	u = third(mid, t2, o.r)
+	t4 := double(t2).rounded(c)
+	v := t4.times(c, u).plus(c, mid, o.b).plus(c, u, o.c).rounded(c)
+	w := double(t4).affine(c, 1, o.t).plus(c, t4, o.s).rounded(c)
+	return w.times(c, v).affine(c, o.a, 0).plus(c, mid, o.f).plus(c, u, o.g).rounded(c)
 }
 
 // profile bounds a function of a comparison's input: by far + near f (1 - f), f being the comparison's value, and
@@ -276,7 +276,7 @@ func boundSign(variances [signStages]float64, inputMost, most float64) signBound
 		out.inputTurn = max(out.inputTurn, p.inputTurn)
 	}
 	for kind, p := range []*profile{&out.variance, &out.bend, &out.input, &out.inputBend, &out.steepest} {
-		decided := signCells >> alphaBits
+		decided := int(math.Ceil(signCells * undecided))
 		for _, v := range values[decided:] {
 			p.far = max(p.far, v[kind])
 		}
