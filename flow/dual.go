@@ -144,7 +144,7 @@ func (s *Solver) firstWindow(n, k int) float64 {
 // memberBytes is about how much memory the members that the completion begins with
 // take at most: their coordinates are copied and looked through again and again, and
 // a search that needs more members asks for them.
-const memberBytes = 32 << 20
+const memberBytes = 64 << 20
 
 // passTime and pathTime are rough times of a pass and of a shortest path, in
 // nanoseconds of a recent core. A path searches a part of the clusters, moves some
