@@ -36,9 +36,9 @@ func filterSpeed(group int) float64 {
 	return float64(group)
 }
 
-// filterZero is what the path in use adds to bytes of points.
+// filterZero is what the path in use adds to bytes of points; AVX-512 alone has the routines of AVX2.
 func filterZero() int32 {
-	if current == avx2 {
+	if current < avx512vnni {
 		return 64
 	}
 	return 128
@@ -47,7 +47,7 @@ func filterZero() int32 {
 // filterWords is the number of words of a point that the routines for group integers in a word take, for one that has
 // so many.
 func filterWords(group, words int) int {
-	if current == avx2 && group == 4 {
+	if current < avx512vnni && group == 4 {
 		return (words + 1) &^ 1
 	}
 	return words
