@@ -224,34 +224,50 @@ func assignAccumulate(p *Panels, c *Centroids, labels []uint16, acc *Accumulator
 		assignAccumulatePortable(p, c, labels, acc)
 	case fuses(acc):
 		assignAccumulateFused(p, c, float32(math.Inf(1)), labels, acc)
+	case assignAccumulateFiltered(p, c, labels, acc):
 	default:
-		// Chunks whose points stay in the cache between the two steps.
-		var scratch [chunkPoints]uint16
-		step := min(chunkPoints, max(1, chunkBytes/4/Lanes/p.D/4)*4*Lanes)
-		if p.filter != nil { // which works on groups of 48
-			step = max(step, filterChunk)
-		}
-		sink := newSink(acc)
-		for lo := 0; lo < p.N; lo += step {
-			hi := min(lo+step, p.N)
-			part := p.Slice(lo, hi)
-			l := scratch[:hi-lo]
-			if labels != nil {
-				l = labels[lo:hi]
-			}
-			assign(&part, c, l, nil, nil)
-			sink.add(&part, l, 4*step*p.D)
-		}
-		sink.fold()
+		assignAccumulateChunks(p, c, labels, acc, 4*Lanes, nil, nil)
 	}
+}
+
+// assignAccumulateFiltered is assignAccumulate by way of the candidate filter; it reports false, having done nothing,
+// where there is none for these points and centroids.
+func assignAccumulateFiltered(p *Panels, c *Centroids, labels []uint16, acc *Accumulator) bool {
+	call, ok := filterCallOf(p, c)
+	if ok {
+		s := filterScratch{}
+		assignAccumulateChunks(p, c, labels, acc, filterGroupPanels(p.filter.chunk)*Lanes, &s, &call)
+	}
+	return ok
+}
+
+// assignAccumulateChunks is assignAccumulate of as many points at a time, in groups of group, as stay in the cache
+// between the two steps; with s by way of the candidate filter.
+func assignAccumulateChunks(p *Panels, c *Centroids, labels []uint16, acc *Accumulator, group int, s *filterScratch,
+	call *filterCall) {
+	var scratch [chunkPoints]uint16
+	step := min(chunkPoints/group, max(1, chunkBytes/4/group/p.D)) * group
+	sink := newSink(acc)
+	for lo := 0; lo < p.N; lo += step {
+		hi := min(lo+step, p.N)
+		part := p.Slice(lo, hi)
+		l := scratch[:hi-lo]
+		if labels != nil {
+			l = labels[lo:hi]
+		}
+		if s != nil {
+			s.assign(&part, c, call, l)
+		} else {
+			assign(&part, c, l, nil, nil)
+		}
+		sink.add(&part, l, 4*step*p.D)
+	}
+	sink.fold()
 }
 
 // chunkBytes is the size of the points that are accumulated right after their
 // assignment; a fraction of the second-level cache.
 const chunkBytes = 256 << 10
-
-// filterChunk is a whole number of groups of the candidate filter.
-const filterChunk = 6 * 48
 
 func accumulate(p *Panels, labels []uint16, acc *Accumulator) {
 	sink := newSink(acc)

@@ -501,15 +501,28 @@ const (
 // assignFiltered labels points by way of the candidate filter; it reports false,
 // having done nothing, where there is none for these points and centroids.
 func assignFiltered(p *Panels, c *Centroids, labels []uint16) bool {
+	call, ok := filterCallOf(p, c)
+	if ok {
+		s := filterScratch{}
+		s.assign(p, c, &call, labels)
+	}
+	return ok
+}
+
+// filterCallOf returns false where there is no filter for these points and centroids.
+func filterCallOf(p *Panels, c *Centroids) (filterCall, bool) {
 	if p.filter == nil || c.filter == nil {
-		return false
+		return filterCall{}, false
 	}
-	call, ok := p.filter.call(c)
-	if !ok {
-		return false
+	return p.filter.call(c)
+}
+
+// assign labels points by way of the candidate filter; the room serves any number of calls.
+func (s *filterScratch) assign(p *Panels, c *Centroids, call *filterCall, labels []uint16) {
+	if s.row == nil {
+		s.row = s.coordinates[:]
 	}
-	var s filterScratch
-	if s.row = s.coordinates[:]; p.D > len(s.row) {
+	if p.D > len(s.row) {
 		s.row = make([]float32, p.D)
 	}
 	panels := panelCount(p.N)
@@ -520,12 +533,11 @@ func assignFiltered(p *Panels, c *Centroids, labels []uint16) bool {
 		}
 		lo := at * Lanes
 		part := Panels{N: min(group*Lanes, p.N-lo), D: p.D, Data: p.Data[lo*p.D:]}
-		if !s.group(&part, p.filter, p.firstPanel+at, group, c, &call, labels[lo:lo+part.N]) {
+		if !s.group(&part, p.filter, p.firstPanel+at, group, c, call, labels[lo:lo+part.N]) {
 			assignExact(&part, c, labels[lo:lo+part.N], nil, nil)
 		}
 		at += group
 	}
-	return true
 }
 
 // group labels the points of panels panels, the first of which is first in f. It
