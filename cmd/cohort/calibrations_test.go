@@ -47,7 +47,6 @@ var plainly = map[string]func(d, k float64) (l1, l2 float64){
 	"counts of the forest":            func(_, _ float64) (float64, float64) { return 1, 1 },
 	"sizes of the local clusters":     func(_, _ float64) (float64, float64) { return 1, 1 },
 	"counts of the local tree":        func(_, _ float64) (float64, float64) { return 1, 1 },
-	"local histogram":                 func(_, _ float64) (float64, float64) { return 1, 1 },
 	"number of records":               func(_, _ float64) (float64, float64) { return 1, 1 },
 	"sketches":                        func(_, _ float64) (float64, float64) { return 1, 1 },
 	"relative counts":                 func(_, _ float64) (float64, float64) { return 1, 1 },
@@ -112,8 +111,8 @@ func tableRuns(t *testing.T) (runs []tableRun) {
 		"eugkm":        {"--iterations=1", weighted},
 		"evolve":       {weighted},
 		"lsf":          {weighted},
-		"sketch":       {"--local-start=lsf", "--local-start=tree", "--return=noised"},
-		"sketch-basic": {"--local-start=lsf", "--local-start=tree"},
+		"sketch":       {"--local-start=lsf", "--return=noised"},
+		"sketch-basic": {"--local-start=lsf"},
 		"balcan":       {"--selection=exponential"},
 		"balcan-edler": {"--rounds=2"},
 	}

@@ -419,7 +419,6 @@ func sketchRules(method string) []Rule {
 	return slices.Concat(
 		localForest(method, Proven, addRemove, "T6"),
 		[]Rule{
-			counts(method, "local histogram", addRemove, "T6", boxed),
 			counts(method, "counts of the local tree", addRemove, "T5, T6", boxed),
 			{Method: method, Calibration: Proven, Release: "sums of the refinement", L1: ballL1, L2: ballL2, Mechanisms: exact,
 				Neighbours: addRemove, Theorem: "T2", Conditions: []string{boxed, within}},

@@ -71,26 +71,3 @@ func (g Grid) Count(ctx context.Context, r Runner, p *kernels.Panels, units []ui
 	}
 	return nil
 }
-
-// box returns cell c with the given weight.
-func (g Grid) box(c int, weight float64) Box {
-	b := Box{Lo: make([]float64, g.D), Hi: make([]float64, g.D), Weight: weight}
-	for h := g.D - 1; h >= 0; h-- {
-		i := c % g.Side
-		c /= g.Side
-		b.Lo[h] = float64(2*i)/float64(g.Side) - 1
-		b.Hi[h] = float64(2*(i+1))/float64(g.Side) - 1
-	}
-	return b
-}
-
-// Boxes returns the cells whose noisy count exceeds threshold, weighted by it.
-func (g Grid) Boxes(noisy []float64, threshold float64) []Box {
-	var boxes []Box
-	for c, n := range noisy {
-		if n > threshold {
-			boxes = append(boxes, g.box(c, n))
-		}
-	}
-	return boxes
-}

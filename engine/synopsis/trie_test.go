@@ -264,12 +264,14 @@ func TestGrid(t *testing.T) {
 			t.Fatal(err)
 		}
 		for c, n := range counts {
-			b, inside := g.box(c, 0), int64(0)
+			inside := int64(0)
 			for i := range 2000 {
-				ok := true
-				for h := range d {
-					x := float64(rows[i*d+h])
-					ok = ok && x >= b.Lo[h] && (x < b.Hi[h] || x == 1 && b.Hi[h] == 1)
+				ok, rest := true, c
+				for h := d - 1; h >= 0; h-- {
+					at, x := rest%g.Side, float64(rows[i*d+h])
+					rest /= g.Side
+					lo, hi := float64(2*at)/float64(g.Side)-1, float64(2*(at+1))/float64(g.Side)-1
+					ok = ok && x >= lo && (x < hi || x == 1 && hi == 1)
 				}
 				if ok {
 					inside++

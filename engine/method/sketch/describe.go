@@ -65,8 +65,8 @@ func (j *Job) own() method.Options {
 		})}}
 	if m.private() {
 		options = append(options, method.Option{Name: "local-start", Default: "auto",
-			About: "start of the local centres: auto, grid, tree or lsf",
-			Value: method.Choice(&j.LocalStart, StartAuto, StartGrid, StartTree, StartForest)})
+			About: "start of the local centres: auto, tree or lsf",
+			Value: method.Choice(&j.LocalStart, StartAuto, StartTree, StartForest)})
 	}
 	if m == Sketch {
 		options = append(options, method.Option{Name: "estimator", Default: "em; paper under claimed",
@@ -88,8 +88,8 @@ func (j *Job) own() method.Options {
 				Value: method.Int(&j.Sketches, 1, maxSketches)},
 			method.Option{Name: "gamma", Default: "1/1024; 1 for the paper's estimators", About: "parameter of the sketches",
 				Value: method.Real(&j.Gamma, method.Positive, 16)},
-			method.Option{Name: "sketch-share", Default: ".25; .15 where the budget is small for the records",
-				About: "share of the squared budget for the sketches",
+			method.Option{Name: "sketch-share", Default: ".5 where pairs of parties have keys of their own; else .25, and " +
+				".15 for two with a small budget", About: "share of the squared budget for the sketches",
 				Value: method.Real(&j.Share, method.Positive, 1)})
 	}
 	return options

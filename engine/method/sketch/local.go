@@ -24,12 +24,10 @@ const (
 	// trustedCount is how many standard deviations the noisy count of a centre
 	// must reach for the centre to move.
 	trustedCount = 4
-	// trustedCell is how many standard deviations a cell's noisy count must reach.
-	trustedCell = 4
-	// gridColumns is the largest number of columns that start from a grid.
-	gridColumns = 5
-	// treeHalvings is how often a tree must be able to halve each column on average, and treeRounds the
-	// rounds of the refinement after it.
+	// A party with more than fewColumns starts from a tree only where that could halve each column treeHalvings times
+	// on average. treeRounds are the rounds of the refinement after a tree.
+	fewColumns   = 5
+	mostLeaves   = 1 << 12
 	treeHalvings = 0.75
 	treeRounds   = 3
 	// forestLevels is the depth of the forest under the proven calibration;
@@ -38,10 +36,8 @@ const (
 	paperLevels  = 20
 	// refineRounds is the largest number of rounds of the refinement.
 	refineRounds = 4
-	// forestRadius and gridRadius times sqrt(d) bound a record's pull on its centre
-	// after a start from a forest, and from a grid, which is nearer.
-	forestRadius = 0.3
-	gridRadius   = 0.22
+	// pullRadius times sqrt(d) bounds a record's pull on its centre.
+	pullRadius = 0.3
 )
 
 // party is one party's side of a run: its columns and what it makes of them.
@@ -153,22 +149,6 @@ func (p *party) search(ctx context.Context, w *synopsis.Weighted) error {
 	}
 	p.setCenters(s.Centers)
 	return nil
-}
-
-// startGrid finds centres on a noisy histogram of side^d cells: those more than
-// trustedCell standard deviations above zero, weighted by their noisy counts.
-func (p *party) startGrid(ctx context.Context) error {
-	r := p.releases.histogram
-	span := p.span(engine.PhaseAccumulate, 0)
-	grid := r.grid
-	noisy, err := p.noisyFloats(&r.release, 0, "grid", 0,
-		func(words []int64) error { return grid.Count(ctx, p.Pool(), p.points, nil, words) }, grid.Cells())
-	p.End(span)
-	if err != nil {
-		return err
-	}
-	boxes := grid.Boxes(noisy, trustedCell*r.scale)
-	return p.search(ctx, synopsis.Spread(boxes, p.d(), len(boxes)))
 }
 
 // startTree finds centres on the leaves of a midpoint tree, whose counts are made consistent with the

@@ -79,7 +79,7 @@ func TestLocalStart(t *testing.T) {
 		mu         float64
 		want       LocalStart
 	}{
-		{5000, 5, 0.1, StartGrid}, {5000, 6, 0.1, StartTree}, {5000, 11, 0.1, StartTree}, {5000, 12, 0.1, StartForest},
+		{5000, 5, 0.1, StartTree}, {5000, 6, 0.1, StartTree}, {5000, 11, 0.1, StartTree}, {5000, 12, 0.1, StartForest},
 		{5000, 11, 0.01, StartForest}, {1_000_000, 22, 0.1, StartTree},
 	} {
 		r := &run{job: &Job{LocalStart: StartAuto, Problem: protocol.Problem{Records: c.n}}}

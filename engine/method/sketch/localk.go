@@ -3,7 +3,6 @@ package sketch
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 
 	"github.com/cohort-engine/cohort/engine/privacy"
@@ -58,63 +57,90 @@ func autoLocalK(k, parties, records int) int {
 	return best
 }
 
-// A cell of a pair of parties is to hold clearCell times its noise on average, half of that where a party has more than
-// narrowColumns, on which few local clusters say too little; or each of at most fewClusters clusters, for which the
-// parties then have a local cluster each, clearCluster times.
+// A cell of a pair of parties is to hold clearCells times its noise on average, by the most columns of a party, the
+// last for more: on many columns few local clusters say too little. As much as its noise is enough as long as a pair
+// has fewer cells than there are clusters; and at most fewClusters clusters have a local cluster each where that holds
+// clearCluster times the noise.
+var clearCells = [...]float64{4.5, 2.8, 1.5}
+
 const (
-	clearCell, clearCluster = 3, 1
-	fewClusters             = 6
-	narrowColumns           = 2
-	// Up to mostJoint narrow parties have a joint grid of at most one cell per jointCell records.
+	clearCluster = 3
+	fewClusters  = 6
+	// Up to mostJoint parties with at most narrowColumns have a joint grid of at most one cell per jointCell records.
 	mostJoint, jointCell = 4, 8
+	narrowColumns        = 2
+	// Parties with a column each have one of at most one cell per singleCell records where a cluster stands less than
+	// clearPair times above the noise of a pair's cell.
+	singleCell, clearPair = 2, 18
 )
 
-// narrow reports whether no party has more than narrowColumns.
-func (j *Job) narrow() bool {
-	return !slices.ContainsFunc(j.Columns, func(columns []int) bool { return len(columns) > narrowColumns })
+// widest is the most columns of a party.
+func (j *Job) widest() int {
+	most := 0
+	for _, columns := range j.Columns {
+		most = max(most, len(columns))
+	}
+	return most
 }
 
 // chooseForMany is RuleAuto where three parties and more would have a grid of k clusters that is too large for the
 // joint likelihood. On one or two columns a handful of local clusters says nearly all, so few narrow parties get the
-// most whose grid it can take; others get keys for each pair. All that decides is public.
+// most whose grid it can take; so do more with a column each where noise hides much of the tables of pairs. Others get
+// keys for each pair. All that decides is public.
 func (p *plan) chooseForMany(j *Job) error {
-	if p.parties > mostJoint || !j.narrow() {
-		return p.chooseForPairs(j)
+	n := j.PublicRecords()
+	if p.parties <= mostJoint && j.widest() <= narrowColumns {
+		p.clusters = min(j.mostJoint(p.parties, jointCell), n)
+		return nil
 	}
-	p.clusters = 2
+	noise, err := p.chooseForPairs(j)
+	if err != nil {
+		return err
+	}
+	_, small := product(2, p.parties, maxJoint)
+	if small && j.widest() == 1 && float64(n) < clearPair*noise*float64(j.K) {
+		p.pairKeys, p.clusters = false, min(j.mostJoint(p.parties, singleCell), n)
+	}
+	return nil
+}
+
+// mostJoint is the most local clusters below k, and at least 2, whose joint grid has at most one cell per so many
+// records and is not too large.
+func (j *Job) mostJoint(parties, records int) int {
+	best := 2
 	for c := 3; c < j.K; c++ {
-		if cells, ok := product(c, p.parties, maxJoint); ok && jointCell*cells <= j.PublicRecords() {
-			p.clusters = c
+		if cells, ok := product(c, parties, maxJoint); ok && records*cells <= j.PublicRecords() {
+			best = c
 		}
 	}
-	p.clusters = min(p.clusters, j.PublicRecords())
-	return nil
+	return best
 }
 
 // chooseForPairs is RuleAuto where each pair of parties has keys of its own and a mixture is fitted to the tables
 // of pairs: the most local clusters whose cells stand above the noise, from 2 upward. Of many keys, the weight of a
-// pair's cell has the deviation a sqrt(2 k') (see enoughSketches).
-func (p *plan) chooseForPairs(j *Job) error {
+// pair's cell has the deviation a sqrt(2 k') (see enoughSketches), which is returned.
+func (p *plan) chooseForPairs(j *Job) (noise float64, err error) {
 	mu, err := privacy.DiscreteMu(j.Budget, 0)
 	if err != nil {
-		return fault.Request("budget", err.Error(), "")
+		return 0, fault.Request("budget", err.Error(), "")
 	}
-	p.chooseShare(j, mu)
 	p.pairKeys = true
-	n, best, clear := float64(j.PublicRecords()), 2, float64(clearCell)
-	if !j.narrow() {
-		clear /= 2
+	p.chooseShare(j, mu)
+	deviation := func(clusters int) float64 {
+		p.clusters = clusters
+		return p.phantomsAKey(mu*math.Sqrt(p.share)) * math.Sqrt(float64(2*clusters))
 	}
+	n, best := float64(j.PublicRecords()), 2
 	for c := 2; c <= min(3*j.K, maxMask); c++ {
-		p.clusters = c
-		cells := float64(c * c)
-		noise := p.phantomsAKey(mu*math.Sqrt(p.share)) * math.Sqrt(float64(2*c))
-		if n/cells >= clear*noise || c == j.K && c <= fewClusters && n/float64(c) >= clearCluster*noise {
+		clear, noise := clearCells[min(j.widest(), len(clearCells))-1], deviation(c)
+		if (c-1)*(c-1) < j.K {
+			clear = 1
+		}
+		if n/float64(c*c) >= clear*noise || c == j.K && c <= fewClusters && n/float64(c) >= clearCluster*noise {
 			best = c
 		}
 	}
-	p.clusters = min(best, int(n))
-	return nil
+	return deviation(min(best, int(n))), nil
 }
 
 // paperLocalK is RulePaper: k' = max(k0, ceil(k^(1/S))), with k0 the smallest

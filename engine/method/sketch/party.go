@@ -82,8 +82,6 @@ func (p *party) localCenters(ctx context.Context) error {
 			_, err = p.OwnReals(r.exact, 0, "", 0, protocol.NewPrivateReals(nil))
 		}
 		return err
-	case r.histogram != nil:
-		err = p.startGrid(ctx)
 	case r.tree != nil:
 		err = p.startTree(ctx)
 	default:

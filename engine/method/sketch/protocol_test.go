@@ -225,7 +225,6 @@ func TestBadRequests(t *testing.T) {
 		"sketch share":             {func(j *Job) { j.Share = 1 }, "between 0 and 1"},
 		"sketches":                 {func(j *Job) { j.Sketches = -1 }, "from 1"},
 		"replace-one":              {func(j *Job) { j.Neighbours = privacy.ReplaceOne }, "add-remove"},
-		"grid start for baselines": {func(j *Job) { j.Method, j.LocalStart = Independent, StartGrid }, "lsf"},
 		"tree start for baselines": {func(j *Job) { j.Method, j.LocalStart = Independent, StartTree }, "lsf"},
 		"return":                   {func(j *Job) { j.Return = "all" }, "server, noised"},
 		"noised, claimed": {func(j *Job) { j.Return, j.Calibration, j.Gamma = Noised, privacy.Claimed, 1 },

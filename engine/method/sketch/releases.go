@@ -27,7 +27,6 @@ func (r *release) deviation() float64 {
 // partyReleases are what one party may release.
 type partyReleases struct {
 	exact      *protocol.Release // centres, and with them memberships
-	histogram  *histogramRelease
 	tree       *treeRelease
 	forest     *forestRelease
 	refinement *refinementRelease
@@ -35,12 +34,6 @@ type partyReleases struct {
 	records    *release
 	sketches   *protocol.Release
 	reports    *protocol.Release
-}
-
-// histogramRelease is a noisy histogram of equal cells.
-type histogramRelease struct {
-	release
-	grid synopsis.Grid
 }
 
 // treeRelease is a midpoint tree: the counts of so many levels of so many halvings.
@@ -156,19 +149,13 @@ func (r *run) planParty(l int) partyReleases {
 // planCenters plans local centres under the proven calibration of the sketches.
 func (r *run) planCenters(l, d int, out *partyReleases) {
 	j, mu := r.job, r.plan.localMu
-	rounds, radius := 1, gridRadius
+	rounds, radius := 1, pullRadius*math.Sqrt(float64(d))
 	start := mu * math.Sqrt(startShare)
-	switch r.localStart(d, start) {
-	case StartGrid:
-		b := r.bound(d, "local histogram", 0)
-		out.histogram = &histogramRelease{r.add(l, protocol.Gaussian, b, gaussianScale(b.L2(), start), "records", 1, 1),
-			synopsis.NewGrid(d, float64(j.PublicRecords())*start/2, 3, 32)}
-	case StartTree:
-		out.tree, radius = r.gaussianTree(l, d, start), forestRadius
-		rounds = treeRounds
-	default:
-		out.forest, radius = r.gaussianForest(l, d, forestLevels, start), forestRadius
-		if d > gridColumns {
+	if r.localStart(d, start) == StartTree {
+		out.tree, rounds = r.gaussianTree(l, d, start), treeRounds
+	} else {
+		out.forest = r.gaussianForest(l, d, forestLevels, start)
+		if d > fewColumns {
 			rounds = 2
 			if j.Budget.Epsilon >= 1 {
 				rounds = refineRounds
@@ -176,7 +163,6 @@ func (r *run) planCenters(l, d int, out *partyReleases) {
 		}
 	}
 	mu *= math.Sqrt(refineShare / float64(rounds))
-	radius *= math.Sqrt(float64(d))
 	// The kernel decides on float32 distances of relative error (d+1) 2^-24.
 	sums, counts := r.bound(d, "sums of the refinement", radius*(1+float64(d+2)*0x1p-24)),
 		r.bound(d, "counts of the refinement", 0)
@@ -191,17 +177,20 @@ func (r *run) localStart(d int, mu float64) LocalStart {
 	switch s := r.job.LocalStart; {
 	case s != StartAuto:
 		return s
-	case d <= gridColumns:
-		return StartGrid
-	case elementary.Log2(float64(r.job.PublicRecords())*mu) >= treeHalvings*float64(d):
+	case d <= fewColumns, elementary.Log2(float64(r.job.PublicRecords())*mu) >= treeHalvings*float64(d):
 		return StartTree
 	}
 	return StartForest
 }
 
-// gaussianTree spends all of mu on the counts of the levels.
+// gaussianTree spends all of mu on the counts of the levels. Few columns have no use for more than mostLeaves, which
+// the search looks at.
 func (r *run) gaussianTree(l, d int, mu float64) *treeRelease {
-	bits, levels := synopsis.TreeShape(r.job.PublicRecords(), d, r.plan.clusters, mu, r.bits)
+	n := r.job.PublicRecords()
+	if d <= fewColumns {
+		n = int(min(float64(n), mostLeaves/mu))
+	}
+	bits, levels := synopsis.TreeShape(n, d, r.plan.clusters, mu, r.bits)
 	b := r.bound(d, treeCounts, 0)
 	return &treeRelease{bits, levels,
 		r.add(l, protocol.Gaussian, b, gaussianScale(math.Sqrt(float64(levels))*b.L2(), mu), "records", 1, levels)}
