@@ -1,11 +1,14 @@
 package link
 
 import (
+	"bytes"
 	"context"
+	"crypto/cipher"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"hash"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -323,11 +326,12 @@ func TestForgedFrames(t *testing.T) {
 func FuzzDeliver(f *testing.F) {
 	data := frame{kind: frameData, size: 20, bytes: make([]byte, 20)}
 	ack := frame{kind: frameAck, durable: 1, message: 1}
-	hello, again := frame{kind: frameHello}, frame{kind: frameAgain, message: 1}
-	for _, x := range []frame{data, ack, hello, again} {
-		f.Add(x.append(nil))
+	f.Add(data.append(nil))
+	for _, x := range []frame{ack, {kind: frameHello}, {kind: frameAgain, message: 1}} {
+		b := append(x.append(nil), make([]byte, tagBytes)...)
+		f.Add(b)
+		f.Add(data.append(b))
 	}
-	f.Add(data.append(append(ack.append(nil), make([]byte, tagBytes)...)))
 	j, err := journal.Open(filepath.Join(f.TempDir(), "journal"))
 	if err != nil {
 		f.Fatal(err)
@@ -352,4 +356,131 @@ func FuzzDeliver(f *testing.F) {
 			}
 		})
 	})
+}
+
+// recorder is a bus that keeps what it is given.
+type recorder struct{ frames [][]byte }
+
+func (r *recorder) Publish(_ protocol.Role, b []byte) error {
+	r.frames = append(r.frames, slices.Clone(b))
+	return nil
+}
+
+// FuzzPeer gives an end what a role can make that has the keys of its streams: frames with true tags, and messages with
+// true seals. The end sends nothing but what it had sent, byte for byte, takes no message out of its place, and of one
+// that it had received no other; it ends for two reasons alone.
+func FuzzPeer(f *testing.F) {
+	const tagged, sealed = 0, 1 // kinds of inputs; the rest are frames of data
+	word := binary.LittleEndian.AppendUint64
+	for _, x := range []frame{{kind: frameAck, durable: 1, message: 1}, {kind: frameAck, durable: 1, message: 2, chunk: 1},
+		{kind: frameAck, durable: 1, message: 1, chunk: 7, gap: true},
+		{kind: frameAck, durable: 1, message: 9, chunk: 7, gap: true},
+		{kind: frameHello, first: 1}, {kind: frameHello, first: 9}, {kind: frameAgain}, {kind: frameAgain, message: 1}} {
+		f.Add(byte(tagged), x.append(nil))
+	}
+	for _, text := range []string{"right", "wrong"} {
+		f.Add(byte(sealed), append(word(nil, 1), text...))
+		f.Add(byte(sealed), append(word(nil, 2), text...))
+	}
+	data := frame{kind: frameData, message: 2, size: 3 * chunkBytes, bytes: make([]byte, chunkBytes)}
+	f.Add(byte(2), data.append(nil)[:dataHead])
+	p := newPeerEnd(f)
+	f.Fuzz(func(t *testing.T, kind byte, b []byte) {
+		vary.Bytes(b, func(b []byte) {
+			switch {
+			case kind == tagged:
+				b = tag(p.fromMac, b, b)
+			case kind == sealed && len(b) >= 8:
+				number := binary.LittleEndian.Uint64(b)
+				body := p.fromSealer.Seal(nil, p.end.nonce(number), b[8:], nil)
+				x := frame{kind: frameData, message: number, size: uint32(len(body)), bytes: body}
+				b = x.append(nil)
+			case len(b) == dataHead: // a chunk is long
+				b = append(b, make([]byte, chunkBytes)...)
+			}
+			p.reset()
+			p.end.Deliver(1, b)
+			p.check(t)
+		})
+	})
+}
+
+// peerEnd is an end in the middle of its streams with role 1: of what it sends message 0 has arrived, and may be asked
+// for again, 1 is short and 2 long; it had received 0 and 1, of which 1 is to be given again.
+type peerEnd struct {
+	end        *End
+	bus        recorder
+	sent       [][]byte // sealed
+	parts      [2][]byte
+	fromMac    hash.Hash
+	fromSealer cipher.AEAD
+}
+
+func newPeerEnd(f *testing.F) *peerEnd {
+	j, err := journal.Open(filepath.Join(f.TempDir(), "journal"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	p := &peerEnd{parts: [2][]byte{1: []byte("a lasting result")}}
+	from := [32]byte{2}
+	p.end, err = New(Config{Self: 0, Journal: j, Bus: &p.bus, Most: 1 << 20, Secret: [32]byte{3},
+		Lasting: func(protocol.Role, []byte) bool { return true },
+		Keys:    func(protocol.Role) (to, _ [32]byte, err error) { return [32]byte{1}, from, nil }})
+	if err != nil {
+		f.Fatal(err)
+	}
+	p.fromMac = hmac.New(sha256.New, from[:])
+	if p.fromSealer, err = gcm(from); err != nil {
+		f.Fatal(err)
+	}
+	at1, _ := p.end.peer(1)
+	for number, parts := range [][2][]byte{p.parts, {1: []byte("short")}, {1: make([]byte, chunkBytes+9)}} {
+		p.sent = append(p.sent, slices.Clone(p.end.seal(at1, uint64(number), parts)))
+	}
+	return p
+}
+
+// reset makes the streams those of the beginning.
+func (p *peerEnd) reset() {
+	e := p.end
+	e.err, e.failed, e.touched, e.looked = nil, make(chan struct{}), nil, nil
+	p.bus.frames = nil
+	q := e.peers[1]
+	q.out = [][]byte{slices.Clone(p.sent[1]), slices.Clone(p.sent[2])}
+	q.touched, q.appended = false, false
+	q.next, q.ready, q.base, q.acked, q.at = 3, 3, 1, position{message: 1}, position{message: 3}
+	q.bytes, q.given, q.gave = len(p.sent[1])+len(p.sent[2])-2*room, 0, time.Time{}
+	q.lasts = append(q.lasts[:0], lasting{0, p.parts, sealTag(p.sent[0][len(p.sent[0])-sealBytes:])})
+	q.want, q.partial, q.durable = position{message: 2}, nil, 2
+	e.events, e.first = []event{{from: 1, missing: true, number: 1, digest: e.digestOf(1, 1, []byte("right"))}}, 0
+}
+
+// check fails the test if a frame had done what it must not do.
+func (p *peerEnd) check(t *testing.T) {
+	t.Helper()
+	e := p.end
+	if e.err != nil && !strings.Contains(e.err.Error(), "lacks messages") &&
+		!strings.Contains(e.err.Error(), "is not the one that came before") {
+		t.Fatal(e.err)
+	}
+	if first := e.events[0]; !first.missing && string(first.body) != "right" {
+		t.Fatalf("%q was taken for what had been received", first.body)
+	}
+	if q := e.peers[1]; len(e.events) > 2 || uint64(len(e.events)) != q.want.message-1 || len(q.partial) > 1<<20 {
+		t.Fatalf("%d events, %d bytes of a message, and the next is %v", len(e.events), len(q.partial), q.want)
+	}
+	for _, b := range p.bus.frames {
+		_, b = ahead(b)
+		x, err := parse(b, e.Most)
+		if err != nil {
+			t.Fatalf("a frame was sent that nobody can read: %v", err)
+		}
+		if x.kind != frameData {
+			continue
+		}
+		at := room + int(x.chunk)*chunkBytes
+		if int(x.message) >= len(p.sent) || !bytes.Equal(p.sent[x.message][at:at+len(x.bytes)], x.bytes) {
+			t.Fatalf("message %d was sent with other bytes", x.message)
+		}
+	}
 }

@@ -348,6 +348,12 @@ func (e *End) acked(p *peer, f *frame) error {
 			e.room = nil
 		}
 	}
+	switch at := want.message - p.base; {
+	case at >= uint64(len(p.out)):
+		want.chunk = 0 // how long a message of an earlier life is shows when it comes
+	case want.chunk >= chunks(len(p.out[at])-room):
+		return fmt.Errorf("link: an acknowledgement of chunk %d of message %d, which has fewer", want.chunk, want.message+1)
+	}
 	switch {
 	case p.acked.before(want):
 		p.acked, p.wait = want, firstWait
