@@ -154,7 +154,7 @@ func TestStudiesGuide(t *testing.T) {
 		"coordinator.example.org:4222", "")
 	var tokens []string
 	for lines := bufio.NewScanner(out); len(tokens) < 2 && lines.Scan(); {
-		if line := strings.TrimSpace(lines.Text()); strings.HasPrefix(line, "cohort1-") {
+		if line := strings.TrimSpace(lines.Text()); strings.HasPrefix(line, "cohort2-") {
 			tokens = append(tokens, line)
 		}
 	}

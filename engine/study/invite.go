@@ -1,6 +1,7 @@
 package study
 
 import (
+	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
@@ -34,7 +35,17 @@ type Invitation struct {
 	User, Authority []byte
 }
 
-const tokenPrefix = "cohort1-"
+// A token is the prefix and, in base64url, the JSON of a wireInvitation and its check.
+const (
+	tokenPrefix = "cohort2-"
+	checkBytes  = 4
+)
+
+// check is what a token ends with, so that one that was not copied whole is not taken for another.
+func check(b []byte) []byte {
+	sum := sha256.Sum256(b)
+	return sum[:checkBytes]
+}
 
 // wireInvitation is the JSON within a token.
 type wireInvitation struct {
@@ -55,7 +66,7 @@ func (v *Invitation) Token() string {
 	if err != nil {
 		panic("study: " + err.Error()) // strings and bytes can be encoded
 	}
-	return tokenPrefix + base64.RawURLEncoding.EncodeToString(b)
+	return tokenPrefix + base64.RawURLEncoding.EncodeToString(append(b, check(b)...))
 }
 
 // cluster is the party's place at a cluster, nil where the coordinator has its own server.
@@ -74,24 +85,35 @@ func (v Invitation) GoString() string { return v.String() }
 
 // ParseToken reads a token.
 func ParseToken(token string) (*Invitation, error) {
-	wrong := fault.Request("--invite", "is no invitation", "give the whole token that cohort serve printed for this party")
+	const whole = "give the whole token that cohort serve printed for this party"
+	wrong := fault.Request("--invite", "is no invitation of this version", whole)
 	text, ok := strings.CutPrefix(strings.TrimSpace(token), tokenPrefix)
 	if !ok || len(text) > 1<<14 {
 		return nil, wrong
 	}
 	b, err := base64.RawURLEncoding.DecodeString(text)
-	if err != nil {
+	if end := len(b) - checkBytes; err != nil || end < 0 || !bytes.Equal(check(b[:end]), b[end:]) {
+		return nil, fault.Request("--invite", "is damaged: some of it is missing or has changed", whole)
+	}
+	v, ok := readInvitation(b[:len(b)-checkBytes])
+	if !ok {
 		return nil, wrong
 	}
+	return v, nil
+}
+
+// readInvitation reads the JSON within a token.
+func readInvitation(b []byte) (v *Invitation, ok bool) {
 	var w wireInvitation
 	if json.Unmarshal(b, &w) != nil || len(w.Pin) != 32 || len(w.Study) != 32 || len(w.Secret) != 16 ||
 		!bus.Known(protocol.Role(w.Party-1)) {
-		return nil, wrong
+		return nil, false
 	}
 	if id, err := hex.DecodeString(w.ID); err != nil || len(id) != 8 {
-		return nil, wrong
+		return nil, false
 	}
-	return &Invitation{w.URL, [32]byte(w.Pin), [32]byte(w.Study), w.ID, w.Party - 1, [16]byte(w.Secret), w.User, w.CA}, nil
+	return &Invitation{w.URL, [32]byte(w.Pin), [32]byte(w.Study), w.ID, w.Party - 1, [16]byte(w.Secret), w.User,
+		w.CA}, true
 }
 
 // proof shows that the owner of a key knows an invitation's secret, and cannot be used
