@@ -452,16 +452,15 @@ func vanish(t *testing.T, f *fixture) {
 
 // Thirty of a hundred parties vanish for good in one study, each at some sync of its
 // journal: before, while or after it sends. The others have one result, in whose sums no
-// share of the noise is missing.
+// share of the noise is missing. It does not run beside other tests: with these all parties can be late.
 func TestThirtyOfAHundred(t *testing.T) {
 	if os.Getenv("COHORT_NETWORK") == "" {
 		t.Skip("run make test-network: it waits for parties that have vanished")
 	}
-	t.Parallel()
 	const parties, gone = 100, 30
 	f := newFixture(t, "sulloyd", parties, 3000, method.Settings{"noise": "split", "mechanism": "gaussian",
 		"iterations": "3"})
-	f.study.Threshold, f.study.Deadlines = 60, Deadlines{Step: 15, Message: 30}
+	f.study.Threshold, f.study.Deadlines = 60, Deadlines{Step: 12, Message: 24}
 	if err := f.study.Complete(); err != nil {
 		t.Fatal(err)
 	}
