@@ -13,7 +13,8 @@ import (
 type composite struct {
 	polynomials []polynomial
 	undecided   float64 // the largest |t| for which the approximation does not hold
-	// peak bounds the last polynomial on [-1, 1]; error bounds | h(t) - sign(t)/2 | on undecided <= |t| <= 1.
+	// peak bounds the last polynomial on [-1, 1] before it is divided by twice that; error bounds | h(t) - sign(t)/2 | on
+	// undecided <= |t| <= 1.
 	peak, error float64
 }
 

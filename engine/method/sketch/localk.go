@@ -126,13 +126,13 @@ func (p *plan) chooseForPairs(j *Job) (noise float64, err error) {
 	}
 	p.pairKeys = true
 	p.chooseShare(j, mu)
-	deviation := func(clusters int) float64 {
-		p.clusters = clusters
-		return p.phantomsAKey(mu*math.Sqrt(p.share)) * math.Sqrt(float64(2*clusters))
+	deviation := func() float64 { // with p.clusters
+		return p.phantomsAKey(mu*math.Sqrt(p.share)) * math.Sqrt(float64(2*p.clusters))
 	}
-	n, best := float64(j.PublicRecords()), 2
+	n, best, usual := float64(j.PublicRecords()), 2, clearCells[min(j.widest(), len(clearCells))-1]
 	for c := 2; c <= min(3*j.K, maxMask); c++ {
-		clear, noise := clearCells[min(j.widest(), len(clearCells))-1], deviation(c)
+		p.clusters = c
+		clear, noise := usual, deviation()
 		if (c-1)*(c-1) < j.K {
 			clear = 1
 		}
@@ -140,7 +140,8 @@ func (p *plan) chooseForPairs(j *Job) (noise float64, err error) {
 			best = c
 		}
 	}
-	return deviation(min(best, int(n))), nil
+	p.clusters = min(best, int(n))
+	return deviation(), nil
 }
 
 // paperLocalK is RulePaper: k' = max(k0, ceil(k^(1/S))), with k0 the smallest
