@@ -56,10 +56,14 @@ func (c *Case) reading(ctx context.Context, path, format string, n int) error {
 		}
 		bounds := dataset.SameBounds(readingColumns, 0, 1000)
 		p, err := dataset.Prepare(ctx, s, dataset.PrepareOptions{Read: read, Bounds: &bounds})
-		if err == nil && p.Points.N != n {
-			err = fmt.Errorf("%d records were read of %d", p.Points.N, n)
+		if err != nil {
+			return err
 		}
-		return err
+		defer p.Close()
+		if p.Points.N != n {
+			return fmt.Errorf("%d records were read of %d", p.Points.N, n)
+		}
+		return nil
 	}
 	ways := []struct {
 		name string

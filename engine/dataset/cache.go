@@ -160,8 +160,8 @@ func (c *cache) append(rows []float32, n int) error {
 	return nil
 }
 
-func (c *cache) place(*Block) bool { return false }
-func (c *cache) skip(int)          {}
+func (c *cache) place(*Block, *kernels.UnitMap) bool { return false }
+func (c *cache) skip(int)                            {}
 
 // advance notes that the next chunk of the source is in the panels, with what the
 // collector has of it.

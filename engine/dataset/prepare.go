@@ -162,7 +162,7 @@ func prepare(ctx context.Context, s Source, b Bounds, opts *PrepareOptions, file
 		if opts.Read.Missing == DropRow {
 			known = -1
 		}
-		to = newPanelSink(known, d, opts.Read.threads())
+		to = newPanelSink(known, &c.schema, opts.Read.threads())
 		defer to.release()
 	}
 	if all := direct(s, opts); all != nil {
@@ -206,11 +206,19 @@ func pack(ctx context.Context, s Source, c *collector, b Bounds, opts *PrepareOp
 	digest *columnDigests) error {
 	units, d := kernels.NewUnitMap(b.Lo, b.Hi, opts.FractionBits), c.schema.D
 	work := func(blk *Block) error {
-		if err := blk.quantise(units, &b, opts.Unit, digest); err != nil {
+		if err := blk.settleAll(&b, opts.Unit, digest); err != nil {
 			return err
 		}
+		if blk.packed = to.place(blk, units); !blk.packed {
+			blk.quantise(units)
+		}
+		// NaN and infinity lie outside any bounds.
+		if blk.stats.clamped > 0 && blk.Missing == RefuseMissing {
+			if err := blk.settle(); err != nil {
+				return err
+			}
+		}
 		blk.look(false)
-		blk.packed = to.place(blk)
 		return nil
 	}
 	file, _ := to.(*cache)
@@ -230,14 +238,9 @@ func pack(ctx context.Context, s Source, c *collector, b Bounds, opts *PrepareOp
 	})
 }
 
-// quantise puts the rows of the block on the grid and refuses what is not finite:
-// NaN and infinity lie outside any bounds, so only a block with values outside is
-// looked at again.
+// settleAll makes the rows of the block ready for the grid, but does not look for missing values that are refused.
 // The digest, unless nil, is of what the records have, before missing values are filled in.
-func (b *Block) quantise(units *kernels.UnitMap, bounds *Bounds, unit bool, digest *columnDigests) error {
-	if cap(b.grid) < len(b.Rows) {
-		b.grid = make([]float32, len(b.Rows))
-	}
+func (b *Block) settleAll(bounds *Bounds, unit bool, digest *columnDigests) error {
 	if b.Missing != RefuseMissing {
 		if err := b.settle(); err != nil {
 			return err
@@ -251,15 +254,17 @@ func (b *Block) quantise(units *kernels.UnitMap, bounds *Bounds, unit bool, dige
 		b.fill(bounds)
 	}
 	if unit {
-		if err := b.toUnit(); err != nil {
-			return err
-		}
-	}
-	b.stats.clamped = kernels.Quantise(b.grid[:len(b.Rows)], b.Rows, units)
-	if b.stats.clamped > 0 && b.Missing == RefuseMissing {
-		return b.settle()
+		return b.toUnit()
 	}
 	return nil
+}
+
+// quantise puts the rows of the block on the grid.
+func (b *Block) quantise(units *kernels.UnitMap) {
+	if cap(b.grid) < len(b.Rows) {
+		b.grid = make([]float32, len(b.Rows))
+	}
+	b.stats.clamped = kernels.Quantise(b.grid[:len(b.Rows)], b.Rows, units)
 }
 
 // fill puts the middle of the bounds in place of missing values.

@@ -3,15 +3,16 @@ package dataset
 import (
 	"sync"
 	"sync/atomic"
+	"unsafe"
 
 	"github.com/cohort-engine/cohort/kernels"
 )
 
 // sink takes points on the grid.
 type sink interface {
-	// place packs the points of a block whose place is known and whose panels are not
-	// shared with another, if it can; several workers call it.
-	place(*Block) bool
+	// place puts the rows of a block on the grid and packs them, if their place is known
+	// and their panels are not shared with another; several workers call it.
+	place(*Block, *kernels.UnitMap) bool
 	skip(n int)                         // counts points that are in their place
 	append(rows []float32, n int) error // packs the next n points, given row by row
 	finish() (*kernels.Panels, error)   // returns the panels of all points
@@ -34,6 +35,7 @@ type panelSink struct {
 	panels *kernels.Panels // of all, if their number is known
 	pieces []piece
 	each   int // points of a piece
+	about  int // bytes of all panels, as far as the source tells
 	// workers copy pieces.
 	workers int
 }
@@ -48,23 +50,37 @@ type piece struct {
 // hugeFrom is the size of panels from which on huge pages are asked for: one takes as long to clear as many small ones.
 const hugeFrom = 2 << 20
 
-func newPanelSink(known, d, workers int) *panelSink {
+func newPanelSink(known int, of *Schema, workers int) *panelSink {
+	d := of.D
 	s := &panelSink{d: d, workers: workers}
-	if known > 0 {
+	switch {
+	case known > 0:
 		s.panels = newPanels(known, d)
+	case of.RowBytes > 0:
+		s.about = int(4 * float64(d) * float64(of.Size) / float64(of.RowBytes))
 	}
 	s.each = pointsPerPiece(d)
 	return s
 }
 
-func (s *panelSink) place(b *Block) bool {
+func (s *panelSink) place(b *Block, units *kernels.UnitMap) bool {
 	const lanes = kernels.Lanes
 	lo, hi := b.Record, b.Record+b.N
 	if s.panels == nil || lo < 0 || lo%lanes != 0 || hi > s.panels.N || (hi%lanes != 0 && hi != s.panels.N) {
 		return false
 	}
-	to := s.panels.Slice(lo, hi)
-	kernels.Pack(&to, b.grid[:len(b.Rows)])
+	// What is on the grid stays in the first cache until it is packed.
+	rows := chunkRows(s.d)
+	if room := rows*s.d + lanes; cap(b.grid) < room { // packing reads a little more
+		b.grid = make([]float32, room)
+	}
+	for at := 0; at < b.N; at += rows {
+		end := min(at+rows, b.N)
+		grid := b.grid[:(end-at)*s.d]
+		b.stats.clamped += kernels.Quantise(grid, b.Rows[at*s.d:end*s.d], units)
+		to := s.panels.Slice(lo+at, lo+end)
+		kernels.Pack(&to, grid)
+	}
 	return true
 }
 
@@ -107,14 +123,18 @@ func (s *panelSink) tail() (*kernels.Panels, int, error) {
 	}
 	last := s.n / s.each
 	if last == len(s.pieces) {
-		memory, err := mapMemory(4 * s.each * s.d)
+		bytes := 4 * s.each * s.d
+		memory, err := mapMemory(bytes + hugeFrom)
 		if err != nil {
 			return nil, 0, err
 		}
-		s.pieces = append(s.pieces, piece{panels: kernels.Panels{N: s.each, D: s.d, Data: asFloat32(memory)}, memory: memory})
+		// A piece begins where a huge page can, and what is before it is never touched.
+		skip := int(-uintptr(unsafe.Pointer(unsafe.SliceData(memory))) & (hugeFrom - 1))
+		data := asFloat32(memory[skip : skip+bytes])
+		s.pieces = append(s.pieces, piece{panels: kernels.Panels{N: s.each, D: s.d, Data: data}, memory: memory})
 	}
 	p := &s.pieces[last]
-	if !p.huge && 4*s.n*s.d >= hugeFrom {
+	if !p.huge && max(4*s.n*s.d, s.about) >= hugeFrom {
 		adviseHuge(p.memory)
 		p.huge = true
 	}
