@@ -174,7 +174,7 @@ type stage struct {
 	*fixture
 	place   string
 	address string
-	want    []byte                     // the centroids of one process
+	want    []byte                     // the centroids of one process; nil for any that all parties agree on
 	wrap    func(role string) []string // what a role's process is started by; may be nil
 	killed  atomic.Int32               // lives
 }
@@ -192,17 +192,17 @@ func newStage(t *testing.T, f *fixture) *stage {
 	}
 	for p, part := range f.parts {
 		var b bytes.Buffer
-		row := make([]float32, part.Points.D)
+		row, x, columns := make([]float32, part.Points.D), make([]float64, f.norm.Points.D), f.columns(p)
 		for i := range part.Points.N {
-			x := make([]float64, part.Points.D)
 			for h, v := range part.Points.Point(i, row) {
-				x[h] = float64(v)
+				x[columns[h]] = float64(v)
 			}
-			for h, v := range f.norm.Bounds.Denormalise(nil, x) {
+			all := f.norm.Bounds.Denormalise(nil, x)
+			for h, at := range columns {
 				if h > 0 {
 					b.WriteByte(',')
 				}
-				b.WriteString(strconv.FormatFloat(v, 'g', -1, 64))
+				b.WriteString(strconv.FormatFloat(all[at], 'g', -1, 64))
 			}
 			b.WriteByte('\n')
 		}
@@ -216,10 +216,25 @@ func newStage(t *testing.T, f *fixture) *stage {
 		}
 		f.parts[p] = r.Part // as the text has them
 	}
+	if s.study.Seed == nil {
+		return s
+	}
 	if s.want, err = json.Marshal(s.alone(t).Centroids); err != nil {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// columns are those of the table that a party has.
+func (f *fixture) columns(party int) []int {
+	if f.study.ByColumns() {
+		return f.study.columnsOf(party)
+	}
+	all := make([]int, f.norm.Points.D)
+	for h := range all {
+		all[h] = h
+	}
+	return all
 }
 
 // again is the stage of the same study in another place.
@@ -331,10 +346,14 @@ func (s *stage) play(crash func(role string, life int) string) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
+	want := s.want
 	for _, role := range all[1 : 1+len(s.parts)] {
 		got, err := os.ReadFile(filepath.Join(s.place, "result"+role))
-		if err != nil || !bytes.Equal(got, s.want) {
-			return fmt.Errorf("party %s has %s, one process %s: %w", role, got, s.want, err)
+		if want == nil {
+			want = got
+		}
+		if err != nil || !bytes.Equal(got, want) {
+			return fmt.Errorf("party %s has %s, not %s: %w", role, got, want, err)
 		}
 		paid, err := privacy.LedgerFile{Path: filepath.Join(s.place, "ledger"+role)}.State()
 		if err != nil || paid == nil || len(paid.Runs) != 1 {

@@ -15,8 +15,9 @@ import (
 
 // A role that is killed once, at any sync of its journal and its ledger file, before, within or
 // after it, or when it has its result, goes on when it is started again: the result has the bits
-// of one process, and every party has paid once. The syncs are tried one by one, each in a study
-// of its own, up to the first that the role's undisturbed life does not come to.
+// of one process, and in a study with secrets of its own the same bits for all; and every party has paid once. The
+// syncs are tried one by one, each in a study of its own, up to the first that the role's undisturbed life does not
+// come to.
 func TestKilledAtEverySync(t *testing.T) {
 	if os.Getenv("COHORT_NETWORK") == "" {
 		t.Skip("run make test-network: it kills processes for a minute")
@@ -25,19 +26,23 @@ func TestKilledAtEverySync(t *testing.T) {
 	var kills atomic.Int32
 	var chains sync.WaitGroup
 	free := make(chan struct{}, 16) // studies at a time: they wait for each other more than they compute
+	points := []string{"between write and sync", "delivered", "before sync", "after sync"}
 	for _, c := range []struct {
-		f     *fixture
-		roles []string // one of those that do the same
+		f      *fixture
+		roles  []string // one of those that do the same
+		points []string
 	}{
 		{newFixture(t, "fastlloyd", 3, 120, method.Settings{"noise": "split", "iterations": "2"}),
-			[]string{"serve", "0", "1"}},
+			[]string{"serve", "0", "1"}, points},
 		{newFixture(t, "fastlloyd", 3, 120, method.Settings{"aggregator": "shares", "iterations": "2"}),
-			[]string{"serve", "0", "-2"}},
-		{longSums(t, 2), []string{"serve", "0"}},
+			[]string{"serve", "0", "-2"}, points},
+		{longSums(t, 2), []string{"serve", "0"}, points},
+		{ownSecrets(t, newFixture(t, "sketch", 2, 120, method.Settings{"sketches": "256", "return": "noised"})),
+			[]string{"serve", "0"}, points[:2]},
 	} {
 		s := newStage(t, rounded(t, c.f))
 		for _, role := range c.roles {
-			for _, point := range []string{"before sync", "between write and sync", "after sync", "delivered"} {
+			for _, point := range c.points {
 				chains.Go(func() {
 					for i := 1; ; i++ {
 						free <- struct{}{}
@@ -57,9 +62,19 @@ func TestKilledAtEverySync(t *testing.T) {
 	}
 	chains.Wait()
 	t.Logf("%d kills, each in a study of its own", kills.Load())
-	if kills.Load() < 250 {
+	if kills.Load() < 270 {
 		t.Errorf("%d kills: the test has not tested every sync", kills.Load())
 	}
+}
+
+// ownSecrets is a study that is no simulation.
+func ownSecrets(t testing.TB, f *fixture) *fixture {
+	t.Helper()
+	f.study.Seed = nil
+	if err := f.study.Complete(); err != nil {
+		t.Fatal(err)
+	}
+	return f
 }
 
 // killOnce runs a study in which one life of a role is killed at a point, if it comes there.
