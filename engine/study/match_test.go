@@ -107,7 +107,11 @@ func FuzzMatching(f *testing.F) {
 	f.Add(encodeRows([]int{0, 8, 3}))
 	f.Add(encodeRows([]int{0, 9}))
 	f.Add(encodeRows([]int{4, 4}))
+	f.Add(encodeRows([]int{8, 7, 6, 5, 4, 3, 2, 1, 0}))
+	f.Add(encodeRows([]int{1 << 31, 1<<32 - 1}))
+	f.Add(encodeRows([]int{0, 8, 3})[:11])
 	f.Add(make([]byte, 2*digestBytes))
+	f.Add(make([]byte, 2*digestBytes-1))
 	f.Add(encodeRows([]int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		vary.Bytes(b, func(b []byte) {

@@ -215,7 +215,9 @@ func closeWithoutServer(t *testing.T, long bool) {
 
 // Tokens of anybody name a role that there can be, or are refused: bytes as they are, and what they are in a token.
 func FuzzPass(f *testing.F) {
-	for _, text := range []string{`{"p":1,"t":"x"}`, `{"p":-1}`, `{"party":2,"proof":"y"}`, `{`, ``} {
+	for _, text := range []string{`{"p":1,"t":"x"}`, `{"party":-1}`, `{"party":2,"proof":"y"}`, `{`, ``, `{"party":-2}`,
+		`{"party":0}`, `{"party":10000,"proof":null}`, `{"party":10001}`, `{"party":9223372036854775808}`, `{"party":1e3}`,
+		`{"party":1,"PARTY":-9}`, `{"party":[1]}`, `{"party":1,"proof":{"party":2}}`, `{"proof":"\u0000","party":1} x`} {
 		f.Add([]byte(text))
 	}
 	own, err := json.Marshal(pass{Party: 3, Proof: "x"})
