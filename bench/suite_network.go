@@ -5,7 +5,6 @@ import (
 	"os"
 	"runtime"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/cohort-engine/cohort/engine/study"
@@ -24,8 +23,9 @@ func networkSuites() []Suite {
 			"shares, signatures), with a hundred neighbours above 200 parties (Bell et al. 2020). Journals are in memory " +
 			"where the machine has /dev/shm, so that figures are of the network and the processor; a disk adds the time of " +
 			"its syncs. Beside a measured round stands what a simulation gives for it, whose cost of a message was measured " +
-			"with 50, 250 and 800 parties and plain sums of two lengths, in processor time: on a machine that does something " +
-			"else, a round takes longer than its processor time. Both ratios are printed, and beside them the share of the " +
+			"just before it and just after it with 50, 250 or 800 parties, whatever is next to its own number, and plain sums " +
+			"of two lengths, in processor time: on a machine that does something else, a round takes longer than that. " +
+			"Both ratios are printed, and beside them the share of the " +
 			"round's core time that its roles had: where that is 1 the two are the same, and where it is not, cores did " +
 			"other work or waited for it, which no simulation of the roles could tell; --simulate N " +
 			"prints sums of N parties under each network's model, in a tree of servers above 1,000. Every method, and ckks in " +
@@ -42,14 +42,20 @@ type networkCase struct {
 }
 
 var networkCases = []networkCase{
-	{3, 45, 300, true, true}, {3, 45, 60, false, true}, {100, 45, 30, true, true}, {100, 45, 2, false, true},
-	{1000, 45, 60, true, true}, {1000, 7850, 12, true, false}, {1000, 45, 2, false, false},
+	{3, 45, 300, true, true}, {3, 45, 60, false, true}, {100, 45, 200, true, true}, {100, 45, 6, false, true},
+	{1000, 45, 60, true, true}, {1000, 7850, 40, true, false}, {1000, 45, 3, false, false},
 }
 
 func runNetwork(ctx context.Context, e *Env) {
-	transport := sync.OnceValues(func() (virtual.Transport, error) { return measureTransport(ctx, e.coordinator) })
 	if e.Simulated != nil {
-		t, err := transport()
+		calibration := calibrationFor(0)
+		for range 2 {
+			if err := calibration.pass(ctx, e.coordinator); err != nil {
+				e.fail(err)
+				return
+			}
+		}
+		t, err := calibration.transport(ctx)
 		if err != nil {
 			e.fail(err)
 			return
@@ -66,12 +72,12 @@ func runNetwork(ctx context.Context, e *Env) {
 			sums = "plain"
 		}
 		labels := []Label{L("parties", n.parties), L("bytes", 8*n.words), L("sums", sums)}
-		e.newCase(ctx, "rounds", labels, func(ctx context.Context, c *Case) error { return n.measure(ctx, c, transport) })
+		e.newCase(ctx, "rounds", labels, n.measure)
 	}
 	e.studies(ctx)
 }
 
-// measureRounds measures the rounds, but for the first, which make keys and buffers.
+// measureRounds measures the rounds, but for the first eighth, which make keys and buffers.
 func (n networkCase) measureRounds(ctx context.Context, command []string) (*sumsMeasured, error) {
 	dir, err := memoryDir()
 	if err != nil {
@@ -85,7 +91,7 @@ func (n networkCase) measureRounds(ctx context.Context, command []string) (*sums
 	}
 	first := 1
 	if len(m.rounds) > 4 {
-		first = 2
+		first = max(2, len(m.rounds)/8)
 	}
 	for _, x := range []*[]time.Duration{&m.rounds, &m.work, &m.parties} {
 		*x = (*x)[min(first, max(len(*x)-1, 0)):]
@@ -116,7 +122,14 @@ func each(took []time.Duration) []float64 {
 	return samples
 }
 
-func (n networkCase) measure(ctx context.Context, c *Case, transport func() (virtual.Transport, error)) error {
+func (n networkCase) measure(ctx context.Context, c *Case) error {
+	simulated := n.parties >= 100 // of few parties a round waits for wake-ups more than for work
+	calibration := calibrationFor(n.parties)
+	if simulated {
+		if err := calibration.pass(ctx, c.Env.coordinator); err != nil {
+			return err
+		}
+	}
 	m, err := n.measureRounds(ctx, c.Env.coordinator)
 	if err != nil {
 		return err
@@ -132,10 +145,13 @@ func (n networkCase) measure(ctx context.Context, c *Case, transport func() (vir
 		c.number("aggregated by its work alone", "/s",
 			float64(8*n.words*n.parties*runtime.GOMAXPROCS(0))/work.Seconds())
 	}
-	if n.parties < 100 {
-		return nil // of few parties a round waits for wake-ups more than for work
+	if !simulated {
+		return nil
 	}
-	t, err := transport()
+	if err := calibration.pass(ctx, c.Env.coordinator); err != nil {
+		return err
+	}
+	t, err := calibration.transport(ctx)
 	if err != nil {
 		return err
 	}
@@ -187,30 +203,49 @@ func (m *sumsMeasured) round() time.Duration {
 // near what one server of a simulation has; transportWords are the lengths of vectors.
 var transportSizes, transportWords = [...]int{50, 250, 800}, [...]int{45, 7850}
 
-// measureTransport measures what an end of a message costs its processor, by the number of connections:
-// rounds of plain sums of two lengths, less the work of the state machines. Each is measured twice,
-// in opposite orders, so that what else the machine does is spread among them.
-func measureTransport(ctx context.Context, command []string) (virtual.Transport, error) {
-	var work [len(transportSizes)][len(transportWords)][]time.Duration // of all processors in a round
-	for pass := range 2 {
-		for at := range transportSizes {
-			if pass == 1 {
-				at = len(transportSizes) - 1 - at
-			}
-			for i, words := range transportWords {
-				// Of short rounds there are more.
-				n := networkCase{parties: transportSizes[at], words: words, plain: true,
-					rounds: 12 + 60_000/(transportSizes[at]*(45+words/16))}
-				m, err := n.measureRounds(ctx, command)
-				if err != nil {
-					return nil, err
-				}
-				work[at][i] = append(work[at][i], m.busy()...)
-			}
+// calibration measures what an end of a message costs its processor, by the number of connections: rounds of plain sums
+// of two lengths, less the work of the state machines. It is measured before what is compared with it and after that,
+// since what a processor gets done in a second differs from minute to minute on a machine that is shared.
+type calibration struct {
+	sizes []int
+	work  map[[2]int][]time.Duration // of all processors in a round, by the number of parties and of words
+}
+
+// calibrationFor is that of a sum of so many parties: the sizes around it, or the nearest; 0 for all sizes.
+func calibrationFor(parties int) *calibration {
+	k := &calibration{work: make(map[[2]int][]time.Duration)}
+	for i, size := range transportSizes {
+		below := i+1 < len(transportSizes) && transportSizes[i+1] <= parties
+		above := i > 0 && transportSizes[i-1] >= parties
+		if parties == 0 || !below && !above {
+			k.sizes = append(k.sizes, size)
 		}
 	}
+	return k
+}
+
+// pass measures each once, in the opposite order of the last time.
+func (k *calibration) pass(ctx context.Context, command []string) error {
+	slices.Reverse(k.sizes)
+	for _, parties := range k.sizes {
+		for _, words := range transportWords {
+			// Of short rounds there are more.
+			n := networkCase{parties: parties, words: words, plain: true, rounds: 16 + 300_000/(parties*(45+words/16))}
+			m, err := n.measureRounds(ctx, command)
+			if err != nil {
+				return err
+			}
+			at := [2]int{parties, words}
+			k.work[at] = append(k.work[at], m.busy()...)
+		}
+	}
+	return nil
+}
+
+// transport is what was measured.
+func (k *calibration) transport(ctx context.Context) (virtual.Transport, error) {
 	var t virtual.Transport
-	for at, parties := range transportSizes {
+	for _, parties := range slices.Sorted(slices.Values(k.sizes)) {
 		var cost [len(transportWords)]float64 // of an end, in seconds
 		for i, words := range transportWords {
 			machines, err := networkCase{parties: parties, words: words, plain: true}.simulation(nil).Run(ctx)
@@ -218,7 +253,8 @@ func measureTransport(ctx context.Context, command []string) (virtual.Transport,
 				return nil, err
 			}
 			own := machines.Round.Seconds() * float64(runtime.GOMAXPROCS(0))
-			cost[i] = max(0, middle(work[at][i]).Seconds()-own) / float64(4*parties) // a vector and a result, two ends each
+			// A vector and a result have two ends each.
+			cost[i] = max(0, middle(k.work[[2]int{parties, words}]).Seconds()-own) / float64(4*parties)
 		}
 		x := virtual.Measured{Connections: float64(parties)}
 		x.End.Byte = max(0, cost[1]-cost[0]) / float64(8*(transportWords[1]-transportWords[0]))

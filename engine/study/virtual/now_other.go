@@ -4,5 +4,5 @@ package virtual
 
 import "time"
 
-// now is wall time: the caller's thread has no clock that is known here.
+// now is wall time: the process has no clock that is known here.
 func now() time.Duration { return time.Since(epoch) }

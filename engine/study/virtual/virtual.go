@@ -18,7 +18,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"time"
 
@@ -129,8 +128,6 @@ func (s *Simulation) Run(ctx context.Context) (*Report, error) {
 		return nil, fmt.Errorf("virtual: %d parties, %d for a server with %d cores, %d words",
 			s.Parties, s.Fan, s.Cores, s.Words)
 	}
-	runtime.LockOSThread() // its clock times the state machines
-	defer runtime.UnlockOSThread()
 	rng := rand.New(rand.NewPCG(s.Seed, 1))
 	r := &Report{}
 	sizes := split(s.Parties, s.Fan)
@@ -379,7 +376,11 @@ func (s *Simulation) driver(n int, plain bool, known Known, r *Report) driver {
 	if r != nil {
 		r.Played += n
 	}
-	return newPlayed(config, s.Words, k)
+	d := newPlayed(config, s.Words, k)
+	if plain {
+		d.warm()
+	}
+	return d
 }
 
 // threshold is the least number of members of a sum.
