@@ -3,6 +3,7 @@ package dataset
 import (
 	"context"
 	"errors"
+	"iter"
 	"runtime"
 	"sync"
 )
@@ -31,12 +32,6 @@ func inOrder(ctx context.Context, s Source, schema *Schema, read *ReadOptions, w
 	if workers == 1 {
 		return oneByOne(ctx, s, schema, read, work, put)
 	}
-	type task struct {
-		chunk Chunk
-		block *Block
-		err   error
-		done  chan struct{}
-	}
 	count := workers * blocksPerWorker
 	if schema.Cheap {
 		count = workers * fewerBlocksByWorker
@@ -44,65 +39,138 @@ func inOrder(ctx context.Context, s Source, schema *Schema, read *ReadOptions, w
 	if schema.BlockBytes > 0 {
 		count = int(min(max(aheadBytes/schema.BlockBytes, int64(workers)), int64(count)))
 	}
-	free, todo, order := make(chan *task, count), make(chan *task, count), make(chan *task, count)
+	p := &pass{put: put, ring: make([]*task, count)}
+	p.freed = sync.NewCond(&p.mu)
 	for range count {
-		free <- &task{block: read.takeBlock(), done: make(chan struct{}, 1)}
+		p.free = append(p.free, &task{block: read.takeBlock()})
 	}
-	var decoders sync.WaitGroup
-	for range workers {
-		decoders.Go(func() {
-			for t := range todo {
-				t.block.reset(schema)
-				if t.err = t.chunk.Decode(t.block); t.err == nil {
-					t.err = work(t.block)
-				}
-				t.chunk = nil
-				t.done <- struct{}{}
+	var failure error // of the source
+	next, stop := iter.Pull(func(yield func(Chunk) bool) {
+		failure = s.Chunks(ctx, func(c Chunk) error {
+			if err := ctx.Err(); err != nil {
+				return err
 			}
-		})
-	}
-	var first error // of the blocks in order
-	stop, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		for t := range order {
-			<-t.done
-			if first == nil {
-				if first = t.err; first == nil {
-					first = put(t.block)
-				}
-				if first != nil {
-					close(stop)
-				}
+			if !yield(c) {
+				return errStop
 			}
-			free <- t
-		}
-	}()
-	err := s.Chunks(ctx, func(c Chunk) error {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		select {
-		case <-stop:
-			return errStop
-		case t := <-free:
-			t.chunk = c
-			order <- t
-			todo <- t
 			return nil
-		}
+		})
 	})
-	close(todo)
-	close(order)
-	decoders.Wait()
-	<-ended
-	for range count {
-		read.spare = append(read.spare, (<-free).block)
+	var others sync.WaitGroup
+	for range workers - 1 {
+		others.Go(func() { p.run(next, schema, work) })
 	}
-	if first != nil {
-		return first
+	p.run(next, schema, work)
+	others.Wait()
+	stop()
+	for _, t := range p.free {
+		read.spare = append(read.spare, t.block)
 	}
-	return err
+	if p.err != nil {
+		return p.err
+	}
+	return failure
+}
+
+// pass is what the workers of a pass share. Each takes the next chunk, of which much is then in its own cache, and
+// whoever ends the block that is next in order puts it and those behind it that are ready.
+type pass struct {
+	put func(*Block) error
+
+	reading sync.Mutex // of the source
+	read    int        // chunks so far
+
+	mu      sync.Mutex
+	freed   *sync.Cond
+	free    []*task
+	ring    []*task // that are ready, by their number
+	next    int     // number of the block to put
+	putting bool
+	err     error // the first in order
+}
+
+// task is a block with the number of its chunk.
+type task struct {
+	block *Block
+	at    int
+	err   error
+}
+
+// run is one worker's part.
+func (p *pass) run(next func() (Chunk, bool), schema *Schema, work func(*Block) error) {
+	for {
+		t := p.take()
+		if t == nil {
+			return
+		}
+		p.reading.Lock()
+		chunk, ok := next()
+		t.at = p.read
+		p.read++
+		p.reading.Unlock()
+		if !ok {
+			p.give(t)
+			return
+		}
+		t.block.reset(schema)
+		if t.err = chunk.Decode(t.block); t.err == nil {
+			t.err = work(t.block)
+		}
+		p.ended(t)
+	}
+}
+
+// take waits for a block that is not in use; nil ends the pass.
+func (p *pass) take() *task {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for len(p.free) == 0 && p.err == nil {
+		p.freed.Wait()
+	}
+	if p.err != nil {
+		return nil
+	}
+	last := len(p.free) - 1
+	t := p.free[last]
+	p.free = p.free[:last]
+	return t
+}
+
+func (p *pass) give(t *task) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.free = append(p.free, t)
+	p.freed.Signal()
+}
+
+// ended puts t, and what is ready behind it, unless one before it is yet to be put or another worker is at it.
+func (p *pass) ended(t *task) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ring[t.at%len(p.ring)] = t
+	for !p.putting {
+		slot := &p.ring[p.next%len(p.ring)]
+		first := *slot
+		if first == nil {
+			return
+		}
+		*slot = nil
+		p.next++
+		if p.err == nil {
+			p.err = first.err
+		}
+		if p.err == nil {
+			p.putting = true
+			p.mu.Unlock()
+			err := p.put(first.block)
+			p.mu.Lock()
+			p.putting, p.err = false, err
+		}
+		p.free = append(p.free, first)
+		if p.freed.Signal(); p.err != nil {
+			p.freed.Broadcast()
+		}
+	}
 }
 
 // threads is the number of workers.
