@@ -24,7 +24,8 @@ func networkSuites() []Suite {
 			"where the machine has /dev/shm, so that figures are of the network and the processor; a disk adds the time of " +
 			"its syncs. Beside a measured round stands what a simulation gives for it, whose cost of a message was measured " +
 			"just before it and just after it with 50, 250 or 800 parties, whatever is next to its own number, and plain sums " +
-			"of two lengths, in processor time: on a machine that does something else, a round takes longer than that. " +
+			"of its own length (by pairs: of two), in processor time: on a machine that does something else, a round takes " +
+			"longer than that. " +
 			"Both ratios are printed, and beside them the share of the " +
 			"round's core time that its roles had: where that is 1 the two are the same, and where it is not, cores did " +
 			"other work or waited for it, which no simulation of the roles could tell; --simulate N " +
@@ -48,7 +49,7 @@ var networkCases = []networkCase{
 
 func runNetwork(ctx context.Context, e *Env) {
 	if e.Simulated != nil {
-		calibration := calibrationFor(0)
+		calibration := newCalibration(transportSizes[:], transportWords[:])
 		for range 2 {
 			if err := calibration.pass(ctx, e.coordinator); err != nil {
 				e.fail(err)
@@ -124,7 +125,7 @@ func each(took []time.Duration) []float64 {
 
 func (n networkCase) measure(ctx context.Context, c *Case) error {
 	simulated := n.parties >= 100 // of few parties a round waits for wake-ups more than for work
-	calibration := calibrationFor(n.parties)
+	calibration := n.calibration()
 	if simulated {
 		if err := calibration.pass(ctx, c.Env.coordinator); err != nil {
 			return err
@@ -207,30 +208,36 @@ var transportSizes, transportWords = [...]int{50, 250, 800}, [...]int{45, 7850}
 // of two lengths, less the work of the state machines. It is measured before what is compared with it and after that,
 // since what a processor gets done in a second differs from minute to minute on a machine that is shared.
 type calibration struct {
-	sizes []int
-	work  map[[2]int][]time.Duration // of all processors in a round, by the number of parties and of words
+	sizes, words []int
+	work         map[[2]int][]time.Duration // of all processors in a round, by the number of parties and of words
 }
 
-// calibrationFor is that of a sum of so many parties: the sizes around it, or the nearest; 0 for all sizes.
-func calibrationFor(parties int) *calibration {
-	k := &calibration{work: make(map[[2]int][]time.Duration)}
-	for i, size := range transportSizes {
-		below := i+1 < len(transportSizes) && transportSizes[i+1] <= parties
-		above := i > 0 && transportSizes[i-1] >= parties
-		if parties == 0 || !below && !above {
-			k.sizes = append(k.sizes, size)
-		}
+func newCalibration(sizes, words []int) *calibration {
+	return &calibration{slices.Clone(sizes), words, make(map[[2]int][]time.Duration)}
+}
+
+// calibration is that of a sum: the sizes around its own, or the nearest, and for a plain one its own length.
+func (n networkCase) calibration() *calibration {
+	from, to := 0, len(transportSizes)
+	for from+1 < to && transportSizes[from+1] <= n.parties {
+		from++
 	}
-	return k
+	for to-2 >= from && transportSizes[to-2] >= n.parties {
+		to--
+	}
+	if n.plain {
+		return newCalibration(transportSizes[from:to], []int{n.words})
+	}
+	return newCalibration(transportSizes[from:to], transportWords[:])
 }
 
 // pass measures each once, in the opposite order of the last time.
 func (k *calibration) pass(ctx context.Context, command []string) error {
 	slices.Reverse(k.sizes)
 	for _, parties := range k.sizes {
-		for _, words := range transportWords {
+		for _, words := range k.words {
 			// Of short rounds there are more.
-			n := networkCase{parties: parties, words: words, plain: true, rounds: 16 + 300_000/(parties*(45+words/16))}
+			n := networkCase{parties: parties, words: words, plain: true, rounds: 40 + 300_000/(parties*(45+words/16))}
 			m, err := n.measureRounds(ctx, command)
 			if err != nil {
 				return err
@@ -246,8 +253,8 @@ func (k *calibration) pass(ctx context.Context, command []string) error {
 func (k *calibration) transport(ctx context.Context) (virtual.Transport, error) {
 	var t virtual.Transport
 	for _, parties := range slices.Sorted(slices.Values(k.sizes)) {
-		var cost [len(transportWords)]float64 // of an end, in seconds
-		for i, words := range transportWords {
+		cost := make([]float64, len(k.words)) // of an end, in seconds
+		for i, words := range k.words {
 			machines, err := networkCase{parties: parties, words: words, plain: true}.simulation(nil).Run(ctx)
 			if err != nil {
 				return nil, err
@@ -257,8 +264,10 @@ func (k *calibration) transport(ctx context.Context) (virtual.Transport, error) 
 			cost[i] = max(0, middle(k.work[[2]int{parties, words}]).Seconds()-own) / float64(4*parties)
 		}
 		x := virtual.Measured{Connections: float64(parties)}
-		x.End.Byte = max(0, cost[1]-cost[0]) / float64(8*(transportWords[1]-transportWords[0]))
-		x.End.Message = max(0, cost[0]-x.End.Byte*float64(8*transportWords[0]))
+		if len(cost) > 1 {
+			x.End.Byte = max(0, cost[1]-cost[0]) / float64(8*(k.words[1]-k.words[0]))
+		}
+		x.End.Message = max(0, cost[0]-x.End.Byte*float64(8*k.words[0]))
 		t = append(t, x)
 	}
 	return t, nil
