@@ -7,19 +7,17 @@ package asm
 // FilterTiles2AMX writes the integer scores of 2 panels [words][16] at x, of unsigned bytes, and
 // tiles > 0 tiles [words/chunk][16][chunk] at c, of signed ones, four to a word: 0 < chunk <= 16 divides words > 0.
 // config is the form of tiles: 16 rows of 64 bytes in 0 to 3, 16 rows of 4*chunk bytes in 4 and 5, chunk rows of 64
-// bytes in 6 and 7. A score is min(half*scale+offset, 2^31-128) rounded, plus shift and the products. scores is
-// [tiles][16][panels][16], least [2*tiles][panels][16] has the least score of each half of a tile, and best
-// [panels][16] falls to the least of all.
+// bytes in 6 and 7. A score is base plus the products. scores is [tiles][16][panels][16], least [2*tiles][panels][16]
+// has the least score of each half of a tile, and best [panels][16] falls to the least of all.
 //
 //go:noescape
-func FilterTiles2AMX(config *byte, x *byte, words int, chunk int, c *byte, half *float32, shift *int32, tiles int, scale float32, offset float32, scores *int32, least *int32, best *int32)
+func FilterTiles2AMX(config *byte, x *byte, words int, chunk int, c *byte, base *int32, tiles int, scores *int32, least *int32, best *int32)
 
 // FilterTiles1AMX writes the integer scores of 1 panels [words][16] at x, of unsigned bytes, and
 // tiles > 0 tiles [words/chunk][16][chunk] at c, of signed ones, four to a word: 0 < chunk <= 16 divides words > 0.
 // config is the form of tiles: 16 rows of 64 bytes in 0 to 3, 16 rows of 4*chunk bytes in 4 and 5, chunk rows of 64
-// bytes in 6 and 7. A score is min(half*scale+offset, 2^31-128) rounded, plus shift and the products. scores is
-// [tiles][16][panels][16], least [2*tiles][panels][16] has the least score of each half of a tile, and best
-// [panels][16] falls to the least of all.
+// bytes in 6 and 7. A score is base plus the products. scores is [tiles][16][panels][16], least [2*tiles][panels][16]
+// has the least score of each half of a tile, and best [panels][16] falls to the least of all.
 //
 //go:noescape
-func FilterTiles1AMX(config *byte, x *byte, words int, chunk int, c *byte, half *float32, shift *int32, tiles int, scale float32, offset float32, scores *int32, least *int32, best *int32)
+func FilterTiles1AMX(config *byte, x *byte, words int, chunk int, c *byte, base *int32, tiles int, scores *int32, least *int32, best *int32)

@@ -6,19 +6,19 @@ package asm
 
 // FilterBytes1AVX2 writes the integer scores of 1 panels [words][16] at x and tiles > 0 tiles
 // [words][8] at c, words > 0, of bytes, four to a word, those at x unsigned and below 128, the others at most 64 in magnitude; words is even:
-// min(half*scale+offset, 2^31-128) rounded, plus shift and the products. scores is [tiles][8][panels][16], least [tiles][panels][16] has the least score
-// of each tile, and best [panels][16] falls to the least of all.
+// base plus the products. scores is [tiles][8][panels][16], least [tiles][panels][16] has the least score of each
+// tile, and best [panels][16] falls to the least of all.
 //
 //go:noescape
-func FilterBytes1AVX2(x *byte, words int, c *byte, half *float32, shift *int32, tiles int, scale float32, offset float32, scores *int32, least *int32, best *int32)
+func FilterBytes1AVX2(x *byte, words int, c *byte, base *int32, tiles int, scores *int32, least *int32, best *int32)
 
 // FilterScore1AVX2 writes the integer scores of 1 panels [words][16] at x and tiles > 0 tiles
 // [words][8] at c, words > 0, of integers of 16 bits, two to a word:
-// min(half*scale+offset, 2^31-128) rounded, plus shift and the products. scores is [tiles][8][panels][16], least [tiles][panels][16] has the least score
-// of each tile, and best [panels][16] falls to the least of all.
+// base plus the products. scores is [tiles][8][panels][16], least [tiles][panels][16] has the least score of each
+// tile, and best [panels][16] falls to the least of all.
 //
 //go:noescape
-func FilterScore1AVX2(x *byte, words int, c *byte, half *float32, shift *int32, tiles int, scale float32, offset float32, scores *int32, least *int32, best *int32)
+func FilterScore1AVX2(x *byte, words int, c *byte, base *int32, tiles int, scores *int32, least *int32, best *int32)
 
 // FilterCandidatesAVX2 goes through the scores of one panel of several, as FilterScore leaves them, and
 // lists those of at most the limit min(best, most)+band. Where the best before exceeds

@@ -20,14 +20,10 @@
 	SMIN4S(d, c, c) \
 	SMIN4S(c, a, a)
 
-// FOUR writes the scores of four centroids, the words of which begin at R11 and the
-// halves at R3, and leaves the least in V0 to V3.
+// FOUR writes the scores of four centroids, the words of which begin at R11 and what
+// their sums begin with at R3, and leaves the least in V0 to V3.
 #define FOUR(words)                                     \
-	VLD1.P 16(R3), [V20.S4]                               \
-	VMOV   V31.B16, V21.B16                               \
-	VFMLA  V30.S4, V20.S4, V21.S4                         \
-	FMIN4S(29, 21, 21)                                    \
-	FCVTNS4S(21, 21)                                      \
+	VLD1.P 16(R3), [V21.S4]                               \
 	VDUP   V21.S[0], V0.S4                                \
 	VDUP   V21.S[1], V4.S4                                \
 	VDUP   V21.S[2], V8.S4                                \
@@ -69,24 +65,18 @@ words:                                                  \
 	LEAST(2, 6, 10, 14)                                   \
 	LEAST(3, 7, 11, 15)
 
-// func FilterBytes1DOT(x *byte, words int, c *byte, half *float32, shift *int32, tiles int, scale, offset float32, scores, least, best *int32)
-TEXT ·FilterBytes1DOT(SB), NOSPLIT, $0-80
+// func FilterBytes1DOT(x *byte, words int, c *byte, base *int32, tiles int, scores, least, best *int32)
+TEXT ·FilterBytes1DOT(SB), NOSPLIT, $0-64
 	MOVD  x+0(FP), R0
 	MOVD  words+8(FP), R1
 	MOVD  c+16(FP), R2
-	MOVD  half+24(FP), R3
-	MOVD  tiles+40(FP), R4
-	MOVWU scale+48(FP), R5
-	VDUP  R5, V30.S4
-	MOVWU offset+52(FP), R5
-	VDUP  R5, V31.S4
-	MOVD  $0x4effffff, R5  // the largest float32 below 2^31
-	VDUP  R5, V29.S4
+	MOVD  base+24(FP), R3
+	MOVD  tiles+32(FP), R4
 	MOVD  $0x80, R5
 	VDUP  R5, V28.B16
-	MOVD  scores+56(FP), R5
-	MOVD  least+64(FP), R6
-	MOVD  best+72(FP), R7
+	MOVD  scores+40(FP), R5
+	MOVD  least+48(FP), R6
+	MOVD  best+56(FP), R7
 
 tile:
 	MOVD  R2, R11
@@ -134,38 +124,20 @@ tile:
 	SMIN4S(22, 26, 26)                   \
 	SMIN4S(23, 27, 27)
 
-// func FilterBytes1I8MM(x *byte, words int, c *byte, half *float32, shift *int32, tiles int, scale, offset float32, scores, least, best *int32)
-TEXT ·FilterBytes1I8MM(SB), NOSPLIT, $0-80
+// func FilterBytes1I8MM(x *byte, words int, c *byte, base *int32, tiles int, scores, least, best *int32)
+TEXT ·FilterBytes1I8MM(SB), NOSPLIT, $0-64
 	MOVD  x+0(FP), R0
 	MOVD  words+8(FP), R1
 	MOVD  c+16(FP), R2
-	MOVD  half+24(FP), R3
-	MOVD  shift+32(FP), R13
-	MOVD  tiles+40(FP), R4
-	MOVWU scale+48(FP), R5
-	VDUP  R5, V30.S4
-	MOVWU offset+52(FP), R5
-	VDUP  R5, V31.S4
-	MOVD  $0x4effffff, R5  // the largest float32 below 2^31
-	VDUP  R5, V29.S4
-	MOVD  scores+56(FP), R5
-	MOVD  least+64(FP), R6
-	MOVD  best+72(FP), R7
+	MOVD  base+24(FP), R3
+	MOVD  tiles+32(FP), R4
+	MOVD  scores+40(FP), R5
+	MOVD  least+48(FP), R6
+	MOVD  best+56(FP), R7
 	MOVD  $64, R15
 
 tile:
-	VLD1.P 32(R3), [V26.S4, V27.S4]
-	VMOV   V31.B16, V24.B16
-	VMOV   V31.B16, V25.B16
-	VFMLA  V30.S4, V26.S4, V24.S4
-	VFMLA  V30.S4, V27.S4, V25.S4
-	FMIN4S(29, 24, 24)
-	FMIN4S(29, 25, 25)
-	FCVTNS4S(24, 24)
-	FCVTNS4S(25, 25)
-	VLD1.P 32(R13), [V26.S4, V27.S4]
-	ADD4S(26, 24, 24)
-	ADD4S(27, 25, 25)
+	VLD1.P 32(R3), [V24.S4, V25.S4]
 	MOVD   R0, R8
 	MOVD   $2, R9
 

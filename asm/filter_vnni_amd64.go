@@ -6,35 +6,35 @@ package asm
 
 // FilterBytes3VNNI writes the integer scores of 3 panels [words][16] at x and tiles > 0 tiles
 // [words][8] at c, words > 0, of bytes, four to a word, those at x unsigned:
-// min(half*scale+offset, 2^31-128) rounded, plus shift and the products. scores is [tiles][8][panels][16], least [tiles][panels][16] has the least score
-// of each tile, and best [panels][16] falls to the least of all.
+// base plus the products. scores is [tiles][8][panels][16], least [tiles][panels][16] has the least score of each
+// tile, and best [panels][16] falls to the least of all.
 //
 //go:noescape
-func FilterBytes3VNNI(x *byte, words int, c *byte, half *float32, shift *int32, tiles int, scale float32, offset float32, scores *int32, least *int32, best *int32)
+func FilterBytes3VNNI(x *byte, words int, c *byte, base *int32, tiles int, scores *int32, least *int32, best *int32)
 
 // FilterBytes1VNNI writes the integer scores of 1 panels [words][16] at x and tiles > 0 tiles
 // [words][8] at c, words > 0, of bytes, four to a word, those at x unsigned:
-// min(half*scale+offset, 2^31-128) rounded, plus shift and the products. scores is [tiles][8][panels][16], least [tiles][panels][16] has the least score
-// of each tile, and best [panels][16] falls to the least of all.
+// base plus the products. scores is [tiles][8][panels][16], least [tiles][panels][16] has the least score of each
+// tile, and best [panels][16] falls to the least of all.
 //
 //go:noescape
-func FilterBytes1VNNI(x *byte, words int, c *byte, half *float32, shift *int32, tiles int, scale float32, offset float32, scores *int32, least *int32, best *int32)
+func FilterBytes1VNNI(x *byte, words int, c *byte, base *int32, tiles int, scores *int32, least *int32, best *int32)
 
 // FilterScore3VNNI writes the integer scores of 3 panels [words][16] at x and tiles > 0 tiles
 // [words][8] at c, words > 0, of integers of 16 bits, two to a word:
-// min(half*scale+offset, 2^31-128) rounded, plus shift and the products. scores is [tiles][8][panels][16], least [tiles][panels][16] has the least score
-// of each tile, and best [panels][16] falls to the least of all.
+// base plus the products. scores is [tiles][8][panels][16], least [tiles][panels][16] has the least score of each
+// tile, and best [panels][16] falls to the least of all.
 //
 //go:noescape
-func FilterScore3VNNI(x *byte, words int, c *byte, half *float32, shift *int32, tiles int, scale float32, offset float32, scores *int32, least *int32, best *int32)
+func FilterScore3VNNI(x *byte, words int, c *byte, base *int32, tiles int, scores *int32, least *int32, best *int32)
 
 // FilterScore1VNNI writes the integer scores of 1 panels [words][16] at x and tiles > 0 tiles
 // [words][8] at c, words > 0, of integers of 16 bits, two to a word:
-// min(half*scale+offset, 2^31-128) rounded, plus shift and the products. scores is [tiles][8][panels][16], least [tiles][panels][16] has the least score
-// of each tile, and best [panels][16] falls to the least of all.
+// base plus the products. scores is [tiles][8][panels][16], least [tiles][panels][16] has the least score of each
+// tile, and best [panels][16] falls to the least of all.
 //
 //go:noescape
-func FilterScore1VNNI(x *byte, words int, c *byte, half *float32, shift *int32, tiles int, scale float32, offset float32, scores *int32, least *int32, best *int32)
+func FilterScore1VNNI(x *byte, words int, c *byte, base *int32, tiles int, scores *int32, least *int32, best *int32)
 
 // FilterCandidatesVNNI goes through the scores of one panel of several, as FilterScore leaves them, and
 // lists those of at most the limit min(best, most)+band. Where the best before exceeds

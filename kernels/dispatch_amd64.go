@@ -369,20 +369,20 @@ func asmExchange(own, near, next *float32, labels *uint16, weights *float64, blo
 	asm.ExchangeAVX2(own, near, next, labels, weights, blocks, table, base)
 }
 
-func asmFilterBytesN(number int, x *byte, words int, c *byte, half *float32, shift *int32, tiles int, scale, offset float32, scores, least, best *int32) {
+func asmFilterBytesN(number int, x *byte, words int, c *byte, base *int32, tiles int, scores, least, best *int32) {
 	if current >= avx512vnni {
 		switch number {
 		case 1:
-			asm.FilterBytes1VNNI(x, words, c, half, shift, tiles, scale, offset, scores, least, best)
+			asm.FilterBytes1VNNI(x, words, c, base, tiles, scores, least, best)
 			return
 		case 3:
-			asm.FilterBytes3VNNI(x, words, c, half, shift, tiles, scale, offset, scores, least, best)
+			asm.FilterBytes3VNNI(x, words, c, base, tiles, scores, least, best)
 			return
 		}
 	}
 	switch number {
 	case 1:
-		asm.FilterBytes1AVX2(x, words, c, half, shift, tiles, scale, offset, scores, least, best)
+		asm.FilterBytes1AVX2(x, words, c, base, tiles, scores, least, best)
 	default:
 		panic(noRoutine("FilterBytes", number))
 	}
@@ -407,33 +407,33 @@ func asmFilterExact(x, c *[4]*float32, d int, scores *[4]float32) {
 	asm.FilterExactAVX2(x, c, d, scores)
 }
 
-func asmFilterScoreN(number int, x *byte, words int, c *byte, half *float32, shift *int32, tiles int, scale, offset float32, scores, least, best *int32) {
+func asmFilterScoreN(number int, x *byte, words int, c *byte, base *int32, tiles int, scores, least, best *int32) {
 	if current >= avx512vnni {
 		switch number {
 		case 1:
-			asm.FilterScore1VNNI(x, words, c, half, shift, tiles, scale, offset, scores, least, best)
+			asm.FilterScore1VNNI(x, words, c, base, tiles, scores, least, best)
 			return
 		case 3:
-			asm.FilterScore3VNNI(x, words, c, half, shift, tiles, scale, offset, scores, least, best)
+			asm.FilterScore3VNNI(x, words, c, base, tiles, scores, least, best)
 			return
 		}
 	}
 	switch number {
 	case 1:
-		asm.FilterScore1AVX2(x, words, c, half, shift, tiles, scale, offset, scores, least, best)
+		asm.FilterScore1AVX2(x, words, c, base, tiles, scores, least, best)
 	default:
 		panic(noRoutine("FilterScore", number))
 	}
 }
 
-func asmFilterTilesN(number int, config, x *byte, words, chunk int, c *byte, half *float32, shift *int32, tiles int, scale, offset float32, scores, least, best *int32) {
+func asmFilterTilesN(number int, config, x *byte, words, chunk int, c *byte, base *int32, tiles int, scores, least, best *int32) {
 	if current >= amx {
 		switch number {
 		case 1:
-			asm.FilterTiles1AMX(config, x, words, chunk, c, half, shift, tiles, scale, offset, scores, least, best)
+			asm.FilterTiles1AMX(config, x, words, chunk, c, base, tiles, scores, least, best)
 			return
 		case 2:
-			asm.FilterTiles2AMX(config, x, words, chunk, c, half, shift, tiles, scale, offset, scores, least, best)
+			asm.FilterTiles2AMX(config, x, words, chunk, c, base, tiles, scores, least, best)
 			return
 		}
 	}

@@ -72,13 +72,13 @@ func asmExchange(own, near, next *float32, labels *uint16, weights *float64, blo
 	asm.ExchangeNEON(own, near, next, labels, weights, blocks, table, base)
 }
 
-func asmFilterBytes1(x *byte, words int, c *byte, half *float32, shift *int32, tiles int, scale, offset float32, scores, least, best *int32) {
+func asmFilterBytes1(x *byte, words int, c *byte, base *int32, tiles int, scores, least, best *int32) {
 	if current >= neoni8mm {
-		asm.FilterBytes1I8MM(x, words, c, half, shift, tiles, scale, offset, scores, least, best)
+		asm.FilterBytes1I8MM(x, words, c, base, tiles, scores, least, best)
 		return
 	}
 	if current >= neondot {
-		asm.FilterBytes1DOT(x, words, c, half, shift, tiles, scale, offset, scores, least, best)
+		asm.FilterBytes1DOT(x, words, c, base, tiles, scores, least, best)
 		return
 	}
 	panic(noRoutine("FilterBytes1", 0))

@@ -60,7 +60,7 @@ func asmExchange(own, near, next *float32, labels *uint16, weights *float64, blo
 	panic(noRoutine("Exchange", 0))
 }
 
-func asmFilterBytesN(number int, x *byte, words int, c *byte, half *float32, shift *int32, tiles int, scale, offset float32, scores, least, best *int32) {
+func asmFilterBytesN(number int, x *byte, words int, c *byte, base *int32, tiles int, scores, least, best *int32) {
 	panic(noRoutine("FilterBytes", 0))
 }
 
@@ -76,11 +76,11 @@ func asmFilterExact(x, c *[4]*float32, d int, scores *[4]float32) {
 	panic(noRoutine("FilterExact", 0))
 }
 
-func asmFilterScoreN(number int, x *byte, words int, c *byte, half *float32, shift *int32, tiles int, scale, offset float32, scores, least, best *int32) {
+func asmFilterScoreN(number int, x *byte, words int, c *byte, base *int32, tiles int, scores, least, best *int32) {
 	panic(noRoutine("FilterScore", 0))
 }
 
-func asmFilterTilesN(number int, config, x *byte, words, chunk int, c *byte, half *float32, shift *int32, tiles int, scale, offset float32, scores, least, best *int32) {
+func asmFilterTilesN(number int, config, x *byte, words, chunk int, c *byte, base *int32, tiles int, scores, least, best *int32) {
 	panic(noRoutine("FilterTiles", 0))
 }
 

@@ -25,7 +25,7 @@ import (
 //
 // the chain of d roundings with partial sums of at most h + |x||c| is within
 // 1.01 d 2^-24 (h + |x||c|) + d 2^-149 of h - x.c, and the rounding of the first
-// term of S, a float32 below 2^31 and then an integer, is below 129. Let w be the sum
+// term of S to an integer, in float64 before, is below 1. Let w be the sum
 // of the three for the largest |c|, |g| and h, in units of 1/(ab). If j has the least
 // chain and i the least integer score, then S_j <= s_j+w <= s_i+w <= S_i+2w: so j is
 // among the candidates, the centroids of score at most S_i + 2w. A point with one
@@ -65,8 +65,7 @@ type filterPoints struct {
 type filterCentroids struct {
 	// data is [tiles][words/chunk][rows][chunk] words, of the opposite integers, in tiles of rows centroids.
 	data         []byte
-	half         []float32 // [tiles][8], +Inf past K
-	shift        []int32   // [tiles][8], what makes up for what is added to bytes of points
+	shift        []int32 // [tiles][8], what makes up for what is added to bytes of points
 	tiles, group int       // tiles of 8
 	zero         int32     // as of the points
 	words, chunk int
@@ -363,8 +362,8 @@ func (c *Centroids) PrepareFilter(p *Panels) {
 		}
 		c.filter = &filterCentroids{group: f.group, zero: f.zero, words: f.words, chunk: f.chunk, rows: rows}
 		tiles := c.filter.tilesFor(c.K)
-		c.filter.tiles, c.filter.half = tiles, alignedFloat32(tiles*filterTile)
-		c.filter.shift, c.filter.data = aligned[int32](tiles*filterTile), aligned[byte](tiles*filterTile*f.size())
+		c.filter.tiles, c.filter.shift = tiles, make([]int32, tiles*filterTile)
+		c.filter.data = aligned[byte](tiles * filterTile * f.size())
 	}
 	c.filter.longest, c.filter.widest = max(c.filter.longest, f.norm), max(c.filter.widest, f.most)
 }
@@ -393,15 +392,12 @@ func (f *filterCentroids) word(i, w int) int {
 // set rounds the centroids.
 func (f *filterCentroids) set(c *Centroids) {
 	f.norm, f.most, f.rough = 0, 0, 0
-	for i := range f.half {
-		f.half[i] = float32(math.Inf(1))
-	}
-	copy(f.half, c.half[:c.K])
 	for i := range c.K {
 		f.norm, f.most = max(f.norm, length(c.Row(i))), max(f.most, float64(c.half[i]))
 	}
 	f.norm *= filterUp
-	f.scale = scaleFor(f.group, f.zero, c.D, max(f.norm, f.longest), max(magnitude(c.rows[:c.K*c.D]), f.widest))
+	// Means are shorter than points, so their integers may be finer, as far as scores fit 32 bits.
+	f.scale = scaleFor(f.group, f.zero, c.D, max(f.norm, f.longest), max(magnitude(c.rows[:c.K*c.D]), f.widest/4))
 	if f.scale == 0 {
 		return
 	}
@@ -435,12 +431,40 @@ type filterCall struct {
 	offset float64 // o
 	d      int
 	c      *filterCentroids
+	base   []int32 // [tiles][8], what the scores' products are added to
 }
 
 // call returns false where the integers would not fit.
 func (f *filterPoints) call(c *Centroids) (filterCall, bool) {
 	g := c.filter
-	call := filterCall{units: f.scale * g.scale, d: c.D, c: g}
+	call, ok := f.bounds(g, c.D)
+	if ok {
+		call.base = make([]int32, len(g.shift))
+		call.begin(c)
+	}
+	return call, ok
+}
+
+// begin works out what the scores' products are added to.
+func (c *filterCall) begin(centroids *Centroids) {
+	shifts := filterShifts(c.c.group)
+	for i := range c.base[:c.c.tiles*filterTile] {
+		c.base[i] = filterNone
+		if i < centroids.K {
+			c.base[i] = int32(min(math.RoundToEven(float64(float64(centroids.half[i])*c.units)+c.offset), filterNone))
+			if shifts {
+				c.base[i] += c.c.shift[i]
+			}
+		}
+	}
+}
+
+// filterNone is the score of a centroid that is not there, beyond all limits.
+const filterNone = 1<<31 - 1<<7
+
+// bounds is call without what the products are added to.
+func (f *filterPoints) bounds(g *filterCentroids, d int) (filterCall, bool) {
+	call := filterCall{units: f.scale * g.scale, d: d, c: g}
 	widest := call.band(f.norm, f.rough)
 	call.offset = f.norm*f.norm/2*call.units + widest
 	top := (f.norm+g.norm)*(f.norm+g.norm)/2*call.units + 2*widest
@@ -450,9 +474,9 @@ func (f *filterPoints) call(c *Centroids) (filterCall, bool) {
 // band returns at least 2w for points of at most the given length, with errors of
 // at most the given length.
 func (c *filterCall) band(norm, rough float64) float64 {
-	chain := float64(c.d+1) * (0x1.03p-24*(c.c.most+norm*c.c.norm) + 0x1p-149) // one for units as a float32
+	chain := float64(c.d) * (0x1.03p-24*(c.c.most+norm*c.c.norm) + 0x1p-149)
 	w := rough*c.c.norm + (norm+rough)*c.c.rough + chain
-	return math.Ceil(2*w*c.units*filterUp) + 260
+	return math.Ceil(2*w*c.units*filterUp) + 2
 }
 
 const (
@@ -696,7 +720,7 @@ func (s *filterScratch) ruled(c *Centroids, call *filterCall, point int, near []
 	filterDots(s.row[:c.D], c.rows, near[:1], s.dots[:1])
 	s.dots[0] = c.half[near[0]] - s.dots[0]
 	t := float64(s.dots[0]) + s.slack(c, call, point)
-	limit := t*float64(float32(call.units)) + float64(float32(call.offset)) + s.bands[point/Lanes]/2 + 1
+	limit := t*call.units + call.offset + s.bands[point/Lanes]/2 + 1
 	return int32(max(0, min(limit, math.MaxInt32)))
 }
 

@@ -29,6 +29,9 @@ func filterSpeed(group int) float64 { return float64(group) }
 // filterZero is what is added to bytes of points.
 func filterZero() int32 { return 128 }
 
+// filterShifts says whether a routine takes bytes of points as they are stored.
+func filterShifts(group int) bool { return group == 8 }
+
 // filterWords is the number of words of a point that the routines take, for one that has so many.
 func filterWords(_, words int) int { return words }
 
@@ -41,8 +44,8 @@ func filterGroupPanels(int) int { return 1 }
 // filterScores leaves the scores of a panel, at x, and of tiles in s.
 func filterScores(call *filterCall, _ int, x *byte, tile, tiles int, s *filterScratch) {
 	g, at := call.c, tile*filterTile
-	asmFilterBytes1(x, g.words, &g.data[at*g.words*wordBytes(g.group)], &g.half[at], &g.shift[at], tiles,
-		float32(call.units), float32(call.offset), &s.scores[0], &s.least[0], &s.best[0])
+	asmFilterBytes1(x, g.words, &g.data[at*g.words*wordBytes(g.group)], &call.base[at], tiles,
+		&s.scores[0], &s.least[0], &s.best[0])
 }
 
 // candidates lists the scores of one panel of several that are within its limit, the

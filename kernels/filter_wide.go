@@ -44,6 +44,9 @@ func filterZero() int32 {
 	return 128
 }
 
+// filterShifts says whether a routine takes bytes of points as they are stored.
+func filterShifts(group int) bool { return group >= 4 }
+
 // filterWords is the number of words of a point that the routines for group integers in a word take, for one that has
 // so many.
 func filterWords(group, words int) int {
@@ -76,18 +79,17 @@ func filterGroupPanels(chunk int) int {
 // filterScores leaves the scores of panels, the first of which is at x, and of tiles in s.
 func filterScores(call *filterCall, panels int, x *byte, tile, tiles int, s *filterScratch) {
 	g, at := call.c, tile*filterTile
-	c, half, shift := &g.data[at*g.words*wordBytes(g.group)], &g.half[at], &g.shift[at]
-	scale, offset := float32(call.units), float32(call.offset)
+	c, base := &g.data[at*g.words*wordBytes(g.group)], &call.base[at]
 	scores, least, best := &s.scores[0], &s.least[0], &s.best[0]
 	switch {
 	case g.chunk > 1:
 		config := tileForm(g.chunk)
-		asmFilterTilesN(panels, &config[0], x, g.words, g.chunk, c, half, shift, tiles*filterTile/filterWideTile, scale,
-			offset, scores, least, best)
+		asmFilterTilesN(panels, &config[0], x, g.words, g.chunk, c, base, tiles*filterTile/filterWideTile,
+			scores, least, best)
 	case g.group == 4:
-		asmFilterBytesN(panels, x, g.words, c, half, shift, tiles, scale, offset, scores, least, best)
+		asmFilterBytesN(panels, x, g.words, c, base, tiles, scores, least, best)
 	default:
-		asmFilterScoreN(panels, x, g.words, c, half, shift, tiles, scale, offset, scores, least, best)
+		asmFilterScoreN(panels, x, g.words, c, base, tiles, scores, least, best)
 	}
 }
 

@@ -164,7 +164,6 @@ func (g *guardedRun) filter() {
 			g.Fatalf("n=%d d=%d k=%d: no filter", g.n, g.d, g.k)
 		}
 		c.PrepareFilter(&p)
-		c.filter.half, c.filter.shift = g.singles(len(c.filter.half)), guarded[int32](g, len(c.filter.shift), g.atEnd)
 		bytes(&c.filter.data)
 		bytes(&p.filter.data)
 		c.Set(slices.Clone(g.c.rows))

@@ -97,6 +97,7 @@ func (s *Screen) Set(rows []float32) (fits, stale bool) {
 	}
 	if g.norm <= norm && g.rough <= rough && g.most <= most && g.scale == s.scale && before.c != nil {
 		g.norm, g.rough, g.most = norm, rough, most // bounds may be larger than they need
+		s.call.begin(s.centres)
 		return true, false
 	}
 	const room = 1 + 0x1p-8 // so that the next candidates do not need more again

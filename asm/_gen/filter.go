@@ -17,7 +17,6 @@ var vnni = isa{"VNNI", 64, 1}
 // filterFile emits the candidate filter: scores in small integers, and the
 // centroids whose scores are near the least.
 func filterFile(s isa) {
-	limit := constants("filterLimit"+s.name, 0x4effffff) // the largest float32 below 2^31
 	numbers := constants("filterOnes"+s.name, 1, 1, 1, 1, 1, 1, 1, 1)
 	const ofBytes, ofWords = "bytes, four to a word, those at x unsigned", "integers of 16 bits, two to a word"
 	words := products{1, func(c, x []reg.VecVirtual, sum, spare reg.VecVirtual) {
@@ -25,15 +24,15 @@ func filterFile(s isa) {
 	}}
 	if s == vnni {
 		bytes := products{1, func(c, x []reg.VecVirtual, sum, _ reg.VecVirtual) { VPDPBUSD(c[0], x[0], sum) }}
-		filterScore(s, "FilterBytes", ofBytes, 3, limit, bytes)
-		filterScore(s, "FilterBytes", ofBytes, 1, limit, bytes)
-		filterScore(s, "FilterScore", ofWords, 3, limit, words)
+		filterScore(s, "FilterBytes", ofBytes, 3, bytes)
+		filterScore(s, "FilterBytes", ofBytes, 1, bytes)
+		filterScore(s, "FilterScore", ofWords, 3, words)
 	} else {
 		filterScore(s, "FilterBytes", ofBytes+" and below 128, the others at most 64 in magnitude; words is even",
-			1, limit, multiplyAddBytes(constants("filterPairs"+s.name, 0x10001, 0x10001, 0x10001, 0x10001, 0x10001,
+			1, multiplyAddBytes(constants("filterPairs"+s.name, 0x10001, 0x10001, 0x10001, 0x10001, 0x10001,
 				0x10001, 0x10001, 0x10001)))
 	}
-	filterScore(s, "FilterScore", ofWords, 1, limit, words)
+	filterScore(s, "FilterScore", ofWords, 1, words)
 	filterCandidates(s, numbers)
 	filterDots(s)
 	if s == avx2 {
@@ -74,25 +73,21 @@ func multiplyAddBytes(ones Mem) products {
 type scoring struct {
 	s        isa
 	nv       int // vectors of points
-	limit    Mem
 	products products
 
-	x, stride, c, half, shift, scores, least, best reg.Register
+	x, stride, c, base, scores, least, best reg.Register
 }
 
 // filterScore emits the integer scores of np panels.
-func filterScore(s isa, name, what string, np int, limit Mem, products products) {
+func filterScore(s isa, name, what string, np int, products products) {
 	function(fmt.Sprintf("%s%d%s", name, np, s.name),
-		"func(x *byte, words int, c *byte, half *float32, shift *int32, tiles int, scale, offset float32, scores, least, "+
-			"best *int32)",
+		"func(x *byte, words int, c *byte, base *int32, tiles int, scores, least, best *int32)",
 		fmt.Sprintf("writes the integer scores of %d panels [words][16] at x and tiles > 0 tiles", np),
 		"[words][8] at c, words > 0, of "+what+":",
-		"min(half*scale+offset, 2^31-128) rounded, plus shift and the products. scores is [tiles][8][panels][16], least "+
-			"[tiles][panels][16] has the least score",
-		"of each tile, and best [panels][16] falls to the least of all.")
-	r := &scoring{s: s, nv: np * s.parts, limit: limit, products: products, x: Load(Param("x"), GP64()),
-		stride: Load(Param("words"), GP64()), c: Load(Param("c"), GP64()), half: Load(Param("half"), GP64()),
-		shift: Load(Param("shift"), GP64())}
+		"base plus the products. scores is [tiles][8][panels][16], least [tiles][panels][16] has the least score of each",
+		"tile, and best [panels][16] falls to the least of all.")
+	r := &scoring{s: s, nv: np * s.parts, products: products, x: Load(Param("x"), GP64()),
+		stride: Load(Param("words"), GP64()), c: Load(Param("c"), GP64()), base: Load(Param("base"), GP64())}
 	tiles := Load(Param("tiles"), GP64()).(reg.GPVirtual)
 	r.scores = Load(Param("scores"), GP64())
 	r.least = Load(Param("least"), GP64())
@@ -110,8 +105,7 @@ func filterScore(s isa, name, what string, np int, limit Mem, products products)
 		MOVQ(r.stride, pass)
 		SHRQ(Imm(1), pass)
 		ADDQ(pass, r.c)
-		ADDQ(Imm(4*filterTile), r.half)
-		ADDQ(Imm(4*filterTile), r.shift)
+		ADDQ(Imm(4*filterTile), r.base)
 		ADDQ(U32(filterTile*r.nv*s.bytes), r.scores)
 		ADDQ(U32(r.nv*s.bytes), r.least)
 	})
@@ -128,7 +122,11 @@ func (r *scoring) centroids(first, width int) {
 	}
 	together := r.products.together
 	values, spare := s.vectors(together), s.vector()
-	r.begin(first, sums, values[0], spare)
+	for q := range sums {
+		for v := range sums[q] {
+			VPBROADCASTD(Mem{Base: r.base, Disp: 4 * (first + q)}, sums[q][v])
+		}
+	}
 	xp, cp, left := GP64(), GP64(), GP64()
 	MOVQ(r.x, xp)
 	LEAQ(Mem{Base: r.c, Disp: 4 * first}, cp)
@@ -184,25 +182,6 @@ func (r *scoring) centroids(first, width int) {
 		place = Mem{Base: r.best, Disp: v * s.bytes}
 		VPMINSD(place, low, low)
 		VMOVDQUx(s, low, place)
-	}
-}
-
-// begin sets the sums to what does not depend on the points.
-func (r *scoring) begin(first int, sums [][]reg.VecVirtual, value, spare reg.VecVirtual) {
-	VBROADCASTSS(NewParamAddr("offset", 52), spare)
-	for q := range sums {
-		sum := sums[q][0]
-		VBROADCASTSS(Mem{Base: r.half, Disp: 4 * (first + q)}, sum)
-		VBROADCASTSS(NewParamAddr("scale", 48), value)
-		VFMADD213PS(spare, value, sum)
-		VBROADCASTSS(r.limit, value)
-		VMINPS(value, sum, sum)
-		VCVTPS2DQ(sum, sum)
-		VPBROADCASTD(Mem{Base: r.shift, Disp: 4 * (first + q)}, value)
-		VPADDD(value, sum, sum)
-		for _, v := range sums[q][1:] {
-			VMOVAPS(sum, v)
-		}
 	}
 }
 

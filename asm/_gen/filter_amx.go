@@ -23,22 +23,19 @@ const (
 type tiledScores struct {
 	np int // panels
 	// x and c are the first panel and tile, passing is what a panel and a tile of centroids take, at the offset of
-	// the centroids' halves and shifts.
+	// what the centroids' sums begin with.
 	x, c, passing, at reg.GPPhysical
 	tiles             reg.GPPhysical
 	scores, least     reg.GPPhysical
 	line, row         reg.GPPhysical // 64, and the bytes of a centroid in a tile
 	xp, cp, left      reg.GPPhysical
 	xq, cq            reg.GPPhysical // the second panel and tile
-	begin             Mem            // what sums begin with
-	limit             Mem
 }
 
 // filterTilesFile emits the scores of the candidate filter by products of tiles.
 func filterTilesFile() {
-	limit := constants("filterLimitAMX", 0x4effffff) // the largest float32 below 2^31
-	filterTiles(2, limit)
-	filterTiles(1, limit)
+	filterTiles(2)
+	filterTiles(1)
 }
 
 // peakTilesFile emits the loop of products of tiles for the limits.
@@ -64,19 +61,16 @@ func peakTilesFile() {
 }
 
 // filterTiles emits the integer scores of np panels.
-func filterTiles(np int, limit Mem) {
+func filterTiles(np int) {
 	function(fmt.Sprintf("FilterTiles%dAMX", np),
-		"func(config, x *byte, words, chunk int, c *byte, half *float32, shift *int32, tiles int, scale, offset float32, "+
-			"scores, least, best *int32)",
+		"func(config, x *byte, words, chunk int, c *byte, base *int32, tiles int, scores, least, best *int32)",
 		fmt.Sprintf("writes the integer scores of %d panels [words][16] at x, of unsigned bytes, and", np),
 		"tiles > 0 tiles [words/chunk][16][chunk] at c, of signed ones, four to a word: 0 < chunk <= 16 divides words > 0.",
 		"config is the form of tiles: 16 rows of 64 bytes in 0 to 3, 16 rows of 4*chunk bytes in 4 and 5, chunk rows of 64",
-		"bytes in 6 and 7. A score is min(half*scale+offset, 2^31-128) rounded, plus shift and the products. scores is",
-		"[tiles][16][panels][16], least [2*tiles][panels][16] has the least score of each half of a tile, and best",
-		"[panels][16] falls to the least of all.")
+		"bytes in 6 and 7. A score is base plus the products. scores is [tiles][16][panels][16], least [2*tiles][panels][16]",
+		"has the least score of each half of a tile, and best [panels][16] falls to the least of all.")
 	r := &tiledScores{np: np, x: reg.R8, passing: reg.R9, c: reg.R10, line: reg.R11, at: reg.R12, tiles: reg.R13,
-		scores: reg.RDI, least: reg.RSI, row: reg.RBX, xp: reg.RAX, cp: reg.RCX, left: reg.RDX, xq: reg.R14, cq: reg.R15,
-		begin: AllocLocal(2 * 64), limit: limit}
+		scores: reg.RDI, least: reg.RSI, row: reg.RBX, xp: reg.RAX, cp: reg.RCX, left: reg.RDX, xq: reg.R14, cq: reg.R15}
 	Load(Param("config"), r.xp)
 	tileConfigure(r.xp)
 	Load(Param("x"), r.x)
@@ -136,7 +130,8 @@ func (r *tiledScores) issue(tag string, tiles int) {
 
 // finish completes the scores of some tiles of centroids, which begin so many tiles before the place of the next ones.
 func (r *tiledScores) finish(tiles, back int) {
-	r.start(tiles)
+	Load(Param("base"), r.xp)
+	ADDQ(r.at, r.xp)
 	Load(Param("best"), r.cp)
 	for p := range r.np {
 		best := ZMM()
@@ -185,25 +180,6 @@ func (r *tiledScores) products(tag string, tiles int) {
 	JNZ(LabelRef(tag))
 }
 
-// start leaves what the sums of some tiles begin with.
-func (r *tiledScores) start(tiles int) {
-	scale, offset, limit := ZMM(), ZMM(), ZMM()
-	VBROADCASTSS(NewParamAddr("scale", 64), scale)
-	VBROADCASTSS(NewParamAddr("offset", 68), offset)
-	VBROADCASTSS(r.limit, limit)
-	Load(Param("half"), r.xp)
-	Load(Param("shift"), r.cp)
-	for t := range tiles {
-		v := ZMM()
-		VMOVUPS(Mem{Base: r.xp, Index: r.at, Scale: 1, Disp: 64 * t}, v)
-		VFMADD213PS(offset, scale, v)
-		VMINPS(limit, v, v)
-		VCVTPS2DQ(v, v)
-		VPADDD(Mem{Base: r.cp, Index: r.at, Scale: 1, Disp: 64 * t}, v, v)
-		VMOVDQU32(v, r.begin.Offset(64*t))
-	}
-}
-
 // half completes the scores of half a tile and a panel; the block begins at place.
 func (r *tiledScores) half(half, p int, block Mem, best reg.VecVirtual) {
 	v := amx.vectors(filterTile)
@@ -211,7 +187,7 @@ func (r *tiledScores) half(half, p int, block Mem, best reg.VecVirtual) {
 		row := half*filterTile + q
 		place := block.Offset(64 * (row*r.np + p))
 		VMOVDQU32(place, v[q])
-		VPADDD_BCST(r.begin.Offset(4*row), v[q], v[q])
+		VPADDD_BCST(Mem{Base: r.xp, Disp: 4 * row}, v[q], v[q])
 		VMOVDQU32(v[q], place)
 	}
 	for step := 1; step < filterTile; step *= 2 {
