@@ -30,11 +30,22 @@ func FilterScore1AVX2(x *byte, words int, c *byte, base *int32, tiles int, score
 //go:noescape
 func FilterCandidatesAVX2(scores *int32, least *int32, tiles int, panels int, panel int, first int, best *int32, before *int32, band int32, most int32, labels *int32, counts *int32, list *uint64, kept *int32) int
 
-// FilterDotsAVX2 writes the inner products of x with count > 0 of the rows of d > 0 coordinates, those
-// that which names, each as sums of sums in some order.
+// FilterPruneAVX2 leaves of count > 0 entries, as FilterCandidates lists them, the points whose scores are at most their limits
+// [panels][16], and of the list the entries that have any; the result is their number.
 //
 //go:noescape
-func FilterDotsAVX2(x *float32, d int, rows *float32, which *uint16, count int, dots *float32)
+func FilterPruneAVX2(list *uint64, kept *int32, count int, limits *int32) int
+
+// FilterRowsAVX2 copies blocks > 0 blocks of 16 dimensions of the panel at x to rows [blocks][16 points][16].
+//
+//go:noescape
+func FilterRowsAVX2(x *float32, blocks int, rows *float32)
+
+// FilterDotsAVX2 writes the inner products of count > 0 pairs point<<16 | row of points at x [(d+15)/16][16 points][16] and rows
+// of d > 0 coordinates, each as sums of sums in some order.
+//
+//go:noescape
+func FilterDotsAVX2(x *float32, d int, rows *float32, pairs *uint32, count int, dots *float32)
 
 // FilterExactAVX2 takes four scores down the chain s = fma(-x, c, s) over d > 0 dimensions: of the
 // points at x, a panel's stride apart, and the rows at c.

@@ -664,21 +664,192 @@ none:
 	VZEROUPPER
 	RET
 
-// func FilterDotsAVX512(x *float32, d int, rows *float32, which *uint16, count int, dots *float32)
+// func FilterPruneAVX512(list *uint64, kept *int32, count int, limits *int32) int
+// Requires: AVX, AVX512F
+TEXT ·FilterPruneAVX512(SB), NOSPLIT, $0-40
+	MOVQ list+0(FP), AX
+	MOVQ kept+8(FP), CX
+	MOVQ count+16(FP), DX
+	MOVQ limits+24(FP), BX
+	XORQ R8, R8
+	MOVQ AX, DI
+	MOVQ CX, R9
+
+entries:
+	MOVQ      (DI), R10
+	MOVQ      R10, SI
+	SHRQ      $0x10, SI
+	MOVWQZX   SI, SI
+	SHLQ      $0x06, SI
+	VMOVDQU64 (BX)(SI*1), Z0
+	VMOVDQU32 (R9), Z1
+	VPCMPD    $0x02, Z0, Z1, K1
+	KMOVW     K1, SI
+	ORL       $0xffff0000, SI
+	MOVQ      $0xffffffff00000000, R11
+	ORQ       SI, R11
+	ANDQ      R11, R10
+	MOVQ      R10, (AX)(R8*8)
+	MOVQ      R8, SI
+	SHLQ      $0x06, SI
+	VMOVDQU64 (R9), Z0
+	VMOVDQU64 Z0, (CX)(SI*1)
+	MOVWLZX   R10, R10
+	CMPL      R10, $0x01
+	SBBQ      $-1, R8
+	ADDQ      $0x08, DI
+	ADDQ      $0x40, R9
+	DECQ      DX
+	JNZ       entries
+	MOVQ      R8, ret+32(FP)
+	VZEROUPPER
+	RET
+
+// func FilterRowsAVX512(x *float32, blocks int, rows *float32)
+// Requires: AVX, AVX512F
+TEXT ·FilterRowsAVX512(SB), NOSPLIT, $0-24
+	MOVQ   x+0(FP), AX
+	MOVQ   blocks+8(FP), CX
+	MOVQ   rows+16(FP), DX
+	VPXORD Z0, Z0, Z0
+
+blocks:
+	VBROADCASTF64X4 (AX), Z2
+	VINSERTF64X4    $0x01, 256(AX), Z2, Z2
+	VADDPS          Z0, Z2, Z2
+	VBROADCASTF64X4 512(AX), Z3
+	VINSERTF64X4    $0x01, 768(AX), Z3, Z3
+	VADDPS          Z0, Z3, Z3
+	VSHUFF32X4      $0x88, Z3, Z2, Z1
+	VSHUFF32X4      $0xdd, Z3, Z2, Z5
+	VBROADCASTF64X4 64(AX), Z3
+	VINSERTF64X4    $0x01, 320(AX), Z3, Z3
+	VADDPS          Z0, Z3, Z3
+	VBROADCASTF64X4 576(AX), Z4
+	VINSERTF64X4    $0x01, 832(AX), Z4, Z4
+	VADDPS          Z0, Z4, Z4
+	VSHUFF32X4      $0x88, Z4, Z3, Z2
+	VSHUFF32X4      $0xdd, Z4, Z3, Z6
+	VBROADCASTF64X4 128(AX), Z4
+	VINSERTF64X4    $0x01, 384(AX), Z4, Z4
+	VADDPS          Z0, Z4, Z4
+	VBROADCASTF64X4 640(AX), Z7
+	VINSERTF64X4    $0x01, 896(AX), Z7, Z7
+	VADDPS          Z0, Z7, Z7
+	VSHUFF32X4      $0x88, Z7, Z4, Z3
+	VSHUFF32X4      $0xdd, Z7, Z4, Z7
+	VBROADCASTF64X4 192(AX), Z8
+	VINSERTF64X4    $0x01, 448(AX), Z8, Z8
+	VADDPS          Z0, Z8, Z8
+	VBROADCASTF64X4 704(AX), Z9
+	VINSERTF64X4    $0x01, 960(AX), Z9, Z9
+	VADDPS          Z0, Z9, Z9
+	VSHUFF32X4      $0x88, Z9, Z8, Z4
+	VSHUFF32X4      $0xdd, Z9, Z8, Z8
+	VUNPCKLPS       Z2, Z1, Z9
+	VUNPCKLPS       Z4, Z3, Z10
+	VUNPCKLPD       Z10, Z9, Z11
+	VMOVUPS         Z11, (DX)
+	VUNPCKHPD       Z10, Z9, Z9
+	VMOVUPS         Z9, 64(DX)
+	VUNPCKHPS       Z2, Z1, Z1
+	VUNPCKHPS       Z4, Z3, Z2
+	VUNPCKLPD       Z2, Z1, Z3
+	VMOVUPS         Z3, 128(DX)
+	VUNPCKHPD       Z2, Z1, Z1
+	VMOVUPS         Z1, 192(DX)
+	VUNPCKLPS       Z6, Z5, Z1
+	VUNPCKLPS       Z8, Z7, Z2
+	VUNPCKLPD       Z2, Z1, Z3
+	VMOVUPS         Z3, 256(DX)
+	VUNPCKHPD       Z2, Z1, Z1
+	VMOVUPS         Z1, 320(DX)
+	VUNPCKHPS       Z6, Z5, Z1
+	VUNPCKHPS       Z8, Z7, Z2
+	VUNPCKLPD       Z2, Z1, Z3
+	VMOVUPS         Z3, 384(DX)
+	VUNPCKHPD       Z2, Z1, Z1
+	VMOVUPS         Z1, 448(DX)
+	VBROADCASTF64X4 32(AX), Z2
+	VINSERTF64X4    $0x01, 288(AX), Z2, Z2
+	VADDPS          Z0, Z2, Z2
+	VBROADCASTF64X4 544(AX), Z3
+	VINSERTF64X4    $0x01, 800(AX), Z3, Z3
+	VADDPS          Z0, Z3, Z3
+	VSHUFF32X4      $0x88, Z3, Z2, Z1
+	VSHUFF32X4      $0xdd, Z3, Z2, Z5
+	VBROADCASTF64X4 96(AX), Z3
+	VINSERTF64X4    $0x01, 352(AX), Z3, Z3
+	VADDPS          Z0, Z3, Z3
+	VBROADCASTF64X4 608(AX), Z4
+	VINSERTF64X4    $0x01, 864(AX), Z4, Z4
+	VADDPS          Z0, Z4, Z4
+	VSHUFF32X4      $0x88, Z4, Z3, Z2
+	VSHUFF32X4      $0xdd, Z4, Z3, Z6
+	VBROADCASTF64X4 160(AX), Z4
+	VINSERTF64X4    $0x01, 416(AX), Z4, Z4
+	VADDPS          Z0, Z4, Z4
+	VBROADCASTF64X4 672(AX), Z7
+	VINSERTF64X4    $0x01, 928(AX), Z7, Z7
+	VADDPS          Z0, Z7, Z7
+	VSHUFF32X4      $0x88, Z7, Z4, Z3
+	VSHUFF32X4      $0xdd, Z7, Z4, Z7
+	VBROADCASTF64X4 224(AX), Z8
+	VINSERTF64X4    $0x01, 480(AX), Z8, Z8
+	VADDPS          Z0, Z8, Z8
+	VBROADCASTF64X4 736(AX), Z9
+	VINSERTF64X4    $0x01, 992(AX), Z9, Z9
+	VADDPS          Z0, Z9, Z9
+	VSHUFF32X4      $0x88, Z9, Z8, Z4
+	VSHUFF32X4      $0xdd, Z9, Z8, Z8
+	VUNPCKLPS       Z2, Z1, Z9
+	VUNPCKLPS       Z4, Z3, Z10
+	VUNPCKLPD       Z10, Z9, Z11
+	VMOVUPS         Z11, 512(DX)
+	VUNPCKHPD       Z10, Z9, Z9
+	VMOVUPS         Z9, 576(DX)
+	VUNPCKHPS       Z2, Z1, Z1
+	VUNPCKHPS       Z4, Z3, Z2
+	VUNPCKLPD       Z2, Z1, Z3
+	VMOVUPS         Z3, 640(DX)
+	VUNPCKHPD       Z2, Z1, Z1
+	VMOVUPS         Z1, 704(DX)
+	VUNPCKLPS       Z6, Z5, Z1
+	VUNPCKLPS       Z8, Z7, Z2
+	VUNPCKLPD       Z2, Z1, Z3
+	VMOVUPS         Z3, 768(DX)
+	VUNPCKHPD       Z2, Z1, Z1
+	VMOVUPS         Z1, 832(DX)
+	VUNPCKHPS       Z6, Z5, Z1
+	VUNPCKHPS       Z8, Z7, Z2
+	VUNPCKLPD       Z2, Z1, Z3
+	VMOVUPS         Z3, 896(DX)
+	VUNPCKHPD       Z2, Z1, Z1
+	VMOVUPS         Z1, 960(DX)
+	ADDQ            $0x00000400, AX
+	ADDQ            $0x00000400, DX
+	DECQ            CX
+	JNZ             blocks
+	VZEROUPPER
+	RET
+
+// func FilterDotsAVX512(x *float32, d int, rows *float32, pairs *uint32, count int, dots *float32)
 // Requires: AVX, AVX512F, FMA3
 TEXT ·FilterDotsAVX512(SB), NOSPLIT, $0-48
 	MOVQ x+0(FP), AX
 	MOVQ rows+16(FP), CX
-	MOVQ which+24(FP), DX
+	MOVQ pairs+24(FP), DX
 	MOVQ dots+40(FP), BX
 	MOVQ count+32(FP), SI
 
-rows:
+pairs:
 	MOVQ    d+8(FP), R8
 	MOVWQZX (DX), DI
 	IMULQ   R8, DI
 	LEAQ    (CX)(DI*4), DI
-	MOVQ    AX, R9
+	MOVWQZX 2(DX), R9
+	SHLQ    $0x06, R9
+	ADDQ    AX, R9
 	VPXORD  Z0, Z0, Z0
 	VPXORD  Z1, Z1, Z1
 	VPXORD  Z2, Z2, Z2
@@ -689,13 +860,13 @@ wide:
 	JLT         wideend
 	VMOVUPS     (R9), Z4
 	VFMADD231PS (DI), Z4, Z0
-	VMOVUPS     64(R9), Z4
+	VMOVUPS     1024(R9), Z4
 	VFMADD231PS 64(DI), Z4, Z1
-	VMOVUPS     128(R9), Z4
+	VMOVUPS     2048(R9), Z4
 	VFMADD231PS 128(DI), Z4, Z2
-	VMOVUPS     192(R9), Z4
+	VMOVUPS     3072(R9), Z4
 	VFMADD231PS 192(DI), Z4, Z3
-	ADDQ        $0x00000100, R9
+	ADDQ        $0x00001000, R9
 	ADDQ        $0x00000100, DI
 	SUBQ        $0x40, R8
 	JMP         wide
@@ -706,7 +877,7 @@ narrow:
 	JLT         narrowend
 	VMOVUPS     (R9), Z4
 	VFMADD231PS (DI), Z4, Z0
-	ADDQ        $0x00000040, R9
+	ADDQ        $0x00000400, R9
 	ADDQ        $0x00000040, DI
 	SUBQ        $0x10, R8
 	JMP         narrow
@@ -723,22 +894,22 @@ narrowend:
 	VADDPS        X4, X5, X5
 	VMOVSHDUP     X5, X4
 	VADDSS        X4, X5, X5
+	TESTQ         R8, R8
+	JZ            done
 
 single:
-	CMPQ        R8, $0x01
-	JLT         singleend
 	VMOVSS      (R9), X4
 	VFMADD231SS (DI), X4, X5
-	ADDQ        $0x00000004, R9
-	ADDQ        $0x00000004, DI
-	SUBQ        $0x01, R8
-	JMP         single
+	ADDQ        $0x04, R9
+	ADDQ        $0x04, DI
+	DECQ        R8
+	JNZ         single
 
-singleend:
+done:
 	VMOVSS X5, (BX)
-	ADDQ   $0x02, DX
+	ADDQ   $0x04, DX
 	ADDQ   $0x04, BX
 	DECQ   SI
-	JNZ    rows
+	JNZ    pairs
 	VZEROUPPER
 	RET

@@ -395,16 +395,31 @@ func asmFilterCandidates(scores, least *int32, tiles, panels, panel, first int, 
 	return asm.FilterCandidatesAVX2(scores, least, tiles, panels, panel, first, best, before, band, most, labels, counts, list, kept)
 }
 
-func asmFilterDots(x *float32, d int, rows *float32, which *uint16, count int, dots *float32) {
+func asmFilterDots(x *float32, d int, rows *float32, pairs *uint32, count int, dots *float32) {
 	if current >= avx512 {
-		asm.FilterDotsAVX512(x, d, rows, which, count, dots)
+		asm.FilterDotsAVX512(x, d, rows, pairs, count, dots)
 		return
 	}
-	asm.FilterDotsAVX2(x, d, rows, which, count, dots)
+	asm.FilterDotsAVX2(x, d, rows, pairs, count, dots)
 }
 
 func asmFilterExact(x, c *[4]*float32, d int, scores *[4]float32) {
 	asm.FilterExactAVX2(x, c, d, scores)
+}
+
+func asmFilterPrune(list *uint64, kept *int32, count int, limits *int32) int {
+	if current >= avx512 {
+		return asm.FilterPruneAVX512(list, kept, count, limits)
+	}
+	return asm.FilterPruneAVX2(list, kept, count, limits)
+}
+
+func asmFilterRows(x *float32, blocks int, rows *float32) {
+	if current >= avx512 {
+		asm.FilterRowsAVX512(x, blocks, rows)
+		return
+	}
+	asm.FilterRowsAVX2(x, blocks, rows)
 }
 
 func asmFilterScoreN(number int, x *byte, words int, c *byte, base *int32, tiles int, scores, least, best *int32) {

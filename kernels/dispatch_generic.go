@@ -68,12 +68,20 @@ func asmFilterCandidates(scores, least *int32, tiles, panels, panel, first int, 
 	panic(noRoutine("FilterCandidates", 0))
 }
 
-func asmFilterDots(x *float32, d int, rows *float32, which *uint16, count int, dots *float32) {
+func asmFilterDots(x *float32, d int, rows *float32, pairs *uint32, count int, dots *float32) {
 	panic(noRoutine("FilterDots", 0))
 }
 
 func asmFilterExact(x, c *[4]*float32, d int, scores *[4]float32) {
 	panic(noRoutine("FilterExact", 0))
+}
+
+func asmFilterPrune(list *uint64, kept *int32, count int, limits *int32) int {
+	panic(noRoutine("FilterPrune", 0))
+}
+
+func asmFilterRows(x *float32, blocks int, rows *float32) {
+	panic(noRoutine("FilterRows", 0))
 }
 
 func asmFilterScoreN(number int, x *byte, words int, c *byte, base *int32, tiles int, scores, least, best *int32) {

@@ -66,8 +66,8 @@ type filterCentroids struct {
 	// data is [tiles][words/chunk][rows][chunk] words, of the opposite integers, in tiles of rows centroids.
 	data         []byte
 	shift        []int32 // [tiles][8], what makes up for what is added to bytes of points
-	tiles, group int       // tiles of 8
-	zero         int32     // as of the points
+	tiles, group int     // tiles of 8
+	zero         int32   // as of the points
 	words, chunk int
 	rows         int
 	scale        float64 // b, 0 if the centroids have no form
@@ -502,25 +502,24 @@ type filterScratch struct {
 	limit          [filterPanels * Lanes]int32
 	exact          [filterPanels * Lanes]float32
 	pair           [4]uint64 // point<<32 | centroid
-	points, rows   [4]*float32
+	points, with   [4]*float32
 	chains         [4]float32
 	found, waiting int
 	// near are the candidates of each point and nearScores their scores, the least first, held so many; lost are those
 	// that there was no room for.
-	near        [filterPanels * Lanes][nearRoom]uint16
-	nearScores  [filterPanels * Lanes][nearRoom]int32
-	held, lost  [filterPanels * Lanes]int32
-	norms       [filterPanels]float64 // at least the length of each point, by panel
-	bands       [filterPanels]float64 // 2w, by panel
-	dots        [nearRoom]float32
-	row         []float32
-	coordinates [nearCoordinates]float32 // of row, where they fit
+	near       [filterPanels * Lanes][nearRoom]uint16
+	nearScores [filterPanels * Lanes][nearRoom]int32
+	held, lost [filterPanels * Lanes]int32
+	norms      [filterPanels]float64 // at least the length of each point, by panel
+	bands      [filterPanels]float64 // 2w, by panel
+	// rows are points by row, of the panels that have them: [panels][(D+15)/16][16 points][16].
+	rows   []float32
+	rowsOf [filterPanels]bool
+	pairs  [Lanes * nearRoom]uint32 // point of a panel<<16 | centroid
+	dots   [Lanes * nearRoom]float32
 }
 
-const (
-	nearRoom        = 96   // candidates of a point
-	nearCoordinates = 1024 // coordinates that need no memory of their own
-)
+const nearRoom = 96 // candidates of a point
 
 // assignFiltered labels points by way of the candidate filter; it reports false,
 // having done nothing, where there is none for these points and centroids.
@@ -543,11 +542,8 @@ func filterCallOf(p *Panels, c *Centroids) (filterCall, bool) {
 
 // assign labels points by way of the candidate filter; the room serves any number of calls.
 func (s *filterScratch) assign(p *Panels, c *Centroids, call *filterCall, labels []uint16) {
-	if s.row == nil {
-		s.row = s.coordinates[:]
-	}
-	if p.D > len(s.row) {
-		s.row = make([]float32, p.D)
+	if size := filterPanels * tableWidth(p.D) * Lanes; len(s.rows) < size {
+		s.rows = alignedFloat32(size)
 	}
 	panels := panelCount(p.N)
 	for at := 0; at < panels; {
@@ -571,6 +567,7 @@ func (s *filterScratch) group(p *Panels, f *filterPoints, first, panels int, c *
 	for i := range panels * Lanes {
 		s.best[i], s.before[i], s.known[i], s.counts[i] = math.MaxInt32, math.MaxInt32, math.MaxInt32, 0
 	}
+	s.rowsOf = [filterPanels]bool{}
 	size := f.size()
 	x := &f.data[first*size*Lanes]
 	wide := call.c.rows / filterTile
@@ -617,27 +614,11 @@ func (s *filterScratch) group(p *Panels, f *filterPoints, first, panels int, c *
 	return true
 }
 
-// prune drops the entries that are beyond the limits by now.
+// prune drops what is beyond the limits by now.
 func (s *filterScratch) prune() {
-	left := 0
-	for i, e := range s.list[:s.found] {
-		if e = s.within(i, e); e&0xffff != 0 {
-			s.list[left], s.kept[left] = e, s.kept[i]
-			left++
-		}
+	if s.found > 0 {
+		s.found = filterPrune(s.list[:s.found], s.kept[:s.found], &s.limit)
 	}
-	s.found = left
-}
-
-// within is entry i, e, without the points whose limit it exceeds.
-func (s *filterScratch) within(i int, e uint64) uint64 {
-	limits := (*[Lanes]int32)(s.limit[int(e>>16)&0xffff*Lanes:])
-	for m := e & 0xffff; m != 0; m &= m - 1 {
-		if lane := bits.TrailingZeros64(m); s.kept[i][lane&(Lanes-1)] > limits[lane&(Lanes-1)] {
-			e &^= 1 << lane
-		}
-	}
-	return e
 }
 
 // decide labels the points that undecided marks by panel: by their inner products with the candidates, and where these
@@ -648,22 +629,27 @@ func (s *filterScratch) decide(p *Panels, c *Centroids, call *filterCall, undeci
 		s.exact[i], s.held[i], s.lost[i] = float32(math.Inf(1)), 0, 0
 	}
 	s.waiting = 0
+	for i := range s.limit {
+		if undecided[i/Lanes]>>(i%Lanes)&1 == 0 {
+			s.limit[i] = math.MinInt32
+		}
+	}
+	s.prune()
 	for i, e := range s.list[:s.found] {
-		panel := int(e>>16) & 0xffff
-		e &^= 0xffff &^ undecided[panel]
-		for m := s.within(i, e) & 0xffff; m != 0; m &= m - 1 {
+		first := int(e>>16) & 0xffff * Lanes
+		for m := e & 0xffff; m != 0; m &= m - 1 {
 			lane := bits.TrailingZeros64(m) & (Lanes - 1)
-			s.hold(p, c, call, panel*Lanes+lane, uint16(e>>32), s.kept[i][lane], labels)
+			s.hold(p, c, call, first+lane, uint16(e>>32), s.kept[i][lane], labels)
 		}
 	}
 	for panel, m := range undecided {
-		for ; m != 0; m &= m - 1 {
-			s.refine(p, c, call, panel*Lanes+bits.TrailingZeros64(m), labels)
+		if m != 0 {
+			s.refine(p, c, call, panel, m, labels)
 		}
 	}
 	if s.waiting > 0 {
 		for i := s.waiting; i < len(s.pair); i++ {
-			s.points[i], s.rows[i] = s.points[0], s.rows[0]
+			s.points[i], s.with[i] = s.points[0], s.with[0]
 		}
 		s.chain(c.D, labels)
 	}
@@ -674,7 +660,8 @@ func (s *filterScratch) hold(p *Panels, c *Centroids, call *filterCall, point in
 	labels []uint16) {
 	held := s.held[point]
 	if held == nearRoom {
-		if held = s.thin(p, c, call, point); held == nearRoom {
+		held = s.thin(call, point, s.score(p, c, point, int(s.near[point][0])))
+		if held == nearRoom {
 			s.lost[point]++
 			s.wait(p, c, point, int(a), labels)
 			return
@@ -708,18 +695,37 @@ func (s *filterScratch) tighten(p *Panels, c *Centroids, call *filterCall, panel
 		for a < tile*filterTile+filterTile-1 && s.scores[a*panels*Lanes+point] != best {
 			a++
 		}
-		p.row(point, s.row[:c.D])
-		which := [1]uint16{uint16(min(first+a, c.K-1))}
-		s.known[point] = s.ruled(c, call, point, which[:])
+		s.known[point] = s.ruled(call, point, s.score(p, c, point, min(first+a, c.K-1)))
 	}
 }
 
-// ruled bounds the score of the centroid of the least chain, for the point that s.row has, by the chain of another, the
-// first of near. s.dots[0] is half less the inner product of that then.
-func (s *filterScratch) ruled(c *Centroids, call *filterCall, point int, near []uint16) int32 {
-	filterDots(s.row[:c.D], c.rows, near[:1], s.dots[:1])
-	s.dots[0] = c.half[near[0]] - s.dots[0]
-	t := float64(s.dots[0]) + s.slack(c, call, point)
+// byRow is the points of a panel by row.
+func (s *filterScratch) byRow(p *Panels, panel int) []float32 {
+	size := tableWidth(p.D) * Lanes
+	rows := s.rows[panel*size : (panel+1)*size]
+	if !s.rowsOf[panel] {
+		s.rowsOf[panel] = true
+		at := p.Data[panel*Lanes*p.D : (panel+1)*Lanes*p.D]
+		filterRows(at, p.D/Lanes, rows)
+		for j := p.D &^ (Lanes - 1); j < p.D; j++ {
+			for l, x := range at[j*Lanes : (j+1)*Lanes] {
+				rows[j&^(Lanes-1)*Lanes+l*Lanes+j%Lanes] = x
+			}
+		}
+	}
+	return rows
+}
+
+// score is half less the inner product of a point and a centroid.
+func (s *filterScratch) score(p *Panels, c *Centroids, point, a int) float32 {
+	pair, dot := [1]uint32{uint32(point%Lanes<<16 | a)}, [1]float32{}
+	filterDots(s.byRow(p, point/Lanes), c, pair[:], dot[:])
+	return c.half[a] - dot[0]
+}
+
+// ruled bounds the score of the centroid of the least chain, for a point, by half less the inner product of another.
+func (s *filterScratch) ruled(call *filterCall, point int, score float32) int32 {
+	t := float64(score) + s.slack(call, point)
 	limit := t*call.units + call.offset + s.bands[point/Lanes]/2 + 1
 	return int32(max(0, min(limit, math.MaxInt32)))
 }
@@ -728,16 +734,15 @@ func (s *filterScratch) ruled(c *Centroids, call *filterCall, point int, near []
 //
 // Inner products are within 1.01 d 2^-24 |x||c| + d 2^-149 of x.c, so that half less the product is within (d+1)/d of
 // the chain's own bound.
-func (s *filterScratch) slack(c *Centroids, call *filterCall, point int) float64 {
-	return 2 * float64(c.D+1) * (0x1.04p-24*(call.c.most+s.norms[point/Lanes]*call.c.norm) + 0x1p-149) * filterUp
+func (s *filterScratch) slack(call *filterCall, point int) float64 {
+	return 2 * float64(call.d+1) * (0x1.04p-24*(call.c.most+s.norms[point/Lanes]*call.c.norm) + 0x1p-149) * filterUp
 }
 
-// thin drops the candidates of a point that the first of them rules out, and returns how many are left; s.row has the
-// point then, and s.dots[0] half less the inner product of the first candidate.
-func (s *filterScratch) thin(p *Panels, c *Centroids, call *filterCall, point int) int32 {
+// thin drops the candidates of a point that the first of them rules out by its score, half less the inner product, and
+// returns how many are left.
+func (s *filterScratch) thin(call *filterCall, point int, score float32) int32 {
 	near, scores := &s.near[point], &s.nearScores[point]
-	p.row(point, s.row[:c.D])
-	limit := s.ruled(c, call, point, near[:])
+	limit := s.ruled(call, point, score)
 	left := int32(1)
 	for i := int32(1); i < s.held[point]; i++ {
 		if near[left], scores[left] = near[i], scores[i]; scores[i] <= limit {
@@ -748,63 +753,79 @@ func (s *filterScratch) thin(p *Panels, c *Centroids, call *filterCall, point in
 	return left
 }
 
-// refine labels a point of which several centroids may be the nearest, or leaves those that still may be to the chain:
-// the centroid of the least chain is at most twice the slack from the least inner product.
-func (s *filterScratch) refine(p *Panels, c *Centroids, call *filterCall, point int, labels []uint16) {
-	if s.held[point] > 1 {
-		s.thin(p, c, call, point)
+// refine labels the points of a panel, those in the mask, of which several centroids may be the nearest, or leaves those
+// that still may be to the chain: the centroid of the least chain is at most twice the slack from the least inner product.
+func (s *filterScratch) refine(p *Panels, c *Centroids, call *filterCall, panel int, mask uint64, labels []uint16) {
+	x := s.byRow(p, panel)
+	var firsts [Lanes]float32
+	n := 0
+	for m := mask; m != 0; m &= m - 1 {
+		lane := bits.TrailingZeros64(m) & (Lanes - 1)
+		s.pairs[n] = uint32(lane)<<16 | uint32(s.near[panel*Lanes+lane][0])
+		n++
 	}
-	near := s.near[point][:s.held[point]]
-	if len(near) == 1 {
-		if labels[point] = near[0]; s.lost[point] > 0 {
-			s.wait(p, c, point, int(near[0]), labels)
+	filterDots(x, c, s.pairs[:n], s.dots[:n])
+	for i, pair := range s.pairs[:n] {
+		firsts[pair>>16&(Lanes-1)] = c.half[pair&0xffff] - s.dots[i]
+	}
+	n = 0
+	for m := mask; m != 0; m &= m - 1 {
+		lane := bits.TrailingZeros64(m) & (Lanes - 1)
+		point := panel*Lanes + lane
+		left := s.thin(call, point, firsts[lane])
+		for _, a := range s.near[point][1:left] {
+			s.pairs[n] = uint32(lane)<<16 | uint32(a)
+			n++
 		}
-		return
 	}
-	filterDots(s.row[:c.D], c.rows, near[1:], s.dots[1:len(near)])
-	least := float64(s.dots[0])
+	if n > 0 {
+		filterDots(x, c, s.pairs[:n], s.dots[:n])
+	}
+	n = 0
+	for m := mask; m != 0; m &= m - 1 {
+		lane := bits.TrailingZeros64(m) & (Lanes - 1)
+		n += s.settle(p, c, call, panel*Lanes+lane, firsts[lane], s.dots[n:], labels)
+	}
+}
+
+// settle labels a point by the score of the first of its candidates and the inner products of the others, whose number
+// it returns.
+func (s *filterScratch) settle(p *Panels, c *Centroids, call *filterCall, point int, first float32, dots []float32,
+	labels []uint16) int {
+	near := s.near[point][:s.held[point]]
+	if len(near) == 1 && s.lost[point] == 0 {
+		labels[point] = near[0]
+		return 0
+	}
+	dots = dots[:len(near)-1]
+	least := first
 	for i, a := range near[1:] {
-		s.dots[i+1] = c.half[a] - s.dots[i+1]
-		least = min(least, float64(s.dots[i+1]))
+		dots[i] = c.half[a] - dots[i]
+		least = min(least, dots[i])
 	}
-	limit := least + 2*s.slack(c, call, point)
+	limit := float64(least) + 2*s.slack(call, point)
 	left := 0
 	for i, a := range near {
-		if float64(s.dots[i]) <= limit {
+		if i == 0 && float64(first) <= limit || i > 0 && float64(dots[i-1]) <= limit {
 			near[left] = a
 			left++
 		}
 	}
 	if left == 1 && s.lost[point] == 0 {
 		labels[point] = near[0]
-		return
+		return len(dots)
 	}
 	for _, a := range near[:left] {
 		s.wait(p, c, point, int(a), labels)
 	}
-}
-
-// row copies a point that is there.
-func (p *Panels) row(i int, to []float32) {
-	from := p.Data[i/Lanes*Lanes*p.D+i%Lanes:]
-	for len(to) >= 4 {
-		x := (*[3*Lanes + 1]float32)(from)
-		t := (*[4]float32)(to)
-		t[0], t[1], t[2], t[3] = x[0], x[Lanes], x[2*Lanes], x[3*Lanes]
-		if to = to[4:]; len(to) > 0 {
-			from = from[4*Lanes:]
-		}
-	}
-	for j := range to {
-		to[j] = from[j*Lanes]
-	}
+	return len(dots)
 }
 
 // wait takes the chain of a point and a centroid, together with others.
 func (s *filterScratch) wait(p *Panels, c *Centroids, point, a int, labels []uint16) {
 	s.pair[s.waiting] = uint64(point)<<32 | uint64(a)
 	s.points[s.waiting] = &p.Data[point/Lanes*Lanes*p.D+point%Lanes]
-	s.rows[s.waiting] = &c.rows[a*c.D]
+	s.with[s.waiting] = &c.rows[a*c.D]
 	s.chains[s.waiting] = c.half[a]
 	if s.waiting++; s.waiting == len(s.pair) {
 		s.chain(c.D, labels)
@@ -813,7 +834,7 @@ func (s *filterScratch) wait(p *Panels, c *Centroids, point, a int, labels []uin
 
 // chain takes the chains of the pairs that wait. Ties go to the smaller index.
 func (s *filterScratch) chain(d int, labels []uint16) {
-	asmFilterExact(&s.points, &s.rows, d, &s.chains)
+	asmFilterExact(&s.points, &s.with, d, &s.chains)
 	for i, pair := range s.pair[:s.waiting] {
 		point, v := pair>>32, s.chains[i]
 		if v < s.exact[point] || v == s.exact[point] && uint16(pair) < labels[point] {

@@ -94,20 +94,46 @@ func lanesWithin(scores []int32, limit *[Lanes]int32) (mask uint64) {
 	return mask
 }
 
-// filterDots writes the inner products of x with the rows that which names.
-func filterDots(x, rows []float32, which []uint16, dots []float32) {
-	for i, a := range which {
-		row := rows[int(a)*len(x):][:len(x)]
+// filterPrune leaves of the entries of a list the points whose scores are at most their limits, and the entries that have
+// any, and returns their number.
+func filterPrune(list []uint64, kept [][Lanes]int32, limits *[filterPanels * Lanes]int32) int {
+	left := 0
+	for i, e := range list {
+		limit := (*[Lanes]int32)(limits[int(e>>16)&0xffff*Lanes:])
+		if mask := e & 0xffff & lanesWithin(kept[i][:], limit); mask != 0 {
+			list[left], kept[left] = e&^0xffff|mask, kept[i]
+			left++
+		}
+	}
+	return left
+}
+
+// filterRows copies blocks of 16 dimensions of a panel to rows [blocks][16 points][16].
+func filterRows(panel []float32, blocks int, rows []float32) {
+	for b := range blocks {
+		from, to := (*[Lanes * Lanes]float32)(panel[b*Lanes*Lanes:]), (*[Lanes * Lanes]float32)(rows[b*Lanes*Lanes:])
+		for j := range Lanes {
+			for l := range Lanes {
+				to[l*Lanes+j] = from[j*Lanes+l]
+			}
+		}
+	}
+}
+
+// filterDots writes the inner products of pairs point<<16 | centroid, of points by row.
+func filterDots(x []float32, c *Centroids, pairs []uint32, dots []float32) {
+	for i, pair := range pairs {
+		row := c.Row(int(pair & 0xffff))
 		var sums [4]float32
-		j := 0
-		for ; j+4 <= len(x); j += 4 {
-			for l := range sums {
-				sums[l] = fma32(x[j+l], row[j+l], sums[l])
+		at := int(pair>>16) * Lanes
+		for ; len(row) >= Lanes; row, at = row[Lanes:], at+Lanes*Lanes {
+			for j, y := range (*[Lanes]float32)(row) {
+				sums[j%4] = fma32(x[at+j], y, sums[j%4])
 			}
 		}
 		sum := (sums[0] + sums[1]) + (sums[2] + sums[3])
-		for ; j < len(x); j++ {
-			sum = fma32(x[j], row[j], sum)
+		for j, y := range row {
+			sum = fma32(x[at+j], y, sum)
 		}
 		dots[i] = sum
 	}

@@ -114,7 +114,20 @@ func (s *filterScratch) candidates(tiles, panels, panel, first int, band, most i
 		most, &s.labels[at], &s.counts[at], &s.list[s.found], &s.kept[s.found][0])
 }
 
-// filterDots writes the inner products of x with the rows that which names.
-func filterDots(x, rows []float32, which []uint16, dots []float32) {
-	asmFilterDots(&x[0], len(x), &rows[0], &which[0], len(which), &dots[0])
+// filterPrune leaves of the entries of a list the points whose scores are at most their limits, and the entries that have
+// any, and returns their number.
+func filterPrune(list []uint64, kept [][Lanes]int32, limits *[filterPanels * Lanes]int32) int {
+	return asmFilterPrune(&list[0], &kept[0][0], len(list), &limits[0])
+}
+
+// filterRows copies blocks of 16 dimensions of a panel to rows [blocks][16 points][16].
+func filterRows(panel []float32, blocks int, rows []float32) {
+	if blocks > 0 {
+		asmFilterRows(&panel[0], blocks, &rows[0])
+	}
+}
+
+// filterDots writes the inner products of pairs point<<16 | centroid, of points by row.
+func filterDots(x []float32, c *Centroids, pairs []uint32, dots []float32) {
+	asmFilterDots(&x[0], c.D, &c.rows[0], &pairs[0], len(pairs), &dots[0])
 }

@@ -34,6 +34,8 @@ func filterFile(s isa) {
 	}
 	filterScore(s, "FilterScore", ofWords, 1, words)
 	filterCandidates(s, numbers)
+	filterPrune(s)
+	filterRows(s)
 	filterDots(s)
 	if s == avx2 {
 		filterExact()
@@ -380,54 +382,128 @@ func filterExact() {
 	RET()
 }
 
-// filterDots emits products of a point with some centroids.
-func filterDots(s isa) {
-	name := s.name
+// beyondVNNI is the name of the level of routines that need no more than AVX-512.
+func beyondVNNI(s isa) string {
 	if s == vnni {
-		name = avx512.name
+		return avx512.name
 	}
-	function("FilterDots"+name, "func(x *float32, d int, rows *float32, which *uint16, count int, dots *float32)",
-		"writes the inner products of x with count > 0 of the rows of d > 0 coordinates, those",
-		"that which names, each as sums of sums in some order.")
+	return s.name
+}
+
+// filterPrune emits the drop of entries beyond limits.
+func filterPrune(s isa) {
+	function("FilterPrune"+beyondVNNI(s), "func(list *uint64, kept *int32, count int, limits *int32) int",
+		"leaves of count > 0 entries, as FilterCandidates lists them, the points whose scores are at most their limits",
+		"[panels][16], and of the list the entries that have any; the result is their number.")
+	list, kept := Load(Param("list"), GP64()), Load(Param("kept"), GP64())
+	entries := Load(Param("count"), GP64()).(reg.GPVirtual)
+	limits := Load(Param("limits"), GP64())
+	f := &candidates{s: s, mask: GP32()}
+	from, left := GP64(), GP64()
+	XORQ(left, left)
+	MOVQ(list, from)
+	scores := GP64()
+	MOVQ(kept, scores)
+	count("entries", entries, func() {
+		entry, panel, to := GP64(), GP64(), GP64()
+		MOVQ(Mem{Base: from}, entry)
+		MOVQ(entry, panel)
+		SHRQ(Imm(16), panel)
+		MOVWQZX(panel.As16(), panel)
+		SHLQ(Imm(6), panel)
+		f.limit = s.vectors(s.parts)
+		for v := range f.limit {
+			VMOVDQUx(s, Mem{Base: limits, Index: panel, Scale: 1, Disp: v * s.bytes}, f.limit[v])
+		}
+		f.within(Mem{Base: scores})
+		ORL(U32(0xffff0000), f.mask)
+		other := GP64()
+		MOVQ(U64(0xffffffff00000000), other)
+		ORQ(f.mask.As64(), other)
+		ANDQ(other, entry)
+		MOVQ(entry, Mem{Base: list, Index: left, Scale: 8})
+		MOVQ(left, to)
+		SHLQ(Imm(6), to)
+		for v := range s.parts {
+			moved := s.vector()
+			VMOVDQUx(s, Mem{Base: scores, Disp: v * s.bytes}, moved)
+			VMOVDQUx(s, moved, Mem{Base: kept, Index: to, Scale: 1, Disp: v * s.bytes})
+		}
+		MOVWLZX(entry.As16(), entry.As32())
+		CMPL(entry.As32(), Imm(1)) // borrows from no bits
+		SBBQ(I8(-1), left)
+		ADDQ(Imm(8), from)
+		ADDQ(Imm(64), scores)
+	})
+	Store(left, ReturnIndex(0))
+	VZEROUPPER()
+	RET()
+}
+
+// filterRows emits the transposition of a panel.
+func filterRows(s isa) {
+	function("FilterRows"+beyondVNNI(s), "func(x *float32, blocks int, rows *float32)",
+		"copies blocks > 0 blocks of 16 dimensions of the panel at x to rows [blocks][16 points][16].")
+	x := Load(Param("x"), GP64()).(reg.GPVirtual)
+	blocks := Load(Param("blocks"), GP64()).(reg.GPVirtual)
+	rows := Load(Param("rows"), GP64())
+	if s == vnni {
+		s = avx512
+	}
+	zero := s.vector()
+	s.zero(zero)
+	count("blocks", blocks, func() {
+		scatterBlock(s, x, zero, func(point, disp int, v reg.VecVirtual) {
+			VMOVUPS(v, Mem{Base: rows, Disp: 64*point + disp})
+		})
+		ADDQ(U32(1024), x)
+		ADDQ(U32(1024), rows)
+	})
+	VZEROUPPER()
+	RET()
+}
+
+// filterDots emits products of points of a panel with centroids.
+func filterDots(s isa) {
+	function("FilterDots"+beyondVNNI(s), "func(x *float32, d int, rows *float32, pairs *uint32, count int, dots *float32)",
+		"writes the inner products of count > 0 pairs point<<16 | row of points at x [(d+15)/16][16 points][16] and rows",
+		"of d > 0 coordinates, each as sums of sums in some order.")
 	x, rows := Load(Param("x"), GP64()), Load(Param("rows"), GP64())
-	which, dots := Load(Param("which"), GP64()), Load(Param("dots"), GP64())
+	pairs, dots := Load(Param("pairs"), GP64()), Load(Param("dots"), GP64())
 	count0 := Load(Param("count"), GP64()).(reg.GPVirtual)
 	const sums = 4
-	lanes := s.bytes / 4
-	count("rows", count0, func() {
+	const block = 16 * 64 // bytes of 16 dimensions of all points
+	count("pairs", count0, func() {
 		row, size, at, left := GP64(), GP64(), GP64(), GP64()
 		Load(Param("d"), size)
-		MOVWQZX(Mem{Base: which}, row)
+		MOVWQZX(Mem{Base: pairs}, row)
 		IMULQ(size, row)
 		LEAQ(Mem{Base: rows, Index: row, Scale: 4}, row)
-		MOVQ(x, at)
+		MOVWQZX(Mem{Base: pairs, Disp: 2}, at)
+		SHLQ(Imm(6), at)
+		ADDQ(x, at)
 		MOVQ(size, left)
 		acc := s.vectors(sums)
 		for _, v := range acc {
 			s.zero(v)
 		}
-		step := func(v reg.VecVirtual, disp int) {
-			t := s.vector()
-			VMOVUPS(Mem{Base: at, Disp: disp}, t)
-			VFMADD231PS(Mem{Base: row, Disp: disp}, t, v)
-		}
-		loop := func(tag string, coordinates int, body func()) {
+		blocks := func(tag string, n int) {
 			Label(tag)
-			CMPQ(left, Imm(uint64(coordinates)))
+			CMPQ(left, Imm(uint64(16*n)))
 			JLT(LabelRef(tag + "end"))
-			body()
-			ADDQ(U32(4*coordinates), at)
-			ADDQ(U32(4*coordinates), row)
-			SUBQ(Imm(uint64(coordinates)), left)
+			for i := range n * s.parts {
+				t := s.vector()
+				VMOVUPS(Mem{Base: at, Disp: i/s.parts*block + i%s.parts*s.bytes}, t)
+				VFMADD231PS(Mem{Base: row, Disp: i * s.bytes}, t, acc[i%sums])
+			}
+			ADDQ(U32(uint32(n*block)), at)
+			ADDQ(U32(uint32(64*n)), row)
+			SUBQ(Imm(uint64(16*n)), left)
 			JMP(LabelRef(tag))
 			Label(tag + "end")
 		}
-		loop("wide", sums*lanes, func() {
-			for i, v := range acc {
-				step(v, i*s.bytes)
-			}
-		})
-		loop("narrow", lanes, func() { step(acc[0], 0) })
+		blocks("wide", 4)
+		blocks("narrow", 1)
 		VADDPS(acc[1], acc[0], acc[0])
 		VADDPS(acc[3], acc[2], acc[2])
 		VADDPS(acc[2], acc[0], acc[0])
@@ -444,13 +520,19 @@ func filterDots(s isa) {
 		VADDPS(high, low, low)
 		VMOVSHDUP(low, high)
 		VADDSS(high, low, low)
-		loop("single", 1, func() {
-			t := XMM()
-			VMOVSS(Mem{Base: at}, t)
-			VFMADD231SS(Mem{Base: row}, t, low)
-		})
+		TESTQ(left, left)
+		JZ(LabelRef("done"))
+		Label("single")
+		t := XMM()
+		VMOVSS(Mem{Base: at}, t)
+		VFMADD231SS(Mem{Base: row}, t, low)
+		ADDQ(Imm(4), at)
+		ADDQ(Imm(4), row)
+		DECQ(left)
+		JNZ(LabelRef("single"))
+		Label("done")
 		VMOVSS(low, Mem{Base: dots})
-		ADDQ(Imm(2), which)
+		ADDQ(Imm(4), pairs)
 		ADDQ(Imm(4), dots)
 	})
 	VZEROUPPER()
