@@ -27,7 +27,7 @@ GLOBL dotNumbersAVX2<>(SB), RODATA|NOPTR, $24
 
 // func AssignDot1AVX2(x *float32, panels int, d int, tiles *float32, half *float32, wide int, narrow int, labels *uint16, score *float32, second *float32)
 // Requires: AVX, AVX2, FMA3, MMX+
-TEXT ·AssignDot1AVX2(SB), $776-80
+TEXT ·AssignDot1AVX2(SB), $784-80
 	MOVQ x+0(FP), AX
 	MOVQ panels+8(FP), CX
 	MOVQ d+16(FP), DX
@@ -331,7 +331,7 @@ end:
 
 // func AssignDot2AVX2(x *float32, panels int, d int, tiles *float32, half *float32, wide int, narrow int, labels *uint16, score *float32, second *float32)
 // Requires: AVX, AVX2, FMA3, MMX+
-TEXT ·AssignDot2AVX2(SB), $776-80
+TEXT ·AssignDot2AVX2(SB), $784-80
 	MOVQ x+0(FP), AX
 	MOVQ panels+8(FP), CX
 	MOVQ d+16(FP), DX
@@ -906,7 +906,7 @@ end:
 
 // func AssignDot3AVX2(x *float32, panels int, d int, tiles *float32, half *float32, wide int, narrow int, labels *uint16, score *float32, second *float32)
 // Requires: AVX, AVX2, FMA3, MMX+
-TEXT ·AssignDot3AVX2(SB), $776-80
+TEXT ·AssignDot3AVX2(SB), $784-80
 	MOVQ x+0(FP), AX
 	MOVQ panels+8(FP), CX
 	MOVQ d+16(FP), DX
@@ -1187,7 +1187,7 @@ end:
 
 // func AssignDot4AVX2(x *float32, panels int, d int, tiles *float32, half *float32, wide int, narrow int, labels *uint16, score *float32, second *float32)
 // Requires: AVX, AVX2, FMA3, MMX+
-TEXT ·AssignDot4AVX2(SB), $776-80
+TEXT ·AssignDot4AVX2(SB), $784-80
 	MOVQ x+0(FP), AX
 	MOVQ panels+8(FP), CX
 	MOVQ d+16(FP), DX
@@ -1522,7 +1522,7 @@ end:
 
 // func AssignDot5AVX2(x *float32, panels int, d int, tiles *float32, half *float32, wide int, narrow int, labels *uint16, score *float32, second *float32)
 // Requires: AVX, AVX2, FMA3, MMX+
-TEXT ·AssignDot5AVX2(SB), $776-80
+TEXT ·AssignDot5AVX2(SB), $784-80
 	MOVQ x+0(FP), AX
 	MOVQ panels+8(FP), CX
 	MOVQ d+16(FP), DX
@@ -1911,7 +1911,7 @@ end:
 
 // func AssignDot6AVX2(x *float32, panels int, d int, tiles *float32, half *float32, wide int, narrow int, labels *uint16, score *float32, second *float32)
 // Requires: AVX, AVX2, FMA3, MMX+
-TEXT ·AssignDot6AVX2(SB), $776-80
+TEXT ·AssignDot6AVX2(SB), $784-80
 	MOVQ x+0(FP), AX
 	MOVQ panels+8(FP), CX
 	MOVQ d+16(FP), DX

@@ -27,7 +27,7 @@ GLOBL dotNumbersAVX512<>(SB), RODATA|NOPTR, $24
 
 // func AssignDot1AVX512(x *float32, panels int, d int, tiles *float32, half *float32, wide int, narrow int, labels *uint16, score *float32, second *float32)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·AssignDot1AVX512(SB), $776-80
+TEXT ·AssignDot1AVX512(SB), $784-80
 	MOVQ x+0(FP), AX
 	MOVQ panels+8(FP), CX
 	MOVQ d+16(FP), DX
@@ -57,31 +57,35 @@ groups:
 	MOVQ         tiles+24(FP), R8
 	MOVQ         half+32(FP), R9
 	LEAQ         (DX)(DX*2), R10
-	MOVQ         wide+40(FP), R11
+	LEAQ         (AX)(DX*4), R11
+	MOVQ         $0x00000080, 776(SP)
+	MOVQ         wide+40(FP), R12
 
 group_wide:
 	VBROADCASTSS (R9), Z1
 	VMOVAPS      Z1, Z3
 	VMOVAPS      Z1, Z4
 	VMOVAPS      Z1, Z5
-	MOVQ         AX, R12
-	MOVQ         DX, R13
-	SHRQ         $0x06, R13
+	MOVQ         AX, R13
+	MOVQ         DX, R14
+	SHRQ         $0x06, R14
 
 group_wide_tile_dims:
-	VMOVUPS      (R12), Z6
-	VMOVUPS      (R12)(DX*1), Z7
-	VMOVUPS      (R12)(DX*2), Z8
-	VMOVUPS      (R12)(R10*1), Z9
-	PREFETCHT0   (R12)(DX*4)
+	VMOVUPS      (R13), Z6
+	VMOVUPS      (R13)(DX*1), Z7
+	VMOVUPS      (R13)(DX*2), Z8
+	VMOVUPS      (R13)(R10*1), Z9
+	PREFETCHT1   (R11)
+	PREFETCHT1   64(R11)
+	ADDQ         776(SP), R11
 	VBROADCASTSS (R8), Z10
 	VFNMADD231PS Z10, Z6, Z1
 	VFNMADD231PS Z10, Z7, Z3
 	VFNMADD231PS Z10, Z8, Z4
 	VFNMADD231PS Z10, Z9, Z5
-	ADDQ         $0x40, R12
+	ADDQ         $0x40, R13
 	ADDQ         $0x04, R8
-	DECQ         R13
+	DECQ         R14
 	JNZ          group_wide_tile_dims
 	ADDQ         $0x04, R9
 	TESTQ        DI, DI
@@ -156,8 +160,13 @@ group_wide_tile_second:
 	VMOVUPS      Z8, 640(SP)
 
 group_wide_tile_offered:
-	ADDL    $0x01, 768(SP)
-	DECQ    R11
+	ADDL $0x01, 768(SP)
+	CMPL 768(SP), $0x01
+	JLE  group_wide_tile_fetching
+	MOVQ $0x00000000, 776(SP)
+
+group_wide_tile_fetching:
+	DECQ    R12
 	JNZ     group_wide
 	VMOVUPS 64(SP), Z1
 	VMOVUPS 256(SP), Z3
@@ -285,7 +294,7 @@ end:
 
 // func AssignDot2AVX512(x *float32, panels int, d int, tiles *float32, half *float32, wide int, narrow int, labels *uint16, score *float32, second *float32)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·AssignDot2AVX512(SB), $776-80
+TEXT ·AssignDot2AVX512(SB), $784-80
 	MOVQ x+0(FP), AX
 	MOVQ panels+8(FP), CX
 	MOVQ d+16(FP), DX
@@ -315,7 +324,9 @@ groups:
 	MOVQ         tiles+24(FP), R8
 	MOVQ         half+32(FP), R9
 	LEAQ         (DX)(DX*2), R10
-	MOVQ         wide+40(FP), R11
+	LEAQ         (AX)(DX*4), R11
+	MOVQ         $0x00000080, 776(SP)
+	MOVQ         wide+40(FP), R12
 
 group_wide:
 	VBROADCASTSS (R9), Z1
@@ -326,16 +337,18 @@ group_wide:
 	VMOVAPS      Z6, Z7
 	VMOVAPS      Z6, Z8
 	VMOVAPS      Z6, Z9
-	MOVQ         AX, R12
-	MOVQ         DX, R13
-	SHRQ         $0x06, R13
+	MOVQ         AX, R13
+	MOVQ         DX, R14
+	SHRQ         $0x06, R14
 
 group_wide_tile_dims:
-	VMOVUPS      (R12), Z10
-	VMOVUPS      (R12)(DX*1), Z11
-	VMOVUPS      (R12)(DX*2), Z12
-	VMOVUPS      (R12)(R10*1), Z13
-	PREFETCHT0   (R12)(DX*4)
+	VMOVUPS      (R13), Z10
+	VMOVUPS      (R13)(DX*1), Z11
+	VMOVUPS      (R13)(DX*2), Z12
+	VMOVUPS      (R13)(R10*1), Z13
+	PREFETCHT1   (R11)
+	PREFETCHT1   64(R11)
+	ADDQ         776(SP), R11
 	VBROADCASTSS (R8), Z14
 	VFNMADD231PS Z14, Z10, Z1
 	VFNMADD231PS Z14, Z11, Z3
@@ -346,9 +359,9 @@ group_wide_tile_dims:
 	VFNMADD231PS Z14, Z11, Z7
 	VFNMADD231PS Z14, Z12, Z8
 	VFNMADD231PS Z14, Z13, Z9
-	ADDQ         $0x40, R12
+	ADDQ         $0x40, R13
 	ADDQ         $0x08, R8
-	DECQ         R13
+	DECQ         R14
 	JNZ          group_wide_tile_dims
 	ADDQ         $0x08, R9
 	TESTQ        DI, DI
@@ -467,11 +480,16 @@ group_wide_tile_second:
 	VMOVUPS      Z12, 640(SP)
 
 group_wide_tile_offered:
-	ADDL  $0x02, 768(SP)
-	DECQ  R11
+	ADDL $0x02, 768(SP)
+	CMPL 768(SP), $0x02
+	JLE  group_wide_tile_fetching
+	MOVQ $0x00000000, 776(SP)
+
+group_wide_tile_fetching:
+	DECQ  R12
 	JNZ   group_wide
-	MOVQ  narrow+48(FP), R11
-	TESTQ R11, R11
+	MOVQ  narrow+48(FP), R12
+	TESTQ R12, R12
 	JZ    group_found
 
 group_narrow:
@@ -479,24 +497,26 @@ group_narrow:
 	VMOVAPS      Z1, Z3
 	VMOVAPS      Z1, Z4
 	VMOVAPS      Z1, Z5
-	MOVQ         AX, R12
-	MOVQ         DX, R13
-	SHRQ         $0x06, R13
+	MOVQ         AX, R13
+	MOVQ         DX, R14
+	SHRQ         $0x06, R14
 
 group_narrow_tile_dims:
-	VMOVUPS      (R12), Z6
-	VMOVUPS      (R12)(DX*1), Z7
-	VMOVUPS      (R12)(DX*2), Z8
-	VMOVUPS      (R12)(R10*1), Z9
-	PREFETCHT0   (R12)(DX*4)
+	VMOVUPS      (R13), Z6
+	VMOVUPS      (R13)(DX*1), Z7
+	VMOVUPS      (R13)(DX*2), Z8
+	VMOVUPS      (R13)(R10*1), Z9
+	PREFETCHT1   (R11)
+	PREFETCHT1   64(R11)
+	ADDQ         776(SP), R11
 	VBROADCASTSS (R8), Z10
 	VFNMADD231PS Z10, Z6, Z1
 	VFNMADD231PS Z10, Z7, Z3
 	VFNMADD231PS Z10, Z8, Z4
 	VFNMADD231PS Z10, Z9, Z5
-	ADDQ         $0x40, R12
+	ADDQ         $0x40, R13
 	ADDQ         $0x04, R8
-	DECQ         R13
+	DECQ         R14
 	JNZ          group_narrow_tile_dims
 	ADDQ         $0x04, R9
 	TESTQ        DI, DI
@@ -572,7 +592,12 @@ group_narrow_tile_second:
 
 group_narrow_tile_offered:
 	ADDL $0x01, 768(SP)
-	DECQ R11
+	CMPL 768(SP), $0x02
+	JLE  group_narrow_tile_fetching
+	MOVQ $0x00000000, 776(SP)
+
+group_narrow_tile_fetching:
+	DECQ R12
 	JNZ  group_narrow
 
 group_found:
@@ -765,7 +790,7 @@ end:
 
 // func AssignDot3AVX512(x *float32, panels int, d int, tiles *float32, half *float32, wide int, narrow int, labels *uint16, score *float32, second *float32)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·AssignDot3AVX512(SB), $776-80
+TEXT ·AssignDot3AVX512(SB), $784-80
 	MOVQ x+0(FP), AX
 	MOVQ panels+8(FP), CX
 	MOVQ d+16(FP), DX
@@ -795,7 +820,9 @@ groups:
 	MOVQ         tiles+24(FP), R8
 	MOVQ         half+32(FP), R9
 	LEAQ         (DX)(DX*2), R10
-	MOVQ         wide+40(FP), R11
+	LEAQ         (AX)(DX*4), R11
+	MOVQ         $0x00000080, 776(SP)
+	MOVQ         wide+40(FP), R12
 
 group_wide:
 	VBROADCASTSS (R9), Z1
@@ -810,16 +837,18 @@ group_wide:
 	VMOVAPS      Z10, Z11
 	VMOVAPS      Z10, Z12
 	VMOVAPS      Z10, Z13
-	MOVQ         AX, R12
-	MOVQ         DX, R13
-	SHRQ         $0x06, R13
+	MOVQ         AX, R13
+	MOVQ         DX, R14
+	SHRQ         $0x06, R14
 
 group_wide_tile_dims:
-	VMOVUPS      (R12), Z14
-	VMOVUPS      (R12)(DX*1), Z15
-	VMOVUPS      (R12)(DX*2), Z16
-	VMOVUPS      (R12)(R10*1), Z17
-	PREFETCHT0   (R12)(DX*4)
+	VMOVUPS      (R13), Z14
+	VMOVUPS      (R13)(DX*1), Z15
+	VMOVUPS      (R13)(DX*2), Z16
+	VMOVUPS      (R13)(R10*1), Z17
+	PREFETCHT1   (R11)
+	PREFETCHT1   64(R11)
+	ADDQ         776(SP), R11
 	VBROADCASTSS (R8), Z18
 	VFNMADD231PS Z18, Z14, Z1
 	VFNMADD231PS Z18, Z15, Z3
@@ -835,9 +864,9 @@ group_wide_tile_dims:
 	VFNMADD231PS Z18, Z15, Z11
 	VFNMADD231PS Z18, Z16, Z12
 	VFNMADD231PS Z18, Z17, Z13
-	ADDQ         $0x40, R12
+	ADDQ         $0x40, R13
 	ADDQ         $0x0c, R8
-	DECQ         R13
+	DECQ         R14
 	JNZ          group_wide_tile_dims
 	ADDQ         $0x0c, R9
 	TESTQ        DI, DI
@@ -996,11 +1025,16 @@ group_wide_tile_second:
 	VMOVUPS      Z16, 640(SP)
 
 group_wide_tile_offered:
-	ADDL  $0x03, 768(SP)
-	DECQ  R11
+	ADDL $0x03, 768(SP)
+	CMPL 768(SP), $0x03
+	JLE  group_wide_tile_fetching
+	MOVQ $0x00000000, 776(SP)
+
+group_wide_tile_fetching:
+	DECQ  R12
 	JNZ   group_wide
-	MOVQ  narrow+48(FP), R11
-	TESTQ R11, R11
+	MOVQ  narrow+48(FP), R12
+	TESTQ R12, R12
 	JZ    group_found
 
 group_narrow:
@@ -1012,16 +1046,18 @@ group_narrow:
 	VMOVAPS      Z6, Z7
 	VMOVAPS      Z6, Z8
 	VMOVAPS      Z6, Z9
-	MOVQ         AX, R12
-	MOVQ         DX, R13
-	SHRQ         $0x06, R13
+	MOVQ         AX, R13
+	MOVQ         DX, R14
+	SHRQ         $0x06, R14
 
 group_narrow_tile_dims:
-	VMOVUPS      (R12), Z10
-	VMOVUPS      (R12)(DX*1), Z11
-	VMOVUPS      (R12)(DX*2), Z12
-	VMOVUPS      (R12)(R10*1), Z13
-	PREFETCHT0   (R12)(DX*4)
+	VMOVUPS      (R13), Z10
+	VMOVUPS      (R13)(DX*1), Z11
+	VMOVUPS      (R13)(DX*2), Z12
+	VMOVUPS      (R13)(R10*1), Z13
+	PREFETCHT1   (R11)
+	PREFETCHT1   64(R11)
+	ADDQ         776(SP), R11
 	VBROADCASTSS (R8), Z14
 	VFNMADD231PS Z14, Z10, Z1
 	VFNMADD231PS Z14, Z11, Z3
@@ -1032,9 +1068,9 @@ group_narrow_tile_dims:
 	VFNMADD231PS Z14, Z11, Z7
 	VFNMADD231PS Z14, Z12, Z8
 	VFNMADD231PS Z14, Z13, Z9
-	ADDQ         $0x40, R12
+	ADDQ         $0x40, R13
 	ADDQ         $0x08, R8
-	DECQ         R13
+	DECQ         R14
 	JNZ          group_narrow_tile_dims
 	ADDQ         $0x08, R9
 	TESTQ        DI, DI
@@ -1154,7 +1190,12 @@ group_narrow_tile_second:
 
 group_narrow_tile_offered:
 	ADDL $0x02, 768(SP)
-	DECQ R11
+	CMPL 768(SP), $0x03
+	JLE  group_narrow_tile_fetching
+	MOVQ $0x00000000, 776(SP)
+
+group_narrow_tile_fetching:
+	DECQ R12
 	JNZ  group_narrow
 
 group_found:
@@ -1374,7 +1415,7 @@ end:
 
 // func AssignDot4AVX512(x *float32, panels int, d int, tiles *float32, half *float32, wide int, narrow int, labels *uint16, score *float32, second *float32)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·AssignDot4AVX512(SB), $776-80
+TEXT ·AssignDot4AVX512(SB), $784-80
 	MOVQ x+0(FP), AX
 	MOVQ panels+8(FP), CX
 	MOVQ d+16(FP), DX
@@ -1404,7 +1445,9 @@ groups:
 	MOVQ         tiles+24(FP), R8
 	MOVQ         half+32(FP), R9
 	LEAQ         (DX)(DX*2), R10
-	MOVQ         wide+40(FP), R11
+	LEAQ         (AX)(DX*4), R11
+	MOVQ         $0x00000080, 776(SP)
+	MOVQ         wide+40(FP), R12
 
 group_wide:
 	VBROADCASTSS (R9), Z1
@@ -1423,16 +1466,18 @@ group_wide:
 	VMOVAPS      Z14, Z15
 	VMOVAPS      Z14, Z16
 	VMOVAPS      Z14, Z17
-	MOVQ         AX, R12
-	MOVQ         DX, R13
-	SHRQ         $0x06, R13
+	MOVQ         AX, R13
+	MOVQ         DX, R14
+	SHRQ         $0x06, R14
 
 group_wide_tile_dims:
-	VMOVUPS      (R12), Z18
-	VMOVUPS      (R12)(DX*1), Z19
-	VMOVUPS      (R12)(DX*2), Z20
-	VMOVUPS      (R12)(R10*1), Z21
-	PREFETCHT0   (R12)(DX*4)
+	VMOVUPS      (R13), Z18
+	VMOVUPS      (R13)(DX*1), Z19
+	VMOVUPS      (R13)(DX*2), Z20
+	VMOVUPS      (R13)(R10*1), Z21
+	PREFETCHT1   (R11)
+	PREFETCHT1   64(R11)
+	ADDQ         776(SP), R11
 	VBROADCASTSS (R8), Z22
 	VFNMADD231PS Z22, Z18, Z1
 	VFNMADD231PS Z22, Z19, Z3
@@ -1453,9 +1498,9 @@ group_wide_tile_dims:
 	VFNMADD231PS Z22, Z19, Z15
 	VFNMADD231PS Z22, Z20, Z16
 	VFNMADD231PS Z22, Z21, Z17
-	ADDQ         $0x40, R12
+	ADDQ         $0x40, R13
 	ADDQ         $0x10, R8
-	DECQ         R13
+	DECQ         R14
 	JNZ          group_wide_tile_dims
 	ADDQ         $0x10, R9
 	TESTQ        DI, DI
@@ -1654,11 +1699,16 @@ group_wide_tile_second:
 	VMOVUPS      Z20, 640(SP)
 
 group_wide_tile_offered:
-	ADDL  $0x04, 768(SP)
-	DECQ  R11
+	ADDL $0x04, 768(SP)
+	CMPL 768(SP), $0x04
+	JLE  group_wide_tile_fetching
+	MOVQ $0x00000000, 776(SP)
+
+group_wide_tile_fetching:
+	DECQ  R12
 	JNZ   group_wide
-	MOVQ  narrow+48(FP), R11
-	TESTQ R11, R11
+	MOVQ  narrow+48(FP), R12
+	TESTQ R12, R12
 	JZ    group_found
 
 group_narrow:
@@ -1674,16 +1724,18 @@ group_narrow:
 	VMOVAPS      Z10, Z11
 	VMOVAPS      Z10, Z12
 	VMOVAPS      Z10, Z13
-	MOVQ         AX, R12
-	MOVQ         DX, R13
-	SHRQ         $0x06, R13
+	MOVQ         AX, R13
+	MOVQ         DX, R14
+	SHRQ         $0x06, R14
 
 group_narrow_tile_dims:
-	VMOVUPS      (R12), Z14
-	VMOVUPS      (R12)(DX*1), Z15
-	VMOVUPS      (R12)(DX*2), Z16
-	VMOVUPS      (R12)(R10*1), Z17
-	PREFETCHT0   (R12)(DX*4)
+	VMOVUPS      (R13), Z14
+	VMOVUPS      (R13)(DX*1), Z15
+	VMOVUPS      (R13)(DX*2), Z16
+	VMOVUPS      (R13)(R10*1), Z17
+	PREFETCHT1   (R11)
+	PREFETCHT1   64(R11)
+	ADDQ         776(SP), R11
 	VBROADCASTSS (R8), Z18
 	VFNMADD231PS Z18, Z14, Z1
 	VFNMADD231PS Z18, Z15, Z3
@@ -1699,9 +1751,9 @@ group_narrow_tile_dims:
 	VFNMADD231PS Z18, Z15, Z11
 	VFNMADD231PS Z18, Z16, Z12
 	VFNMADD231PS Z18, Z17, Z13
-	ADDQ         $0x40, R12
+	ADDQ         $0x40, R13
 	ADDQ         $0x0c, R8
-	DECQ         R13
+	DECQ         R14
 	JNZ          group_narrow_tile_dims
 	ADDQ         $0x0c, R9
 	TESTQ        DI, DI
@@ -1861,7 +1913,12 @@ group_narrow_tile_second:
 
 group_narrow_tile_offered:
 	ADDL $0x03, 768(SP)
-	DECQ R11
+	CMPL 768(SP), $0x04
+	JLE  group_narrow_tile_fetching
+	MOVQ $0x00000000, 776(SP)
+
+group_narrow_tile_fetching:
+	DECQ R12
 	JNZ  group_narrow
 
 group_found:
@@ -2107,7 +2164,7 @@ end:
 
 // func AssignDot5AVX512(x *float32, panels int, d int, tiles *float32, half *float32, wide int, narrow int, labels *uint16, score *float32, second *float32)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·AssignDot5AVX512(SB), $776-80
+TEXT ·AssignDot5AVX512(SB), $784-80
 	MOVQ x+0(FP), AX
 	MOVQ panels+8(FP), CX
 	MOVQ d+16(FP), DX
@@ -2137,7 +2194,9 @@ groups:
 	MOVQ         tiles+24(FP), R8
 	MOVQ         half+32(FP), R9
 	LEAQ         (DX)(DX*2), R10
-	MOVQ         wide+40(FP), R11
+	LEAQ         (AX)(DX*4), R11
+	MOVQ         $0x00000080, 776(SP)
+	MOVQ         wide+40(FP), R12
 
 group_wide:
 	VBROADCASTSS (R9), Z1
@@ -2160,16 +2219,18 @@ group_wide:
 	VMOVAPS      Z18, Z19
 	VMOVAPS      Z18, Z20
 	VMOVAPS      Z18, Z21
-	MOVQ         AX, R12
-	MOVQ         DX, R13
-	SHRQ         $0x06, R13
+	MOVQ         AX, R13
+	MOVQ         DX, R14
+	SHRQ         $0x06, R14
 
 group_wide_tile_dims:
-	VMOVUPS      (R12), Z22
-	VMOVUPS      (R12)(DX*1), Z23
-	VMOVUPS      (R12)(DX*2), Z24
-	VMOVUPS      (R12)(R10*1), Z25
-	PREFETCHT0   (R12)(DX*4)
+	VMOVUPS      (R13), Z22
+	VMOVUPS      (R13)(DX*1), Z23
+	VMOVUPS      (R13)(DX*2), Z24
+	VMOVUPS      (R13)(R10*1), Z25
+	PREFETCHT1   (R11)
+	PREFETCHT1   64(R11)
+	ADDQ         776(SP), R11
 	VBROADCASTSS (R8), Z26
 	VFNMADD231PS Z26, Z22, Z1
 	VFNMADD231PS Z26, Z23, Z3
@@ -2195,9 +2256,9 @@ group_wide_tile_dims:
 	VFNMADD231PS Z26, Z23, Z19
 	VFNMADD231PS Z26, Z24, Z20
 	VFNMADD231PS Z26, Z25, Z21
-	ADDQ         $0x40, R12
+	ADDQ         $0x40, R13
 	ADDQ         $0x14, R8
-	DECQ         R13
+	DECQ         R14
 	JNZ          group_wide_tile_dims
 	ADDQ         $0x14, R9
 	TESTQ        DI, DI
@@ -2436,11 +2497,16 @@ group_wide_tile_second:
 	VMOVUPS      Z24, 640(SP)
 
 group_wide_tile_offered:
-	ADDL  $0x05, 768(SP)
-	DECQ  R11
+	ADDL $0x05, 768(SP)
+	CMPL 768(SP), $0x05
+	JLE  group_wide_tile_fetching
+	MOVQ $0x00000000, 776(SP)
+
+group_wide_tile_fetching:
+	DECQ  R12
 	JNZ   group_wide
-	MOVQ  narrow+48(FP), R11
-	TESTQ R11, R11
+	MOVQ  narrow+48(FP), R12
+	TESTQ R12, R12
 	JZ    group_found
 
 group_narrow:
@@ -2460,16 +2526,18 @@ group_narrow:
 	VMOVAPS      Z14, Z15
 	VMOVAPS      Z14, Z16
 	VMOVAPS      Z14, Z17
-	MOVQ         AX, R12
-	MOVQ         DX, R13
-	SHRQ         $0x06, R13
+	MOVQ         AX, R13
+	MOVQ         DX, R14
+	SHRQ         $0x06, R14
 
 group_narrow_tile_dims:
-	VMOVUPS      (R12), Z18
-	VMOVUPS      (R12)(DX*1), Z19
-	VMOVUPS      (R12)(DX*2), Z20
-	VMOVUPS      (R12)(R10*1), Z21
-	PREFETCHT0   (R12)(DX*4)
+	VMOVUPS      (R13), Z18
+	VMOVUPS      (R13)(DX*1), Z19
+	VMOVUPS      (R13)(DX*2), Z20
+	VMOVUPS      (R13)(R10*1), Z21
+	PREFETCHT1   (R11)
+	PREFETCHT1   64(R11)
+	ADDQ         776(SP), R11
 	VBROADCASTSS (R8), Z22
 	VFNMADD231PS Z22, Z18, Z1
 	VFNMADD231PS Z22, Z19, Z3
@@ -2490,9 +2558,9 @@ group_narrow_tile_dims:
 	VFNMADD231PS Z22, Z19, Z15
 	VFNMADD231PS Z22, Z20, Z16
 	VFNMADD231PS Z22, Z21, Z17
-	ADDQ         $0x40, R12
+	ADDQ         $0x40, R13
 	ADDQ         $0x10, R8
-	DECQ         R13
+	DECQ         R14
 	JNZ          group_narrow_tile_dims
 	ADDQ         $0x10, R9
 	TESTQ        DI, DI
@@ -2692,7 +2760,12 @@ group_narrow_tile_second:
 
 group_narrow_tile_offered:
 	ADDL $0x04, 768(SP)
-	DECQ R11
+	CMPL 768(SP), $0x05
+	JLE  group_narrow_tile_fetching
+	MOVQ $0x00000000, 776(SP)
+
+group_narrow_tile_fetching:
+	DECQ R12
 	JNZ  group_narrow
 
 group_found:
@@ -2964,7 +3037,7 @@ end:
 
 // func AssignDot6AVX512(x *float32, panels int, d int, tiles *float32, half *float32, wide int, narrow int, labels *uint16, score *float32, second *float32)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·AssignDot6AVX512(SB), $776-80
+TEXT ·AssignDot6AVX512(SB), $784-80
 	MOVQ x+0(FP), AX
 	MOVQ panels+8(FP), CX
 	MOVQ d+16(FP), DX
@@ -2994,7 +3067,9 @@ groups:
 	MOVQ         tiles+24(FP), R8
 	MOVQ         half+32(FP), R9
 	LEAQ         (DX)(DX*2), R10
-	MOVQ         wide+40(FP), R11
+	LEAQ         (AX)(DX*4), R11
+	MOVQ         $0x00000080, 776(SP)
+	MOVQ         wide+40(FP), R12
 
 group_wide:
 	VBROADCASTSS (R9), Z1
@@ -3021,16 +3096,18 @@ group_wide:
 	VMOVAPS      Z22, Z23
 	VMOVAPS      Z22, Z24
 	VMOVAPS      Z22, Z25
-	MOVQ         AX, R12
-	MOVQ         DX, R13
-	SHRQ         $0x06, R13
+	MOVQ         AX, R13
+	MOVQ         DX, R14
+	SHRQ         $0x06, R14
 
 group_wide_tile_dims:
-	VMOVUPS      (R12), Z26
-	VMOVUPS      (R12)(DX*1), Z27
-	VMOVUPS      (R12)(DX*2), Z28
-	VMOVUPS      (R12)(R10*1), Z29
-	PREFETCHT0   (R12)(DX*4)
+	VMOVUPS      (R13), Z26
+	VMOVUPS      (R13)(DX*1), Z27
+	VMOVUPS      (R13)(DX*2), Z28
+	VMOVUPS      (R13)(R10*1), Z29
+	PREFETCHT1   (R11)
+	PREFETCHT1   64(R11)
+	ADDQ         776(SP), R11
 	VBROADCASTSS (R8), Z30
 	VFNMADD231PS Z30, Z26, Z1
 	VFNMADD231PS Z30, Z27, Z3
@@ -3061,9 +3138,9 @@ group_wide_tile_dims:
 	VFNMADD231PS Z30, Z27, Z23
 	VFNMADD231PS Z30, Z28, Z24
 	VFNMADD231PS Z30, Z29, Z25
-	ADDQ         $0x40, R12
+	ADDQ         $0x40, R13
 	ADDQ         $0x18, R8
-	DECQ         R13
+	DECQ         R14
 	JNZ          group_wide_tile_dims
 	ADDQ         $0x18, R9
 	TESTQ        DI, DI
@@ -3342,11 +3419,16 @@ group_wide_tile_second:
 	VMOVUPS      Z28, 640(SP)
 
 group_wide_tile_offered:
-	ADDL  $0x06, 768(SP)
-	DECQ  R11
+	ADDL $0x06, 768(SP)
+	CMPL 768(SP), $0x06
+	JLE  group_wide_tile_fetching
+	MOVQ $0x00000000, 776(SP)
+
+group_wide_tile_fetching:
+	DECQ  R12
 	JNZ   group_wide
-	MOVQ  narrow+48(FP), R11
-	TESTQ R11, R11
+	MOVQ  narrow+48(FP), R12
+	TESTQ R12, R12
 	JZ    group_found
 
 group_narrow:
@@ -3370,16 +3452,18 @@ group_narrow:
 	VMOVAPS      Z18, Z19
 	VMOVAPS      Z18, Z20
 	VMOVAPS      Z18, Z21
-	MOVQ         AX, R12
-	MOVQ         DX, R13
-	SHRQ         $0x06, R13
+	MOVQ         AX, R13
+	MOVQ         DX, R14
+	SHRQ         $0x06, R14
 
 group_narrow_tile_dims:
-	VMOVUPS      (R12), Z22
-	VMOVUPS      (R12)(DX*1), Z23
-	VMOVUPS      (R12)(DX*2), Z24
-	VMOVUPS      (R12)(R10*1), Z25
-	PREFETCHT0   (R12)(DX*4)
+	VMOVUPS      (R13), Z22
+	VMOVUPS      (R13)(DX*1), Z23
+	VMOVUPS      (R13)(DX*2), Z24
+	VMOVUPS      (R13)(R10*1), Z25
+	PREFETCHT1   (R11)
+	PREFETCHT1   64(R11)
+	ADDQ         776(SP), R11
 	VBROADCASTSS (R8), Z26
 	VFNMADD231PS Z26, Z22, Z1
 	VFNMADD231PS Z26, Z23, Z3
@@ -3405,9 +3489,9 @@ group_narrow_tile_dims:
 	VFNMADD231PS Z26, Z23, Z19
 	VFNMADD231PS Z26, Z24, Z20
 	VFNMADD231PS Z26, Z25, Z21
-	ADDQ         $0x40, R12
+	ADDQ         $0x40, R13
 	ADDQ         $0x14, R8
-	DECQ         R13
+	DECQ         R14
 	JNZ          group_narrow_tile_dims
 	ADDQ         $0x14, R9
 	TESTQ        DI, DI
@@ -3647,7 +3731,12 @@ group_narrow_tile_second:
 
 group_narrow_tile_offered:
 	ADDL $0x05, 768(SP)
-	DECQ R11
+	CMPL 768(SP), $0x06
+	JLE  group_narrow_tile_fetching
+	MOVQ $0x00000000, 776(SP)
+
+group_narrow_tile_fetching:
+	DECQ R12
 	JNZ  group_narrow
 
 group_found:

@@ -32,6 +32,8 @@ type dotForm struct {
 	infinity, ones, numbers Mem
 	stack                   Mem
 
+	ahead reg.GPVirtual // what of the next group is fetched next, where a group is of four panels
+
 	x, stride, labels, score, second reg.Register
 }
 
@@ -52,7 +54,7 @@ func assignDot(s isa, w int, infinity, ones, numbers Mem) {
 	f.labels = Load(Param("labels"), GP64())
 	f.score = Load(Param("score"), GP64())
 	f.second = Load(Param("second"), GP64())
-	f.stack = AllocLocal(4*64*3 + 8)
+	f.stack = AllocLocal(4*64*3 + 16)
 	// Few centroids leave room for four vectors of points, which hides the
 	// latency of the chains.
 	vectorsInFlight := 4
@@ -65,6 +67,9 @@ func assignDot(s isa, w int, infinity, ones, numbers Mem) {
 // place is that of the minimum of vector v, and counter that of the number of the first centroid.
 func (f *dotForm) place(v int) Mem { return f.stack.Offset(3 * f.s.bytes * v) }
 func (f *dotForm) counter() Mem    { return f.stack.Offset(4 * 64 * 3) }
+
+// step is that of the bytes that ahead moves by for each dimension.
+func (f *dotForm) step() Mem { return f.stack.Offset(4*64*3 + 8) }
 
 // group takes np panels.
 func (f *dotForm) group(tag string, np int) {
@@ -82,6 +87,11 @@ func (f *dotForm) group(tag string, np int) {
 	hp := Load(Param("half"), GP64())
 	tripled := GP64()
 	LEAQ(Mem{Base: f.stride, Index: f.stride, Scale: 2}, tripled)
+	if np == 4 {
+		f.ahead = GP64()
+		LEAQ(Mem{Base: f.x, Index: f.stride, Scale: 4}, f.ahead)
+		MOVQ(U32(128), f.step())
+	}
 	tiles := Load(Param("wide"), GP64())
 	count(tag+"_wide", tiles.(reg.GPVirtual), func() { f.tile(tag+"_wide_tile", np, f.w, tp, hp, tripled) })
 	if f.w > 1 {
@@ -149,10 +159,17 @@ func (f *dotForm) tile(tag string, np, tw int, tp, hp, tripled reg.Register) {
 	ADDQ(Imm(uint64(4*tw)), hp)
 	f.offer(tag, sums, value)
 	ADDL(Imm(uint64(tw)), f.counter())
+	if np == 4 {
+		CMPL(f.counter(), Imm(uint64(f.w)))
+		JLE(LabelRef(tag + "_fetching"))
+		MOVQ(U32(0), f.step())
+		Label(tag + "_fetching")
+	}
 }
 
 // prefetch fetches the next group of panels, one line per line read; only the first
-// tile reads lines that are not in L1, but a prefetch is cheap.
+// tile reads lines that are not in L1, but a prefetch is cheap. Of four panels the first two tiles fetch a half each,
+// into the second-level cache, so that the memory has as much to do as the arithmetic all the time.
 func (f *dotForm) prefetch(np int, xp, tripled reg.Register) {
 	switch np {
 	case 1:
@@ -161,7 +178,9 @@ func (f *dotForm) prefetch(np int, xp, tripled reg.Register) {
 		PREFETCHT0(Mem{Base: xp, Index: f.stride, Scale: 2})
 		PREFETCHT0(Mem{Base: xp, Index: tripled, Scale: 1})
 	default:
-		PREFETCHT0(Mem{Base: xp, Index: f.stride, Scale: 4})
+		PREFETCHT1(Mem{Base: f.ahead})
+		PREFETCHT1(Mem{Base: f.ahead, Disp: 64})
+		ADDQ(f.step(), f.ahead)
 	}
 }
 
