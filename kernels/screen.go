@@ -160,6 +160,7 @@ func (s *Screen) Scan(first, last int, norms []float32, room *ScreenRoom, take f
 		limits := (*[Lanes]int32)(s.limits[panel*Lanes:])
 		*(*[Lanes]int32)(scratch.reach[:]), *(*[Lanes]int32)(scratch.limit[:]) = *limits, *limits
 		scratch.found = 0
+		scratch.reserve(g.tiles * filterTile)
 		found := scratch.candidates(g.tiles, 1, 0, 0, 0, math.MaxInt32)
 		for i, e := range scratch.list[:found] {
 			for m := e & 0xffff; m != 0; m &= m - 1 {
