@@ -565,9 +565,9 @@ func (s *filterScratch) assign(p *Panels, c *Centroids, call *filterCall, labels
 	}
 }
 
-// pays is the rule that says whether points go on to be filtered for these centroids: one pair that scores leave open
-// takes as long as some ten of the exact chain (8 to 10 ns at 64 dimensions, 60 at 768), and the scores a third of it. A
-// group that has more of them than there is room for counts as one that does not pay.
+// pays is the rule that says whether points go on to be filtered for these centroids. A pair that scores leave open
+// takes as long as some ten pairs of the exact chains, and the scores of all a third of the chains: so no more than a
+// sixteenth may stay open. A group that has more of them than there is room for counts as one that does not pay.
 func (f *filterCentroids) pays(k int) bool {
 	const pair, trial = 16, 8 * filterPanels * Lanes // trial are points that are filtered in any case
 	return f.open.Load()*pair <= (f.seen.Load()+trial)*int64(k)
@@ -795,8 +795,9 @@ func (s *filterScratch) thin(call *filterCall, point int, score float32) int32 {
 	return left
 }
 
-// refine labels the points of a panel, those in the mask, of which several centroids may be the nearest, or leaves those
-// that still may be to the chain: the centroid of the least chain is at most twice the slack from the least inner product.
+// refine labels the points of a panel, those in the mask, of which several centroids may be the nearest, or leaves
+// those that still may be to the chain: the centroid of the least chain is at most twice the slack from the least
+// inner product.
 func (s *filterScratch) refine(p *Panels, c *Centroids, call *filterCall, panel int, mask uint64, labels []uint16) {
 	x := s.byRow(p, panel)
 	var firsts [Lanes]float32

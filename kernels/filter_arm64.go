@@ -94,8 +94,8 @@ func lanesWithin(scores []int32, limit *[Lanes]int32) (mask uint64) {
 	return mask
 }
 
-// filterPrune leaves of the entries of a list the points whose scores are at most their limits, and the entries that have
-// any, and returns their number.
+// filterPrune leaves of the entries of a list the points whose scores are at most their limits, and the entries that
+// have any, and returns their number.
 func filterPrune(list []uint64, kept [][Lanes]int32, limits *[filterPanels * Lanes]int32) int {
 	left := 0
 	for i, e := range list {

@@ -114,8 +114,8 @@ func (s *filterScratch) candidates(tiles, panels, panel, first int, band, most i
 		most, &s.labels[at], &s.counts[at], &s.list[s.found], &s.kept[s.found][0])
 }
 
-// filterPrune leaves of the entries of a list the points whose scores are at most their limits, and the entries that have
-// any, and returns their number.
+// filterPrune leaves of the entries of a list the points whose scores are at most their limits, and the entries that
+// have any, and returns their number.
 func filterPrune(list []uint64, kept [][Lanes]int32, limits *[filterPanels * Lanes]int32) int {
 	return asmFilterPrune(&list[0], &kept[0][0], len(list), &limits[0])
 }
