@@ -50,7 +50,6 @@ var plainly = map[string]func(d, k float64) (l1, l2 float64){
 	"number of records":               func(_, _ float64) (float64, float64) { return 1, 1 },
 	"sketches":                        func(_, _ float64) (float64, float64) { return 1, 1 },
 	"relative counts":                 func(_, _ float64) (float64, float64) { return 1, 1 },
-	"counts of the refinement":        func(_, _ float64) (float64, float64) { return 1, 1 },
 	"sulloyd centroids claimed":       func(d, _ float64) (float64, float64) { return d, math.NaN() },
 	"sulloyd centroids published":     func(_, _ float64) (float64, float64) { return 1, math.NaN() },
 	"memberships under local privacy": func(_, _ float64) (float64, float64) { return 1, 1 },

@@ -339,7 +339,7 @@ var rules = slices.Concat([]Rule{
 			Theorem: "none; THEOREMS.md T4 has the attack", Conditions: []string{boxed},
 			Worth: "the party that draws the noise can solve for the other's exact sums (T4)"},
 	},
-	meanAndRounds("hybrid"), meanAndRounds("balcan"), relativeRounds("eugkm"),
+	meanAndRounds("hybrid", both), meanAndRounds("balcan", both), relativeRounds("eugkm", both),
 	localForest("ind-lap", Proven, both, "T6"), localForest("ind-lap", Claimed, addRemove, "Sketch-V, section 4.1"),
 	localForest("ldp-agg", Proven, replaceOne, "T6"), localForest("ldp-agg", Claimed, nil, "Sketch-V, appendix B.2"),
 	numberOfRecords("ind-lap", Proven, both, "T6"),
@@ -365,14 +365,14 @@ func claimedAndPublished(lines []Rule) []Rule {
 	return out
 }
 
-// meanAndRounds are the releases that hybrid and balcan share: the mean, histograms of distances, and
+// meanAndRounds are the releases that hybrid, balcan and parties of sketches share: the mean, histograms of distances, and
 // rounds of relative sums and counts.
-func meanAndRounds(method string) []Rule {
+func meanAndRounds(method string, n []Neighbours) []Rule {
 	return append([]Rule{
 		{Method: method, Calibration: Proven, Release: "sum of all records", L1: boxL1, L2: boxL2, Mechanisms: exact,
-			Neighbours: both, Theorem: "T2, T6", Conditions: []string{boxed}},
-		counts(method, "histogram of distances", both, "T5, T6", boxed),
-	}, relativeRounds(method)...)
+			Neighbours: n, Theorem: "T2, T6", Conditions: []string{boxed}},
+		counts(method, "histogram of distances", n, "T5, T6", boxed),
+	}, relativeRounds(method, n)...)
 }
 
 // totalWeight is the weight of all records, in caps.
@@ -382,11 +382,11 @@ func totalWeight(method string) Rule {
 }
 
 // relativeRounds are rounds of relative sums and counts.
-func relativeRounds(method string) []Rule {
+func relativeRounds(method string, n []Neighbours) []Rule {
 	return []Rule{
 		{Method: method, Calibration: Proven, Release: "relative sums", L1: ballL1, L2: ballL2, Mechanisms: exact,
-			Neighbours: both, Theorem: "T2, T6", Conditions: []string{boxed, within}},
-		counts(method, "relative counts", both, "T2, T6", boxed, within),
+			Neighbours: n, Theorem: "T2, T6", Conditions: []string{boxed, within}},
+		counts(method, "relative counts", n, "T2, T6", boxed, within),
 	}
 }
 
@@ -417,12 +417,9 @@ func numberOfRecords(method string, c Calibration, n []Neighbours, theorem strin
 // sketchRules are the lines of the sketch protocols: local centres, sizes, sketches.
 func sketchRules(method string) []Rule {
 	return slices.Concat(
-		localForest(method, Proven, addRemove, "T6"),
+		localForest(method, Proven, addRemove, "T6"), meanAndRounds(method, addRemove),
 		[]Rule{
 			counts(method, "counts of the local tree", addRemove, "T5, T6", boxed),
-			{Method: method, Calibration: Proven, Release: "sums of the refinement", L1: ballL1, L2: ballL2, Mechanisms: exact,
-				Neighbours: addRemove, Theorem: "T2", Conditions: []string{boxed, within}},
-			counts(method, "counts of the refinement", addRemove, "T2", boxed, within),
 			counts(method, "sizes of the local clusters", addRemove, "T6", boxed),
 			{Method: method, Calibration: Proven, Release: "sketches", L1: one(1, 2), Mechanisms: []string{"fm"},
 				Neighbours: addRemove, Theorem: "T3", Conditions: []string{keyed, phantoms}},

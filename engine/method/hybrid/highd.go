@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/step/staged"
 	"github.com/cohort-engine/cohort/internal/elementary"
@@ -58,8 +57,8 @@ func (h *highPlan) run(ctx context.Context, p *staged.Party) (centroids []float3
 	radius := distances.Quantile(0.25)
 	far := farClusters(mean, meanVariance(h.mean, p), distances, p.K)
 	stream := p.Public.Stream(int(protocol.Server), 0, "start")
-	centroids = append(directions(stream, mean, startLength*radius, p.K-far, p.FractionBits),
-		directions(stream, make([]float64, p.D), startLength*radius, far, p.FractionBits)...)
+	centroids = append(staged.Directions(stream, mean, startLength*radius, p.K-far, p.FractionBits),
+		staged.Directions(stream, make([]float64, p.D), startLength*radius, far, p.FractionBits)...)
 	sizes, err = p.EqualRounds(ctx, h.rounds, centroids, radius)
 	if err != nil || k == h.clusters {
 		return centroids, sizes, err
@@ -78,19 +77,6 @@ func (h *highPlan) run(ctx context.Context, p *staged.Party) (centroids []float3
 
 // startLength is how far from the mean clusters start, in radii.
 const startLength = 0.3
-
-// directions are k points around a centre, so far from it in random directions, on the grid.
-func directions(stream *privacy.Stream, centre []float64, length float64, k, bits int) []float32 {
-	points := make([]float32, 0, k*len(centre))
-	for range k {
-		direction, square := staged.Direction(len(centre), stream)
-		norm := math.Sqrt(square)
-		for h, x := range direction {
-			points = append(points, staged.OnGrid(centre[h]+float64(length*x)/norm, bits))
-		}
-	}
-	return points
-}
 
 // Most records may be in a part of the box, and few anywhere in it: a mean lies among the
 // many, and so would all clusters that start around it, but most of the loss is of the few.

@@ -66,7 +66,7 @@ func (j *Job) own() method.Options {
 	if m.private() {
 		options = append(options, method.Option{Name: "local-start", Default: "auto",
 			About: "start of the local centres: auto, tree or lsf",
-			Value: method.Choice(&j.LocalStart, StartAuto, StartTree, StartForest)})
+			Value: method.Choice(&j.LocalStart, StartAuto, StartTree, StartRounds, StartForest)})
 	}
 	if m == Sketch {
 		options = append(options, method.Option{Name: "estimator", Default: "em; paper under claimed",

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/step/staged"
 	"github.com/cohort-engine/cohort/internal/fault"
 	"github.com/cohort-engine/cohort/kernels"
 )
@@ -74,13 +75,16 @@ type LocalStart string
 // The starts.
 const (
 	// StartAuto is the tree under the proven calibration of the sketch protocols; the
-	// forest elsewhere, and where of more than 5 columns a tree could not halve three
-	// of four (treeHalvings).
+	// forest elsewhere. Where of more than 5 columns a tree could not halve three of four
+	// (treeHalvings), it is rounds.
 	StartAuto LocalStart = "auto"
 	// StartTree is k-means on the leaves of a midpoint tree of noisy counts.
 	StartTree LocalStart = "tree"
 	// StartForest is the LSH forest (DPLSF; Sketch-V, section 3.5).
 	StartForest LocalStart = "lsf"
+	// StartRounds is random directions around a private mean, from which more rounds
+	// go on than after the others.
+	StartRounds LocalStart = "rounds"
 )
 
 // Limits of a job.
@@ -304,8 +308,8 @@ func (j *Job) validateBudget() error {
 				" statement: the paper adds or removes a record", "use --calibration proven")
 		}
 	}
-	if j.LocalStart == StartTree && (!j.Method.sketches() || j.Calibration != privacy.Proven) {
-		return fault.Request("local-start", "is tree, which belongs to the sketches under the proven calibration",
+	if (j.LocalStart == StartTree || j.LocalStart == StartRounds) && (!j.Method.sketches() || j.Calibration != privacy.Proven) {
+		return fault.Request("local-start", "is "+string(j.LocalStart)+", which belongs to the sketches under the proven calibration",
 			"use lsf or auto")
 	}
 	return nil
@@ -517,7 +521,7 @@ func (p *plan) chooseShare(j *Job, mu float64) {
 func (p *plan) calibrateProven(j *Job) error {
 	values := p.parties // that one record changes, over all Gaussian releases
 	for _, columns := range j.Columns {
-		values += forestLevels + len(columns) + refineRounds*(len(columns)+1)
+		values += forestLevels + 1 + len(columns) + staged.MostRounds*(len(columns)+1)
 	}
 	slack := privacy.GaussianSlack(minScale*(1<<releaseBits), values)
 	mu, err := privacy.DiscreteMu(j.Budget, slack)

@@ -3,29 +3,26 @@ package sketch
 import (
 	"context"
 	"math"
-	"slices"
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/step/staged"
 	"github.com/cohort-engine/cohort/engine/synopsis"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
 // Local centres under the proven calibration of the sketches: shares of a
-// party's squared mu for the start, the refinement and the sizes.
+// party's squared mu for a tree or forest to start from, or a mean, for the distances from there, and for the sizes; the
+// rest is for the rounds.
 const (
-	startShare  = 0.35
-	refineShare = 0.6
-	sizeShare   = 0.05
-	// sumShare is the part of the refinement that pays for sums, the rest for counts.
-	sumShare = 0.85
-	// trustedCount is how many standard deviations the noisy count of a centre
-	// must reach for the centre to move.
-	trustedCount = 4
+	startShare = 0.35
+	meanShare  = 0.03
+	reachShare = 0.01
+	sizeShare  = 0.05
 	// A party with more than fewColumns starts from a tree only where that could halve each column treeHalvings times
-	// on average. treeRounds are the rounds of the refinement after a tree.
+	// on average. treeRounds are the rounds after a tree or forest.
 	fewColumns   = 5
 	mostLeaves   = 1 << 12
 	treeHalvings = 0.75
@@ -34,10 +31,10 @@ const (
 	// paperLevels is L in Sketch-V, appendix B.1.
 	forestLevels = 12
 	paperLevels  = 20
-	// refineRounds is the largest number of rounds of the refinement.
-	refineRounds = 4
-	// pullRadius times sqrt(d) bounds a record's pull on its centre.
-	pullRadius = 0.3
+	// The reach of the rounds is a quantile of the distances from the centres, or from the mean: of separated clusters
+	// most are wider than that apart. Centres start so many reaches from the mean.
+	centreReach, meanReach = 0.4, 0.25
+	startLength            = 0.3
 )
 
 // party is one party's side of a run: its columns and what it makes of them.
@@ -219,43 +216,28 @@ func (p *party) startForest(ctx context.Context) error {
 	return p.search(ctx, points)
 }
 
-// refine moves the centres by noisy means of the records near them: of those
-// whose nearest centre is c and that lie within R of it, the sum of x - c and
-// the count (privacy/THEOREMS.md, T2).
+// refine moves the centres, which start around a private mean if nowhere else, by relative rounds: sums of the
+// offsets of their records, cut to one length (privacy/THEOREMS.md, T2).
 func (p *party) refine(ctx context.Context) error {
-	d, r := p.d(), p.releases.refinement
-	r2 := make([]float32, p.plan.clusters)
-	for a := range r2 {
-		r2[a] = float32(r.radius * r.radius)
+	r, from, quantile := p.releases.refinement, p.centers, centreReach
+	q := &staged.Party{Party: p.Party, Plan: r.part, Records: p.points}
+	var mean []float64
+	if r.mean != nil {
+		var err error
+		if mean, err = q.PrivateMean(ctx, r.mean); err != nil {
+			return err
+		}
+		from, quantile = staged.GridRow(mean, p.bits), meanReach
 	}
-	for round := range r.rounds {
-		span := p.span(engine.PhaseAccumulate, round)
-		acc, err := p.accumulate(ctx, r2)
-		p.End(span)
-		if err != nil {
-			return err
-		}
-		noisySums, err := p.noisyFloats(&r.sums, round, "refine sums", p.bits, copied(acc.Sums), len(acc.Sums))
-		if err != nil {
-			return err
-		}
-		noisyCounts, err := p.noisyFloats(&r.counts, round, "refine counts", 0, copied(acc.Counts), len(acc.Counts))
-		if err != nil {
-			return err
-		}
-		rows := make([]float64, len(p.centers))
-		for a, count := range noisyCounts {
-			for h := range d {
-				i := a*d + h
-				rows[i] = float64(p.centers[i])
-				if count > trustedCount*r.counts.scale {
-					rows[i] += noisySums[i] / count
-				}
-			}
-		}
-		p.setCenters(rows)
+	reach, err := q.DistanceQuantile(ctx, r.distances, from, 2*math.Sqrt(float64(p.d())), quantile)
+	if err != nil {
+		return err
 	}
-	return nil
+	if r.mean != nil {
+		p.centers = staged.Directions(p.Public.Stream(p.index, 0, "start"), mean, startLength*reach, p.plan.clusters, p.bits)
+	}
+	_, err = q.EqualRounds(ctx, r.rounds, p.centers, reach)
+	return err
 }
 
 // copied fills in values.
@@ -266,27 +248,17 @@ func copied(values []int64) func(words []int64) error {
 	}
 }
 
-// accumulate sums, for each centre, x - c over the records nearest to it within
-// the radius, and counts them; with nil radii it sums x over all.
-func (p *party) accumulate(ctx context.Context, r2 []float32) (*kernels.Accumulator, error) {
+// accumulate sums the records nearest to each centre, and counts them.
+func (p *party) accumulate(ctx context.Context) (*kernels.Accumulator, error) {
 	c := kernels.NewCentroids(p.plan.clusters, p.d())
 	c.Set(p.centers)
 	pool := p.Pool()
 	partial := make([]*kernels.Accumulator, pool.Workers())
-	labels := make([][]uint16, pool.Workers())
 	err := pool.Scan(ctx, p.points, func(worker int, s engine.Shard) {
 		if partial[worker] == nil {
 			partial[worker] = kernels.NewAccumulator(p.plan.clusters, p.d(), p.bits)
 		}
-		view := p.points.Slice(s.Lo, s.Hi)
-		if r2 == nil {
-			kernels.AssignAccumulate(view, c, nil, partial[worker])
-			return
-		}
-		l := slices.Grow(labels[worker][:0], s.Hi-s.Lo)[:s.Hi-s.Lo]
-		labels[worker] = l
-		kernels.Assign(view, c, l, nil)
-		kernels.AccumulateRelative(view, c, r2, l, partial[worker])
+		kernels.AssignAccumulate(p.points.Slice(s.Lo, s.Hi), c, nil, partial[worker])
 	})
 	if err != nil {
 		return nil, err
@@ -341,7 +313,7 @@ func (p *party) plainCenters(ctx context.Context) error {
 	p.setCenters(s.Centers)
 	unit := math.Ldexp(1, p.bits)
 	for range steps {
-		acc, err := p.accumulate(ctx, nil)
+		acc, err := p.accumulate(ctx)
 		if err != nil {
 			return err
 		}

@@ -84,7 +84,7 @@ func (p *party) localCenters(ctx context.Context) error {
 		return err
 	case r.tree != nil:
 		err = p.startTree(ctx)
-	default:
+	case r.forest != nil:
 		err = p.startForest(ctx)
 	}
 	if err != nil || r.refinement == nil {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/step/staged"
 	"github.com/cohort-engine/cohort/engine/synopsis"
 	"github.com/cohort-engine/cohort/internal/elementary"
 )
@@ -48,11 +49,12 @@ type forestRelease struct {
 	counts, sums release
 }
 
-// refinementRelease is rounds of sums and counts near the centres.
+// refinementRelease is a histogram of distances and rounds of relative sums and counts; mean is nil where centres start
+// elsewhere.
 type refinementRelease struct {
-	rounds       int
-	radius       float64
-	sums, counts release
+	part            *staged.Plan
+	mean, distances *staged.Release
+	rounds          []*staged.Release
 }
 
 // The releases of a tree and of a forest, as the table of calibrations names them.
@@ -88,10 +90,7 @@ func (r *run) add(l int, m protocol.Mechanism, b privacy.Bound, scale float64, u
 
 // addEntry plans a release to the server.
 func (r *run) addEntry(e privacy.Entry, makers protocol.Makers, times int) *protocol.Release {
-	e.Viewers = []string{privacy.Server}
-	if r.plan.returned != nil { // the result has it
-		e.Viewers = append(e.Viewers, privacy.Clients, privacy.Outsider)
-	}
+	e.Viewers = r.viewers()
 	if e.Bound != nil {
 		e.Conditions, e.Remark = append(e.Conditions, e.Bound.Rule.Conditions...), joinRemarks(e.Remark, e.Bound.Rule.Worth)
 	}
@@ -146,30 +145,38 @@ func (r *run) planParty(l int) partyReleases {
 	return out
 }
 
-// planCenters plans local centres under the proven calibration of the sketches.
+// planCenters plans local centres under the proven calibration of the sketches: where they start, a histogram of the
+// records' distances from there, whose quantile is the reach of the rounds that follow.
 func (r *run) planCenters(l, d int, out *partyReleases) {
-	j, mu := r.job, r.plan.localMu
-	rounds, radius := 1, pullRadius*math.Sqrt(float64(d))
-	start := mu * math.Sqrt(startShare)
-	if r.localStart(d, start) == StartTree {
-		out.tree, rounds = r.gaussianTree(l, d, start), treeRounds
-	} else {
+	mu, first := r.plan.localMu, len(r.Releases)
+	f := staged.Within(r.Plan, partyName(l)+": ", d, r.plan.clusters, mu*mu, r.viewers())
+	o := &refinementRelease{part: f}
+	rounds, left, start := treeRounds, 1-sizeShare-reachShare, mu*math.Sqrt(startShare)
+	switch r.localStart(d, start) {
+	case StartTree:
+		out.tree = r.gaussianTree(l, d, start)
+		left -= startShare
+	case StartForest:
 		out.forest = r.gaussianForest(l, d, forestLevels, start)
-		if d > fewColumns {
-			rounds = 2
-			if j.Budget.Epsilon >= 1 {
-				rounds = refineRounds
-			}
-		}
+		left -= startShare
+	default:
+		o.mean, rounds = f.AddMean(f.Share.Part(meanShare)), f.ManyRounds()
+		left -= meanShare
 	}
-	mu *= math.Sqrt(refineShare / float64(rounds))
-	// The kernel decides on float32 distances of relative error (d+1) 2^-24.
-	sums, counts := r.bound(d, "sums of the refinement", radius*(1+float64(d+2)*0x1p-24)),
-		r.bound(d, "counts of the refinement", 0)
-	out.refinement = &refinementRelease{rounds: rounds, radius: radius,
-		sums: r.add(l, protocol.Gaussian, sums, gaussianScale(sums.L2(), mu*math.Sqrt(sumShare)), "", d, rounds),
-		counts: r.add(l, protocol.Gaussian, counts, gaussianScale(counts.L2(), mu*math.Sqrt(1-sumShare)),
-			"records", 1, rounds)}
+	o.distances = f.AddDistances(f.Share.Part(reachShare))
+	o.rounds = f.AddEqualRounds(f.Share.Part(left), rounds, r.plan.clusters)
+	out.refinement = o
+	for _, x := range r.Releases[first:] { // nothing is sent but the party's message
+		x.Words, x.Groups = 0, 0
+	}
+}
+
+// viewers see what the parties release.
+func (r *run) viewers() []string {
+	if r.plan.returned != nil { // the result has it
+		return []string{privacy.Server, privacy.Clients, privacy.Outsider}
+	}
+	return []string{privacy.Server}
 }
 
 // localStart is how a party with d columns starts; mu is the budget of that.
@@ -180,7 +187,7 @@ func (r *run) localStart(d int, mu float64) LocalStart {
 	case d <= fewColumns, elementary.Log2(float64(r.job.PublicRecords())*mu) >= treeHalvings*float64(d):
 		return StartTree
 	}
-	return StartForest
+	return StartRounds
 }
 
 // gaussianTree spends all of mu on the counts of the levels. Few columns have no use for more than mostLeaves, which

@@ -119,7 +119,12 @@ func (p *Party) Release(ctx context.Context, s *Release, groups []Group,
 	if err != nil {
 		return nil, err
 	}
-	sum, err := p.Sum(ctx, s.Release, p.Released, layout, own)
+	var sum []int64
+	if p.alone {
+		sum, err = p.Own(s.Release, p.Released, layout, own)
+	} else {
+		sum, err = p.Sum(ctx, s.Release, p.Released, layout, own)
+	}
 	p.Released++
 	if err != nil {
 		return nil, err

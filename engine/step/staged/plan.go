@@ -16,10 +16,16 @@ import (
 // Plan is the plan of a run in stages: public values alone.
 type Plan struct {
 	*protocol.Plan
+	// whole is the plan that a part is of, nil of a plan of its own.
+	whole   *protocol.Plan
 	problem *protocol.Problem
 	run     Run
 	limit   float64
 	Share   Share
+	// prefix begins the names of releases, of one party's part in a plan of several.
+	prefix string
+	// alone says that what the party releases is no sum of several parties'.
+	alone bool
 	// makers draw the noise, which noise says to the ledger; audience sees releases.
 	makers   protocol.Makers
 	Audience []string
@@ -112,6 +118,23 @@ func New(method string, x *protocol.Problem, mechanism protocol.Mechanism, coord
 	return f, nil
 }
 
+// Within plans a party's own part of another plan by its stages: of its d columns, in k clusters, with Gaussian noise of
+// a squared mu, for an audience. The releases are added to the plan.
+func Within(whole *protocol.Plan, prefix string, d, k int, mu2 float64, audience []string) *Plan {
+	core := *whole
+	core.D, core.K = d, k
+	return &Plan{Plan: &core, whole: whole, problem: new(protocol.Problem), prefix: prefix, alone: true,
+		makers: protocol.Holder, Audience: audience, Share: Share{Gaussian: true, Total: coarse(mu2)}}
+}
+
+// Add adds a release to the plan.
+func (f *Plan) Add(r *protocol.Release) *protocol.Release {
+	if f.whole != nil {
+		return f.whole.Add(r)
+	}
+	return f.Plan.Add(r)
+}
+
 // Bound is the line of the table of calibrations for a release of the method,
 // stated for adding or removing one record.
 func (f *Plan) Bound(release string, radius float64) privacy.Bound {
@@ -187,8 +210,8 @@ func (f *Plan) addRelease(purpose, what, line string, l Share, coordinates int, 
 		one.Total *= 4 / (both * both)
 	}
 	s := &Release{Purpose: purpose, Share: l, Scale: one.scale(b)}
-	e := f.chargeBoth(l, l.entry(what, f.Audience, s.Scale, b, coordinates), both)
-	s.Release = f.Add(&protocol.Release{Name: what, Makers: f.makers, Entries: []privacy.Entry{e}})
+	e := f.chargeBoth(l, l.entry(f.prefix+what, f.Audience, s.Scale, b, coordinates), both)
+	s.Release = f.Add(&protocol.Release{Name: e.What, Makers: f.makers, Entries: []privacy.Entry{e}})
 	return s
 }
 

@@ -54,6 +54,19 @@ func Direction(d int, st *privacy.Stream) (row []float64, square float64) {
 	return row, square
 }
 
+// Directions are k points around a centre, so far from it in random directions, on the grid.
+func Directions(stream *privacy.Stream, centre []float64, length float64, k, bits int) []float32 {
+	points := make([]float32, 0, k*len(centre))
+	for range k {
+		direction, square := Direction(len(centre), stream)
+		norm := math.Sqrt(square)
+		for h, x := range direction {
+			points = append(points, OnGrid(centre[h]+float64(length*x)/norm, bits))
+		}
+	}
+	return points
+}
+
 // Project writes m (x - origin) for every record x, clipped to [-1,1] and
 // truncated onto the grid: the records of a low-dimensional data set of their
 // own, each a function of one record.

@@ -65,7 +65,7 @@ func (f *Plan) AddRound(purpose string, l Share, k int) *Release {
 		e.Cost.Slack = privacy.GaussianSlack(minScale*(1<<releaseBits), f.D+1)
 		e.Cost.Distance = l.distance(minScale, f.D+1)
 	}
-	s.Release = f.Add(&protocol.Release{Name: purpose, Makers: f.makers, Entries: []privacy.Entry{f.Charge(l, e)},
+	s.Release = f.Add(&protocol.Release{Name: f.prefix + purpose, Makers: f.makers, Entries: []privacy.Entry{f.Charge(l, e)},
 		Words: k * (f.D + 1), Groups: 2 * k})
 	return s
 }
@@ -73,7 +73,7 @@ func (f *Plan) AddRound(purpose string, l Share, k int) *Release {
 // roundEntry begins the ledger entry of a round.
 func (f *Plan) roundEntry(s *Release, radius, scale float64) privacy.Entry {
 	count := f.Bound("relative counts", 0)
-	e := s.Share.entry(s.Purpose+": sums of cut offsets and counts of each cluster", f.Audience, scale,
+	e := s.Share.entry(f.prefix+s.Purpose+": sums of cut offsets and counts of each cluster", f.Audience, scale,
 		f.Bound("relative sums", radius), f.D+1)
 	e.Beside = &count
 	return e
@@ -205,6 +205,9 @@ func (p *Party) EqualRounds(ctx context.Context, rounds []*Release, centroids []
 	for r, s := range rounds {
 		if counts, err = p.equalRound(ctx, o, s, centroids, radius); err != nil {
 			return nil, err
+		}
+		if p.alone {
+			continue
 		}
 		if len(centroids) == p.K*p.D { // not those that are still to be merged
 			p.Show(s.Release, Widen(centroids), math.NaN())
