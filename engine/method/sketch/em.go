@@ -25,17 +25,21 @@ import (
 
 const (
 	emSteps = 100 // steps before the first pruning and after each
-	// emPrunings is how often cells with w <= threshold sqrt(n_c/E) are dropped: the phantoms alone may
-	// explain them. emThreshold is for weights that are used as they are, mixtureThreshold for tables that
-	// a mixture is fitted to, which tells noise from what all tables have in common.
-	emPrunings                    = 2
-	emThreshold, mixtureThreshold = 4., 1.
 	// emEvents bounds the memory of the events: some 64 bytes each.
 	emEvents = 1 << 26
 	// maxHeads is the largest number of heads (see likelihood): one bit each.
 	maxHeads = kernels.MaxCells
 	// maxMask is the largest number of clusters of a party in an event's mask.
 	maxMask = 64
+)
+
+// Cells with w <= threshold sqrt(n_c/E) are dropped, once for each threshold: the phantoms alone may explain them.
+// emThresholds are for weights that are used as they are; what a cell of records shares with many empty ones comes back
+// to it as they are dropped, so they rise. mixtureThresholds are for tables that a mixture is fitted to, which tells
+// noise from what all tables have in common.
+var (
+	emThresholds      = []float64{2, 3, 4, 5}
+	mixtureThresholds = []float64{1, 1}
 )
 
 // masks holds, for the parties one after the other, one bit per cluster.
@@ -464,11 +468,11 @@ func fitMargins(g *Grid, margins [][]float64, sums []float64) {
 // records is the number of records; margins, if not nil, are the released sizes
 // of the clusters by party, to which the cells are scaled after every step.
 // Cells with w_g <= threshold sqrt(n_c/E_g), so many standard deviations of the
-// background, are dropped twice on the way. Heights must come from a small
+// background, are dropped on the way, once for each threshold. Heights must come from a small
 // gamma: equal heights of two parties are taken for one arrival. The plan keeps clusters,
 // cells and events within their limits (plan.checkJoint).
 func jointEstimate(ctx context.Context, run runner, v *View, records float64, margins [][]float64,
-	threshold float64) (*Grid, error) {
+	thresholds []float64) (*Grid, error) {
 	k := v.clusters()
 	grid, err := newDenseGrid(v.parties(), k)
 	if err != nil {
@@ -482,15 +486,15 @@ func jointEstimate(ctx context.Context, run runner, v *View, records float64, ma
 		return nil, err
 	}
 	sums := make([]float64, k)
-	for round := 0; ; round++ {
+	for round := -1; round < len(thresholds); round++ {
+		if round >= 0 && !m.prune(thresholds[round]) {
+			continue
+		}
 		for range emSteps {
 			if err := m.step(ctx, run); err != nil {
 				return nil, err
 			}
 			fitMargins(grid, margins, sums)
-		}
-		if round == emPrunings || !m.prune(threshold) {
-			break
 		}
 	}
 	rescale(grid.Weights, records)
@@ -502,9 +506,9 @@ func jointEstimate(ctx context.Context, run runner, v *View, records float64, ma
 // all of them.
 func pairwiseJointEstimate(ctx context.Context, run runner, r *Release) (*Grid, error) {
 	var tables [][]float64
-	threshold := emThreshold
+	thresholds := emThresholds
 	if r.Mixture {
-		threshold = mixtureThreshold
+		thresholds = mixtureThresholds
 	}
 	for l1 := range r.Parties {
 		for l2 := l1 + 1; l2 < r.Parties; l2++ {
@@ -512,7 +516,7 @@ func pairwiseJointEstimate(ctx context.Context, run runner, r *Release) (*Grid, 
 			if r.Margins != nil {
 				margins = [][]float64{r.Margins[l1], r.Margins[l2]}
 			}
-			g, err := jointEstimate(ctx, run, r.pair(l1, l2), r.Records, margins, threshold)
+			g, err := jointEstimate(ctx, run, r.pair(l1, l2), r.Records, margins, thresholds)
 			if err != nil {
 				return nil, err
 			}

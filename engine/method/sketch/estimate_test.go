@@ -412,7 +412,7 @@ func TestStepsOfTheJointLikelihood(t *testing.T) {
 					}
 				}
 			}
-			if pruned == 0 && !m.prune(emThreshold) {
+			if pruned == 0 && !m.prune(emThresholds[0]) {
 				t.Fatalf("%v: nothing is pruned", shape)
 			}
 		}
@@ -499,7 +499,7 @@ func TestEstimatesDoNotDependOnWorkers(t *testing.T) {
 			var g *Grid
 			var err error
 			if e == EstimatorEM {
-				g, err = jointEstimate(context.Background(), run, v, r.Records, margins, emThreshold)
+				g, err = jointEstimate(context.Background(), run, v, r.Records, margins, emThresholds)
 			} else {
 				g, err = pairEstimate(context.Background(), run, r)
 			}

@@ -274,7 +274,7 @@ func (r *Release) estimate(ctx context.Context, run runner, e Estimator) (*Grid,
 	case e == EstimatorPair:
 		return pairEstimate(ctx, run, r)
 	case r.Joint != nil:
-		return jointEstimate(ctx, run, r.Joint, r.Records, r.Margins, emThreshold)
+		return jointEstimate(ctx, run, r.Joint, r.Records, r.Margins, emThresholds)
 	}
 	return pairwiseJointEstimate(ctx, run, r)
 }
