@@ -365,8 +365,8 @@ func claimedAndPublished(lines []Rule) []Rule {
 	return out
 }
 
-// meanAndRounds are the releases that hybrid, balcan and parties of sketches share: the mean, histograms of distances, and
-// rounds of relative sums and counts.
+// meanAndRounds are the releases that hybrid, balcan and parties of sketches share: the mean, histograms of
+// distances, and rounds of relative sums and counts.
 func meanAndRounds(method string, n []Neighbours) []Rule {
 	return append([]Rule{
 		{Method: method, Calibration: Proven, Release: "sum of all records", L1: boxL1, L2: boxL2, Mechanisms: exact,

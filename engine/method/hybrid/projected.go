@@ -62,7 +62,8 @@ func (h *plan) runProjected(ctx context.Context, p *staged.Party) (centroids []f
 	}
 	if far > 0 {
 		stream := p.Public.Stream(int(protocol.Server), 0, "start")
-		centroids = append(centroids, staged.Directions(stream, make([]float64, p.D), startLength*reach, far, p.FractionBits)...)
+		centroids = append(centroids, staged.Directions(stream, make([]float64, p.D), startLength*reach, far,
+			p.FractionBits)...)
 	}
 	p = h.chosen(p, curve, len(centroids)/p.D)
 	within, err := p.DistanceQuantile(ctx, o.within, centroids, top, 0.4)

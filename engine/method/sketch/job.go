@@ -308,9 +308,10 @@ func (j *Job) validateBudget() error {
 				" statement: the paper adds or removes a record", "use --calibration proven")
 		}
 	}
-	if (j.LocalStart == StartTree || j.LocalStart == StartRounds) && (!j.Method.sketches() || j.Calibration != privacy.Proven) {
-		return fault.Request("local-start", "is "+string(j.LocalStart)+", which belongs to the sketches under the proven calibration",
-			"use lsf or auto")
+	if (j.LocalStart == StartTree || j.LocalStart == StartRounds) &&
+		(!j.Method.sketches() || j.Calibration != privacy.Proven) {
+		return fault.Request("local-start", "is "+string(j.LocalStart)+
+			", which belongs to the sketches under the proven calibration", "use lsf or auto")
 	}
 	return nil
 }

@@ -14,8 +14,8 @@ import (
 )
 
 // Local centres under the proven calibration of the sketches: shares of a
-// party's squared mu for a tree or forest to start from, or a mean, for the distances from there, and for the sizes; the
-// rest is for the rounds.
+// party's squared mu for a tree or forest to start from, or a mean, for the distances from there, and for the sizes;
+// the rest is for the rounds.
 const (
 	startShare = 0.35
 	meanShare  = 0.03

@@ -93,8 +93,8 @@ func TestLocalStart(t *testing.T) {
 	}
 }
 
-// TestCentersSpend: what parties release of local centres and sizes, in as many rounds as there are, costs the squared mu
-// that they have, wherever centres start.
+// TestCentersSpend: what parties release of local centres and sizes, in as many rounds as there are, costs the squared
+// mu that they have, wherever centres start.
 func TestCentersSpend(t *testing.T) {
 	for _, start := range []LocalStart{StartTree, StartRounds, StartForest} {
 		data := mixture(t, 4000, 12)
@@ -148,7 +148,8 @@ func TestTreeStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := runJob(t, 2, &Job{Method: Sketch, ExactWeights: true, Problem: protocol.Problem{Clients: data.Table(),
-		Bounds: data.Bounds, Columns: EqualSplit(16, 2), K: 5, Budget: privacy.Budget{Epsilon: 1, Delta: 1e-3}, Seed: seed(1)}})
+		Bounds: data.Bounds, Columns: EqualSplit(16, 2), K: 5,
+		Budget: privacy.Budget{Epsilon: 1, Delta: 1e-3}, Seed: seed(1)}})
 	if !(*r.NICV < 0.66) { // 0.63 without noise
 		t.Errorf("loss %.3g from trees", *r.NICV)
 	}

@@ -118,8 +118,8 @@ func New(method string, x *protocol.Problem, mechanism protocol.Mechanism, coord
 	return f, nil
 }
 
-// Within plans a party's own part of another plan by its stages: of its d columns, in k clusters, with Gaussian noise of
-// a squared mu, for an audience. The releases are added to the plan.
+// Within plans a party's own part of another plan by its stages: of its d columns, in k clusters, with Gaussian noise
+// of a squared mu, for an audience. The releases are added to the plan.
 func Within(whole *protocol.Plan, prefix string, d, k int, mu2 float64, audience []string) *Plan {
 	core := *whole
 	core.D, core.K = d, k

@@ -65,8 +65,8 @@ func (f *Plan) AddRound(purpose string, l Share, k int) *Release {
 		e.Cost.Slack = privacy.GaussianSlack(minScale*(1<<releaseBits), f.D+1)
 		e.Cost.Distance = l.distance(minScale, f.D+1)
 	}
-	s.Release = f.Add(&protocol.Release{Name: f.prefix + purpose, Makers: f.makers, Entries: []privacy.Entry{f.Charge(l, e)},
-		Words: k * (f.D + 1), Groups: 2 * k})
+	s.Release = f.Add(&protocol.Release{Name: f.prefix + purpose, Makers: f.makers,
+		Entries: []privacy.Entry{f.Charge(l, e)}, Words: k * (f.D + 1), Groups: 2 * k})
 	return s
 }
 
