@@ -110,8 +110,8 @@ func tableRuns(t *testing.T) (runs []tableRun) {
 		"eugkm":        {"--iterations=1", weighted},
 		"evolve":       {weighted},
 		"lsf":          {weighted},
-		"sketch":       {"--local-start=lsf", "--return=noised"},
-		"sketch-basic": {"--local-start=lsf"},
+		"sketch":       {"--local-start=lsf", "--local-start=rounds", "--return=noised"},
+		"sketch-basic": {"--local-start=lsf", "--local-start=rounds"},
 		"balcan":       {"--selection=exponential"},
 		"balcan-edler": {"--rounds=2"},
 	}

@@ -57,7 +57,7 @@ func budgetOf(m *method.Method) []string {
 // The plan of every method is the same with and without the data, and its ledger is
 // that of a run, or bounds it where rounds follow from what was released before.
 func TestPlanOfEveryMethod(t *testing.T) {
-	adaptive := []string{"hybrid", "balcan"}
+	adaptive := []string{"hybrid", "balcan", "sketch", "sketch-basic"}
 	for _, m := range catalog.Methods() {
 		t.Run(m.Name, func(t *testing.T) {
 			args := append([]string{"--method", m.Name, "--bounds", "-30:30", "--k", "2"}, budgetOf(&m)...)
