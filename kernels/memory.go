@@ -1,10 +1,13 @@
 package kernels
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/cohort-engine/cohort/internal/pages"
+)
 
 const (
 	lineBytes = 64      // cache line, and the widest vector
-	hugeBytes = 2 << 20 // transparent huge page on amd64 and arm64 (4 KiB granule)
 	hugeFrom  = 4 << 20 // blocks of at least this size ask for huge pages
 )
 
@@ -16,7 +19,7 @@ func aligned[T any](n int) []T {
 	size := int(unsafe.Sizeof(zero))
 	boundary := lineBytes
 	if n*size >= hugeFrom {
-		boundary = hugeBytes
+		boundary = pages.Huge
 	}
 	raw := make([]T, n+boundary/size)
 	skip := 0
@@ -24,8 +27,8 @@ func aligned[T any](n int) []T {
 		skip = (boundary - rest) / size
 	}
 	data := raw[skip : skip+n : skip+n]
-	if boundary == hugeBytes {
-		adviseHuge(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(data))), n*size))
+	if boundary == pages.Huge {
+		pages.Advise(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(data))), n*size))
 	}
 	return data
 }

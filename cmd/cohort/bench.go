@@ -17,6 +17,7 @@ import (
 	"github.com/cohort-engine/cohort/bench"
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/internal/fault"
+	"github.com/cohort-engine/cohort/internal/pages"
 )
 
 const benchLong = `Run benchmark suites: performance, and the papers' own tables and figures with
@@ -103,6 +104,7 @@ func (b *benchCommand) run(cmd *cobra.Command, args []string) error {
 	if b.list {
 		return listSuites(out)
 	}
+	pages.Heap()
 	if err := selectKernels(); err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/method"
 	"github.com/cohort-engine/cohort/internal/fault"
+	"github.com/cohort-engine/cohort/internal/pages"
 )
 
 func newRunCommand() *cobra.Command {
@@ -194,6 +195,7 @@ func (in *input) separate(ctx context.Context, eng *engine.Engine, res *engine.R
 
 // newEngine is an engine of so many workers, all cores for 0, on the kernels that the environment asks for.
 func newEngine(workers int, with ...engine.Option) (*engine.Engine, error) {
+	pages.Heap()
 	if workers > 0 {
 		with = append(with, engine.WithWorkers(workers))
 	}

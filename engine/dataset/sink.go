@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/cohort-engine/cohort/internal/pages"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
@@ -48,7 +49,7 @@ type piece struct {
 }
 
 // hugeFrom is the size of panels from which on huge pages are asked for: one takes as long to clear as many small ones.
-const hugeFrom = 2 << 20
+const hugeFrom = pages.Huge
 
 func newPanelSink(known int, of *Schema, workers int) *panelSink {
 	d := of.D
@@ -135,7 +136,7 @@ func (s *panelSink) tail() (*kernels.Panels, int, error) {
 	}
 	p := &s.pieces[last]
 	if !p.huge && max(4*s.n*s.d, s.about) >= hugeFrom {
-		adviseHuge(p.memory)
+		pages.Advise(p.memory)
 		p.huge = true
 	}
 	return &p.panels, s.n % s.each, nil

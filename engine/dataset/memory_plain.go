@@ -1,6 +1,0 @@
-//go:build !linux
-
-package dataset
-
-// adviseHuge does nothing.
-func adviseHuge([]byte) {}

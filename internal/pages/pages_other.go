@@ -1,0 +1,6 @@
+//go:build !linux
+
+package pages
+
+// Advise does nothing.
+func Advise([]byte) {}
