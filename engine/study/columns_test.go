@@ -387,8 +387,8 @@ func TestLiveColumnsAttacked(t *testing.T) {
 
 // So is one under encryption: of that the coordinator receives nothing but what is sealed for others.
 func TestLiveCiphertextsAttacked(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a luxury: seconds of encryption")
+	if os.Getenv("COHORT_NETWORK") == "" {
+		t.Skip("make test-network runs it")
 	}
 	for _, mode := range []string{"two-party", "multiparty"} {
 		t.Run(mode, func(t *testing.T) {
