@@ -24,6 +24,9 @@ for package in encoding/json reflect fmt time os flag context syscall strings by
     bufio encoding/hex encoding/base64 sort strconv internal/strconv math/big hash/crc32 crypto/cipher crypto/aes crypto/hkdf \
     crypto/hmac crypto/sha3 gonum.org/... golang.org/x/text/... golang.org/x/sys/unix github.com/klauspost/cpuid/v2 \
     github.com/cohort-engine/cohort/engine/method/balcan github.com/cohort-engine/cohort/engine/method/evolve \
+    github.com/cohort-engine/cohort/engine/method/hybrid github.com/cohort-engine/cohort/engine/method/lsf \
+    github.com/cohort-engine/cohort/engine/method/eugkm github.com/cohort-engine/cohort/engine/method/pca \
+    compress/flate compress/gzip errors unicode/utf8 unicode/utf16 \
     github.com/cohort-engine/cohort/engine/catalog/... \
     github.com/cohort-engine/cohort/internal/fault github.com/cohort-engine/cohort/engine/protocol/... \
     github.com/cohort-engine/cohort/engine/method github.com/cohort-engine/cohort/cmd/libcohort/...; do
