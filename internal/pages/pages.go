@@ -10,12 +10,21 @@ import (
 // Huge is the size in bytes of a transparent huge page on amd64 and arm64 (4 KiB granule).
 const Huge = 2 << 20
 
-// heapBytes is how much of the heap is to be of huge pages. It is address space: what is never used is never touched.
-const heapBytes = 256 << 20
+// heapBytes is how much of the heap is to be of huge pages, in blocks of blockBytes. It is address space: the runtime
+// clears no block but where some of it has been in use before.
+const (
+	heapBytes  = 256 << 20
+	blockBytes = 4 << 20
+)
 
 // Heap asks for huge pages for what the heap has room for next, once in a process. The runtime does not ask by
-// itself, but it takes the lowest free addresses: those of a block that has come and gone.
+// itself, but it takes the lowest free addresses: those of blocks that have come and gone.
 var Heap = sync.OnceFunc(func() {
-	Advise(make([]byte, heapBytes))
+	var blocks [heapBytes / blockBytes][]byte
+	for i := range blocks {
+		blocks[i] = make([]byte, blockBytes)
+		Advise(blocks[i])
+	}
+	runtime.KeepAlive(&blocks)
 	runtime.GC()
 })

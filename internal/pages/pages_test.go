@@ -8,14 +8,24 @@ import (
 	"testing"
 )
 
-// What the heap takes after Heap is of huge pages, where the system has them.
+// What the heap takes after Heap is of huge pages, where the system has them, and Heap itself takes none, also where some
+// of the heap has been in use.
 func TestHeapIsOfHugePages(t *testing.T) {
 	enabled, err := os.ReadFile("/sys/kernel/mm/transparent_hugepage/enabled")
 	if err != nil || bytes.Contains(enabled, []byte("[never]")) {
 		t.Skip("SKIPPED: the system has no transparent huge pages")
 	}
-	before := huge(t)
+	used := make([]byte, 20<<20)
+	for i := range used {
+		used[i] = 1
+	}
+	used = nil
+	runtime.GC()
+	before, resident := kilobytes(t, "AnonHugePages:"), kilobytes(t, "Anonymous:")
 	Heap()
+	if now := kilobytes(t, "Anonymous:"); now > resident+40<<10 {
+		t.Errorf("%d kB are in use, %d before", now, resident)
+	}
 	var kept [][]byte
 	for range 512 { // 32 MB in small blocks
 		block := make([]byte, 64<<10)
@@ -24,19 +34,19 @@ func TestHeapIsOfHugePages(t *testing.T) {
 		}
 		kept = append(kept, block)
 	}
-	if got := huge(t) - before; got < 16<<10 {
+	if got := kilobytes(t, "AnonHugePages:") - before; got < 16<<10 {
 		t.Errorf("%d kB of huge pages for 32 MB", got)
 	}
 	runtime.KeepAlive(kept)
 }
 
-// huge is how many kB of this process are huge pages.
-func huge(t *testing.T) int {
+// kilobytes is a field of what the system says of this process's memory.
+func kilobytes(t *testing.T, field string) int {
 	text, err := os.ReadFile("/proc/self/smaps_rollup")
-	_, rest, ok := bytes.Cut(text, []byte("AnonHugePages:"))
+	_, rest, ok := bytes.Cut(text, []byte(field))
 	kb := 0
 	if _, e := fmt.Sscan(string(rest), &kb); err != nil || !ok || e != nil {
-		t.Skip("SKIPPED: the system does not tell how much is huge pages")
+		t.Skip("SKIPPED: the system does not tell what memory is in use")
 	}
 	return kb
 }
