@@ -132,7 +132,7 @@ func (a *PLDAccountant) most(order int, delta, largest float64) float64 {
 	}
 	lo, hi := 0.0, math.Max(prof.top(), 1e-9)
 	if a.slack > 0 {
-		hi = math.Min(hi, math.Log(delta/a.slack)) // beyond, the slack alone is too much
+		hi = math.Min(hi, math.Log(delta/a.slack/2)) // beyond, the slack takes more than a half of delta
 	}
 	if !(hi > 0) || !ok(hi) {
 		return math.Inf(1)

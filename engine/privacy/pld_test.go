@@ -180,3 +180,20 @@ func TestLaplaceOnOneCoordinateIsTheWorst(t *testing.T) {
 		}
 	}
 }
+
+// A slack that takes next to nothing of delta takes next to nothing of what is proven, however far the losses reach.
+func TestPLDSlackIsFelt(t *testing.T) {
+	const delta = 1e-3
+	proven := func(slack float64) float64 {
+		a := &PLDAccountant{}
+		a.Compose(Gaussian{Scale: 0.8, Discretised: slack}, 1)
+		a.Compose(Laplace{Scale: 3}, 4)
+		return a.Epsilon(delta)
+	}
+	without := proven(0)
+	for _, slack := range []float64{1e-18, 1e-12, 1e-9} {
+		if e := proven(slack); !(e >= without && e <= without*1.001) {
+			t.Errorf("slack %g: epsilon %g, %g without", slack, e, without)
+		}
+	}
+}
