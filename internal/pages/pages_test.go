@@ -23,7 +23,7 @@ func TestHeapIsOfHugePages(t *testing.T) {
 	runtime.GC()
 	resident := kilobytes(t, "Anonymous:")
 	Heap()
-	if now := kilobytes(t, "Anonymous:"); now > resident+40<<10 {
+	if now := kilobytes(t, "Anonymous:"); now > resident+128<<10 {
 		t.Errorf("%d kB are in use, %d before", now, resident)
 	}
 	var kept [][]byte
