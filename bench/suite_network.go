@@ -217,9 +217,9 @@ func (m *sumsMeasured) round() time.Duration {
 var transportSizes, transportWords = [...]int{50, 250, 800}, [...]int{45, 7850}
 
 // calibration measures what an end of a message costs its processor, by the number of connections: rounds of plain sums
-// of two lengths, less the work of the state machines. A simulation with one of its own runs before what is compared with
-// it and another after that, since what a processor gets done in a second differs from minute to minute on a machine that
-// is shared.
+// of two lengths, less the work of the state machines. A simulation with one of its own runs before what is compared
+// with it and another after that, since what a processor gets done in a second differs from minute to minute on a
+// machine that is shared.
 type calibration struct {
 	sizes, words []int
 	work         map[[2]int][]time.Duration // of all processors in a round, by the number of parties and of words
