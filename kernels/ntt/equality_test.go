@@ -2,6 +2,7 @@ package ntt
 
 import (
 	"fmt"
+	"math/big"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -30,7 +31,7 @@ var testPrimes = []uint32{primeFrom(1<<30, -1), primeFrom(lazyLimit, -1), primeF
 // primeFrom is the first prime 1 modulo 2^18 on the way up or down.
 func primeFrom(x, sign int) uint32 {
 	const step = 1 << (MaxLogN + 2)
-	for x = x/step*step + 1; !isPrime(uint32(x)) || x >= 1<<30; x += sign * step {
+	for x = x/step*step + 1; !big.NewInt(int64(x)).ProbablyPrime(0) || x >= 1<<30; x += sign * step {
 	}
 	return uint32(x)
 }

@@ -2,7 +2,7 @@ package ntt
 
 import (
 	"fmt"
-	"math/bits"
+	"math/big"
 )
 
 // Prime is an odd prime below 2^30 with the constants of arithmetic modulo it.
@@ -38,7 +38,7 @@ const MaxBits = 30
 // NewPrime returns the arithmetic modulo q, an error unless q is an odd prime
 // below 2^30.
 func NewPrime(q uint32) (*Prime, error) {
-	if q < 3 || q >= 1<<MaxBits || !isPrime(q) {
+	if q < 3 || q >= 1<<MaxBits || !big.NewInt(int64(q)).ProbablyPrime(0) {
 		return nil, fmt.Errorf("ntt: modulus %d is not an odd prime below 2^%d", q, MaxBits)
 	}
 	p := &Prime{q: q, lazy: q < lazyLimit}
@@ -108,18 +108,6 @@ func (p *Prime) centred(c uint32) uint32 {
 	return c
 }
 
-func isPrime(q uint32) bool {
-	if q%2 == 0 {
-		return q == 2
-	}
-	for d := uint32(3); uint64(d)*uint64(d) <= uint64(q); d += 2 {
-		if q%d == 0 {
-			return false
-		}
-	}
-	return q > 1
-}
-
 // generator is the smallest primitive root from 3 on.
 func (p *Prime) generator() uint64 {
 	var factors []uint64
@@ -145,5 +133,3 @@ func (p *Prime) generator() uint64 {
 		}
 	}
 }
-
-func bitReversed(x, width int) int { return int(bits.Reverse32(uint32(x)) >> (32 - width)) }

@@ -66,23 +66,11 @@ func NewRing(kind Kind, logN int, q uint32) (*Ring, error) {
 	}
 	r := &Ring{Prime: p, kind: kind, n: n, logN: logN, shrink: p.Invert(uint64(powers))}
 	psi := p.Power(p.generator(), uint64(q-1)/uint64(2*powers))
-	up, down := p.powers(psi, powers), p.powers(p.Invert(psi), powers)
-	width := logN
-	first := 1 // index of the first layer's twiddle in bit-reversed order
-	if kind == ConjugateInvariant {
-		width, first = logN+1, 2
-	}
-	r.forward, r.backward = make([]uint32, n), make([]uint32, n)
-	for h := 1; h < n; h *= 2 {
-		for i := range h {
-			e := bitReversed(first*h+i, width)
-			r.forward[h+i], r.backward[h+i] = p.Constant(up[e]), p.Constant(down[e])
-		}
-	}
+	r.forward, r.backward = p.twiddles(kind, logN, psi), p.twiddles(kind, logN, p.Invert(psi))
 	r.tail, r.untail = heap(r.forward), heap(r.backward)
 	if kind == ConjugateInvariant {
-		i := up[n]
-		fold := (uint64(q) - i) * up[bitReversed(2, width)] % uint64(q)
+		i := p.Power(psi, uint64(n))
+		fold := (uint64(q) - i) * p.Power(psi, uint64(n/2)) % uint64(q)
 		middle := fold * (1 + i) % uint64(q)
 		for word, x := range map[int]uint64{
 			wordI: i, wordMinusI: uint64(q) - i, wordFold: fold, wordUnfold: p.Invert(fold), wordMiddle: middle,
@@ -94,12 +82,33 @@ func NewRing(kind Kind, logN int, q uint32) (*Ring, error) {
 	return r, nil
 }
 
-func (p *Prime) powers(x uint64, n int) []uint64 {
-	out := make([]uint64, n)
-	out[0] = 1
-	for j := 1; j < n; j++ {
-		out[j] = out[j-1] * x % uint64(p.q)
+// twiddles are powers of psi in bit-reversed order, times R and centred: twiddle i of h is the word h+i, and of the
+// conjugate-invariant ring's 2h the first half.
+func (p *Prime) twiddles(kind Kind, logN int, psi uint64) []uint32 {
+	n := 1 << logN
+	out := make([]uint32, n)
+	all, first := out, 1 // index of the first layer's twiddle among all
+	if kind == ConjugateInvariant {
+		all, first = make([]uint32, n+n/2), 2
 	}
+	// The exponent of word s+i, i below a power of two s, is that of word i and first n/2s.
+	all[0] = p.canonical(p.Constant(1))
+	for s := 1; s < len(all); s *= 2 {
+		count, by := min(s, len(all)-s), p.Constant(p.Power(psi, uint64(first*n/(2*s))))
+		if s < lanes {
+			for i, x := range all[:s] {
+				all[s+i] = p.canonical(p.mont(x, by))
+			}
+			continue
+		}
+		p.Scale(all[s:s+count], all[:count], by)
+	}
+	for h := 1; h < n; h *= 2 {
+		for i, x := range all[first*h:][:h] {
+			out[h+i] = p.centred(x)
+		}
+	}
+	out[0] = 0
 	return out
 }
 

@@ -235,7 +235,7 @@ func TestPublicEncryptionRoundsAtRandom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	qp := p.RingQP().AtLevel(1, 0)
+	qp := lattigo(p).RingQP().AtLevel(1, 0)
 	quarter := qp.NewPoly()
 	for j, row := range append(quarter.Q.Coeffs, quarter.P.Coeffs...) {
 		for i := range row { // the constant polynomial p_0/4, rounded down
@@ -243,11 +243,14 @@ func TestPublicEncryptionRoundsAtRandom(t *testing.T) {
 		}
 	}
 	rnd := testEntropy(3)
-	e := newPublicEncryptor(p, &publicKey{LevelQ: p.MaxLevel(), B: ringqp.NewPoly(p.N(), p.MaxLevel(), 0)}, rnd)
+	e, err := newPublicEncryptor(p, &publicKey{LevelQ: p.MaxLevel(), B: ringqp.NewPoly(p.N(), p.MaxLevel(), 0)}, rnd)
+	if err != nil {
+		t.Fatal(err)
+	}
 	e.b = quarter
 	qp.MForm(e.b, e.b)
 	c := e.encrypt(ring.NewPoly(p.N(), 1), 1, "test", 0)
-	r := p.RingQ().AtLevel(1)
+	r := lattigo(p).RingQ().AtLevel(1)
 	r.INTT(c.C0, c.C0)
 	var zero int
 	for _, x := range c.C0.Coeffs[0] {

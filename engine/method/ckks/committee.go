@@ -322,7 +322,7 @@ func (m *member) firstShares(root []byte, shifts []int) (*keyShareMessage, *rlwe
 		alone)
 	msg.Mask = &switchKey{gadget: p.relin, Seed: seed}
 	as, errs := newPRNG(seed[:]), m.rnd.prng("relinearisation key, mask", 0)
-	qp := p.RingQP()
+	qp := p.rings
 	for range msg.Relin.Rows {
 		a := uniform(p, as, p.MaxLevel(), p.MaxLevelP())
 		h := gaussian(p, errs, p.MaxLevel(), p.MaxLevelP())
@@ -336,7 +336,7 @@ func (m *member) firstShares(root []byte, shifts []int) (*keyShareMessage, *rlwe
 // secondShare is s_i h0 + (u_i - s_i) h1 + e2, row by row, from the sums h0, h1.
 func (m *member) secondShare(sum *keyShareMessage, u *rlwe.SecretKey) *keyShareMessage {
 	p := m.params
-	qp := p.RingQP()
+	qp := p.rings
 	diff := qp.NewPoly()
 	qp.Sub(u.Value, m.secret.main.Value, diff)
 	out := &switchKey{gadget: p.relin, Seed: sum.Relin.Seed}
@@ -353,14 +353,14 @@ func (m *member) secondShare(sum *keyShareMessage, u *rlwe.SecretKey) *keyShareM
 
 // addShare adds another member's rows.
 func (k *switchKey) addShare(p *parameters, o *switchKey) {
-	qp := p.RingQP().AtLevel(k.levels())
+	qp := p.rings.AtLevel(k.levels())
 	for i := range k.Rows {
 		qp.Add(k.Rows[i], o.Rows[i], k.Rows[i])
 	}
 }
 
 func (k *publicKey) addShare(p *parameters, o *publicKey) {
-	p.RingQP().AtLevel(k.LevelQ, k.LevelP).Add(k.B, o.B, k.B)
+	p.rings.AtLevel(k.LevelQ, k.LevelP).Add(k.B, o.B, k.B)
 }
 
 // receiveCollectiveKeys installs the keys that the committee made: the

@@ -9,6 +9,7 @@ import (
 	"github.com/tuneinsight/lattigo/v6/ring"
 
 	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/method/ckks/rns"
 	"github.com/cohort-engine/cohort/engine/step"
 	"github.com/cohort-engine/cohort/internal/fault"
 )
@@ -19,17 +20,20 @@ type smallSecret [aggregateLevel + 1][]uint64
 
 // newSmallSecret reads the coefficients of an embedded secret.
 func newSmallSecret(p *parameters, sk *rlwe.SecretKey) smallSecret {
-	r := p.RingQ().AtLevel(aggregateLevel)
+	r := p.rings.RingQ.AtLevel(aggregateLevel)
 	c := r.NewPoly()
 	r.IMForm(ring.Poly{Coeffs: sk.Value.Q.Coeffs[:aggregateLevel+1]}, c)
-	r.INTT(c, c)
+	words := p.lattice.FromWide(c.Coeffs)
+	p.lattice.Inverse(words)
 	var s smallSecret
 	for j := range s {
 		s[j] = make([]uint64, p.N()/p.stride)
 		for i := range s[j] {
-			s[j][i] = c.Coeffs[j][i*p.stride]
+			s[j][i] = uint64(words[j][i*p.stride])
 		}
 	}
+	rns.Clear(words)
+	p.lattice.Free(words)
 	return s
 }
 

@@ -5,7 +5,10 @@ import (
 
 	"github.com/tuneinsight/lattigo/v6/ring"
 	"github.com/tuneinsight/lattigo/v6/ring/ringqp"
+	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
 	"github.com/tuneinsight/lattigo/v6/utils/sampling"
+
+	"github.com/cohort-engine/cohort/internal/fault"
 )
 
 // publicEncryptor encrypts under another party's key. The encryption of zero is
@@ -14,30 +17,35 @@ type publicEncryptor struct {
 	p    *parameters
 	b, a ringqp.Poly
 	rnd  entropy
+	full ckks.Parameters // for the division, which transforms
 }
 
-func newPublicEncryptor(p *parameters, key *publicKey, rnd entropy) *publicEncryptor {
+func newPublicEncryptor(p *parameters, key *publicKey, rnd entropy) (*publicEncryptor, error) {
+	full, err := p.full()
+	if err != nil {
+		return nil, fault.Failed("ckks parameters", err.Error(), "", err)
+	}
 	b, a := key.expand(p)
-	r := p.RingP().AtLevel(0)
-	q := p.RingQ()
+	r := p.rings.RingP.AtLevel(0)
+	q := p.rings.RingQ
 	// Montgomery form, for the products with the ternary secret.
-	mb, ma := p.RingQP().AtLevel(p.MaxLevel(), 0).NewPoly(), p.RingQP().AtLevel(p.MaxLevel(), 0).NewPoly()
+	mb, ma := p.rings.AtLevel(p.MaxLevel(), 0).NewPoly(), p.rings.AtLevel(p.MaxLevel(), 0).NewPoly()
 	q.MForm(b.Q, mb.Q)
 	q.MForm(a.Q, ma.Q)
 	r.MForm(b.P, mb.P)
 	r.MForm(a.P, ma.P)
-	return &publicEncryptor{p: p, b: mb, a: ma, rnd: rnd}
+	return &publicEncryptor{p: p, b: mb, a: ma, rnd: rnd, full: full}, nil
 }
 
 func (e *publicEncryptor) encrypt(m ring.Poly, scale float64, purpose string, index int) columnCipher {
 	p, l := e.p, m.Level()
 	rnd := e.rnd.prng(purpose, index)
-	qp := p.RingQP().AtLevel(l, 0)
+	qp := p.rings.AtLevel(l, 0)
 	u := qp.NewPoly()
 	u.Q = wideRows(p, ternary(p.N(), rnd), l)
 	qp.ExtendBasisSmallNormAndCenter(u.Q, 0, u.Q, u.P)
 	p.lattice.ForwardWide(u.Q.Coeffs, u.P.Coeffs)
-	extend := ring.NewBasisExtender(p.RingQ(), p.RingP())
+	extend := ring.NewBasisExtender(e.full.RingQ(), e.full.RingP())
 	half := func(key ringqp.Poly) ring.Poly {
 		x := gaussian(p, rnd, l, 0)
 		qp.Add(x, offsets(p, rnd, l), x)
@@ -47,14 +55,14 @@ func (e *publicEncryptor) encrypt(m ring.Poly, scale float64, purpose string, in
 		return out
 	}
 	c0, c1 := half(e.b), half(e.a)
-	p.RingQ().AtLevel(l).Add(c0, m, c0)
+	p.rings.RingQ.AtLevel(l).Add(c0, m, c0)
 	return columnCipher{SeededCipher: SeededCipher{Scale: scale, C0: c0}, C1: &c1}
 }
 
 // offsets is a polynomial modulo Q p_0, in the NTT domain, with uniform coefficients between -p_0/2 and p_0/2: added
 // before a division by p_0 it makes the quotient's rounding random, of the quotient's mean.
 func offsets(p *parameters, prng sampling.PRNG, level int) ringqp.Poly {
-	qp := p.RingQP().AtLevel(level, 0)
+	qp := p.rings.AtLevel(level, 0)
 	out, prime := qp.NewPoly(), p.P()[0]
 	bytes := make([]byte, 4*p.N())
 	_, _ = prng.Read(bytes) // never fails

@@ -24,7 +24,7 @@ func encodeWide(p *parameters, w *scratch, values []float64, level int, scale fl
 // decrypt returns c0 + c1 s in the NTT domain.
 func decrypt(p *parameters, c *cipher, sk *rlwe.SecretKey) ring.Poly {
 	l := c.level()
-	r := p.RingQ().AtLevel(l)
+	r := lattigo(p).RingQ().AtLevel(l)
 	m := ring.Poly{Coeffs: p.lattice.ToWide(c.c[0])}
 	r.MulCoeffsMontgomeryThenAdd(ring.Poly{Coeffs: p.lattice.ToWide(c.c[1])},
 		ring.Poly{Coeffs: sk.Value.Q.Coeffs[:l+1]}, m)
@@ -33,11 +33,11 @@ func decrypt(p *parameters, c *cipher, sk *rlwe.SecretKey) ring.Poly {
 
 func decode(t *testing.T, p *parameters, c *cipher, sk *secretKey) []float64 {
 	t.Helper()
-	pt := ckks.NewPlaintext(p.Parameters, c.level())
+	pt := ckks.NewPlaintext(lattigo(p), c.level())
 	pt.Value.CopyLvl(c.level(), decrypt(p, c, sk.main))
 	pt.Scale = rlwe.NewScale(c.scale)
 	out := make([]float64, p.slots())
-	if err := ckks.NewEncoder(p.Parameters).Decode(pt, out); err != nil {
+	if err := ckks.NewEncoder(lattigo(p)).Decode(pt, out); err != nil {
 		t.Fatal(err)
 	}
 	return out
@@ -99,4 +99,13 @@ func TestSignUnderEncryption(t *testing.T) {
 			t.Errorf("depth %d: error %g", depth, worst)
 		}
 	}
+}
+
+// lattigo are Lattigo's own parameters, the oracle.
+func lattigo(p *parameters) ckks.Parameters {
+	full, err := p.full()
+	if err != nil {
+		panic(err)
+	}
+	return full
 }

@@ -403,10 +403,10 @@ func (r *parties) key(p *parameters) *secretKey {
 	if r.bob != nil {
 		return r.bob.secret
 	}
-	sum := &secretKey{main: rlwe.NewSecretKey(p), small: rlwe.NewSecretKey(p)}
+	sum := &secretKey{main: rlwe.NewSecretKey(lattigo(p)), small: rlwe.NewSecretKey(lattigo(p))}
 	for _, m := range r.members {
-		p.RingQP().Add(sum.main.Value, m.secret.main.Value, sum.main.Value)
-		p.RingQP().Add(sum.small.Value, m.secret.small.Value, sum.small.Value)
+		lattigo(p).RingQP().Add(sum.main.Value, m.secret.main.Value, sum.main.Value)
+		lattigo(p).RingQP().Add(sum.small.Value, m.secret.small.Value, sum.small.Value)
 	}
 	return sum
 }

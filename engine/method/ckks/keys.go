@@ -75,7 +75,7 @@ func newSecretKey(p *parameters, rnd entropy) *secretKey {
 }
 
 func sampleSecret(p *parameters, prng sampling.PRNG, stride int) *rlwe.SecretKey {
-	sk := rlwe.NewSecretKey(p)
+	sk := &rlwe.SecretKey{Value: p.rings.NewPoly()}
 	sk.Value.Q = wideRows(p, ternary(p.N(), prng), p.MaxLevel())
 	if stride > 1 {
 		for _, row := range sk.Value.Q.Coeffs {
@@ -86,7 +86,7 @@ func sampleSecret(p *parameters, prng sampling.PRNG, stride int) *rlwe.SecretKey
 			}
 		}
 	}
-	qp := p.RingQP()
+	qp := p.rings
 	qp.ExtendBasisSmallNormAndCenter(sk.Value.Q, p.MaxLevelP(), sk.Value.Q, sk.Value.P)
 	p.lattice.ForwardWide(sk.Value.Q.Coeffs, sk.Value.P.Coeffs)
 	qp.MForm(sk.Value, sk.Value)
@@ -96,7 +96,7 @@ func sampleSecret(p *parameters, prng sampling.PRNG, stride int) *rlwe.SecretKey
 // gaussian samples an error polynomial modulo QP in the NTT domain. With
 // levelP < 0 the auxiliary part is left out.
 func gaussian(p *parameters, prng sampling.PRNG, levelQ, levelP int) ringqp.Poly {
-	qp := p.RingQP().AtLevel(levelQ, levelP)
+	qp := p.rings.AtLevel(levelQ, levelP)
 	e := qp.NewPoly()
 	e.Q = wideRows(p, smallErrors(p.N(), prng), levelQ)
 	if levelP >= 0 {
@@ -250,8 +250,8 @@ func (k *switchKey) expand(p *parameters, run region) *rns.Key {
 
 // newRelinearisation makes the key that brings s^2 back to s.
 func newRelinearisation(p *parameters, sk *secretKey, rnd entropy, run region) *switchKey {
-	sq := p.RingQ().NewPoly()
-	p.RingQ().MulCoeffsMontgomery(sk.main.Value.Q, sk.main.Value.Q, sq)
+	sq := p.rings.RingQ.NewPoly()
+	p.rings.RingQ.MulCoeffsMontgomery(sk.main.Value.Q, sk.main.Value.Q, sq)
 	return newSwitchKey(p, sq, sk.main, p.relin, rnd.key("relinearisation key: seed", 0), rnd, "relinearisation key", 0,
 		run)
 }
@@ -259,13 +259,13 @@ func newRelinearisation(p *parameters, sk *secretKey, rnd entropy, run region) *
 // newRotation makes the key for rotations by `by` slots.
 func newRotation(p *parameters, sk *secretKey, by int, seed [32]byte, rnd entropy, run region) *switchKey {
 	// A rotated ciphertext is first switched to the inverse image of s.
-	inverse := p.ModInvGaloisElement(p.GaloisElement(by))
-	out := rlwe.NewSecretKey(p)
-	index, err := ring.AutomorphismNTTIndex(p.N(), uint64(p.NthRoot()), inverse)
+	inverse := p.first.ModInvGaloisElement(p.first.GaloisElement(by))
+	out := &rlwe.SecretKey{Value: p.rings.NewPoly()}
+	index, err := ring.AutomorphismNTTIndex(p.N(), uint64(p.first.NthRoot()), inverse)
 	if err != nil {
 		panic(fmt.Sprintf("he: rotation by %d: %v", by, err))
 	}
-	p.RingQP().AutomorphismNTTWithIndex(sk.main.Value, index, out.Value)
+	p.rings.AutomorphismNTTWithIndex(sk.main.Value, index, out.Value)
 	return newSwitchKey(p, sk.main.Value.Q, out, p.rotation, seed, rnd, "rotation key", by, run)
 }
 
@@ -287,7 +287,7 @@ func newPublicKey(p *parameters, sk *secretKey, levelQ, levelP int, seed [32]byt
 	k := &publicKey{LevelQ: levelQ, LevelP: levelP, Seed: seed}
 	a := uniform(p, newPRNG(k.Seed[:]), levelQ, levelP)
 	k.B = gaussian(p, rnd.prng("public key: error", levelQ), levelQ, levelP)
-	qp := p.RingQP().AtLevel(levelQ, levelP)
+	qp := p.rings.AtLevel(levelQ, levelP)
 	s := ringqp.Poly{Q: ring.Poly{Coeffs: sk.main.Value.Q.Coeffs[:levelQ+1]}}
 	if levelP >= 0 {
 		s.P = ring.Poly{Coeffs: sk.main.Value.P.Coeffs[:levelP+1]}
@@ -316,7 +316,7 @@ func encryptSeeded(p *parameters, m ring.Poly, scale float64, sk *secretKey, rnd
 	c := &SeededCipher{Scale: scale, Seed: rnd.key(purpose+": seed", index)}
 	a := uniform(p, newPRNG(c.Seed[:]), l, -1)
 	c.C0 = gaussian(p, rnd.prng(purpose+": error", index), l, -1).Q
-	r := p.RingQ().AtLevel(l)
+	r := p.rings.RingQ.AtLevel(l)
 	r.Add(c.C0, m, c.C0)
 	r.MulCoeffsMontgomeryThenSub(a.Q, ring.Poly{Coeffs: sk.main.Value.Q.Coeffs[:l+1]}, c.C0)
 	return c

@@ -19,7 +19,7 @@ func TestUniformPolynomialsAreLattigos(t *testing.T) {
 	ours, rows, theirs := newPRNG(key), newPRNG(key), newPRNG(key)
 	for _, l := range [][2]int{{p.MaxLevel(), p.MaxLevelP()}, {1, -1}, {2, 0}} {
 		want := ringqp.NewPoly(p.N(), l[0], l[1])
-		ringqp.NewUniformSampler(theirs, *p.RingQP()).AtLevel(l[0], l[1]).Read(want)
+		ringqp.NewUniformSampler(theirs, *lattigo(p).RingQP()).AtLevel(l[0], l[1]).Read(want)
 		if got := uniform(p, ours, l[0], l[1]); !reflect.DeepEqual(got.Q, want.Q) || !reflect.DeepEqual(got.P, want.P) {
 			t.Errorf("levels %v: another polynomial", l)
 		}
@@ -35,7 +35,7 @@ func lattigoKey(p *parameters, from ring.Poly, to *rlwe.SecretKey, g *rns.Gadget
 	purpose string, index int) []ringqp.Poly {
 	errs, as := rnd.prng(purpose+": errors", index), newPRNG(seed[:])
 	levelQ, levelP := g.MaxLevel(), g.Auxiliary()-1
-	qp := p.RingQP().AtLevel(levelQ, levelP)
+	qp := lattigo(p).RingQP().AtLevel(levelQ, levelP)
 	s := ringqp.Poly{Q: ring.Poly{Coeffs: to.Value.Q.Coeffs[:levelQ+1]},
 		P: ring.Poly{Coeffs: to.Value.P.Coeffs[:levelP+1]}}
 	lifted := qp.RingQ.NewPoly()

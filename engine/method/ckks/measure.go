@@ -37,9 +37,13 @@ func MeasuredOperations() (ops []Operation, failure func() error, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	kgen := rlwe.NewKeyGenerator(p)
-	theirs := ckks.NewEvaluator(p.Parameters, rlwe.NewMemEvaluationKeySet(kgen.GenRelinearizationKeyNew(sk.main)))
-	m := &measurement{p: p, ev: ev, w: newScratch(p), theirs: theirs, rnd: rnd}
+	full, err := p.full()
+	if err != nil {
+		return nil, nil, err
+	}
+	kgen := rlwe.NewKeyGenerator(full)
+	theirs := ckks.NewEvaluator(full, rlwe.NewMemEvaluationKeySet(kgen.GenRelinearizationKeyNew(sk.main)))
+	m := &measurement{p: p, full: full, ev: ev, w: newScratch(p), theirs: theirs, rnd: rnd}
 	if err := m.transforms(); err != nil {
 		return nil, nil, err
 	}
@@ -55,6 +59,7 @@ func MeasuredOperations() (ops []Operation, failure func() error, err error) {
 // measurement holds both evaluators.
 type measurement struct {
 	p      *parameters
+	full   ckks.Parameters
 	ev     *evaluator
 	w      *scratch
 	theirs *ckks.Evaluator
@@ -78,7 +83,7 @@ func (m *measurement) pair(level int) (*cipher, *rlwe.Ciphertext) {
 	k := m.rnd.key("measurement", level)
 	rnd := newPRNG(k[:])
 	a, b := uniform(m.p, rnd, level, -1).Q, uniform(m.p, rnd, level, -1).Q
-	ct := ckks.NewCiphertext(m.p.Parameters, 1, level)
+	ct := ckks.NewCiphertext(m.full, 1, level)
 	ct.Value[0], ct.Value[1] = a, b
 	return newCipherOf(m.p, a, b, math.Exp2(float64(m.p.Chain.LogLevel))), ct
 }
@@ -89,7 +94,7 @@ func (m *measurement) transforms() error {
 	if err != nil {
 		return err
 	}
-	theirs := m.p.RingQ().SubRings[level]
+	theirs := m.full.RingQ().SubRings[level]
 	k := m.rnd.key("transform", 0)
 	wide := uniform(m.p, newPRNG(k[:]), level, -1).Q.Coeffs[level]
 	x, y, z := rns.Poly(m.p.lattice.FromWide([][]uint64{wide}))[0], make([]uint32, r.N()), make([]uint64, r.N())
@@ -101,16 +106,16 @@ func (m *measurement) transforms() error {
 
 func (m *measurement) product(level int) {
 	a, b := m.pair(level)
-	out := ckks.NewCiphertext(m.p.Parameters, 2, level)
+	out := ckks.NewCiphertext(m.full, 2, level)
 	m.add("product of ciphertexts, level "+strconv.Itoa(level), func() { m.ev.product(m.w, level, a, a, 1) },
 		func() { m.try(m.theirs.Mul(b, b, out)) })
 }
 
 func (m *measurement) finish(level int) {
 	a, b := m.pair(level)
-	square := ckks.NewCiphertext(m.p.Parameters, 2, level)
-	relinearised := ckks.NewCiphertext(m.p.Parameters, 1, level)
-	out := ckks.NewCiphertext(m.p.Parameters, 1, level-1)
+	square := ckks.NewCiphertext(m.full, 2, level)
+	relinearised := ckks.NewCiphertext(m.full, 1, level)
+	out := ckks.NewCiphertext(m.full, 1, level-1)
 	m.try(m.theirs.Mul(b, b, square))
 	m.ev.product(m.w, level, a, a, 1)
 	m.add("relinearise and rescale, level "+strconv.Itoa(level),
@@ -129,8 +134,8 @@ func (m *measurement) sign(top int) {
 	var steps []step
 	for _, below := range []int{0, 1, 2, 3, 4, 4, 5, 5, 6} {
 		_, b := m.pair(top - below)
-		steps = append(steps, step{b, ckks.NewCiphertext(m.p.Parameters, 1, top-below),
-			ckks.NewCiphertext(m.p.Parameters, 1, top-below-1)})
+		steps = append(steps, step{b, ckks.NewCiphertext(m.full, 1, top-below),
+			ckks.NewCiphertext(m.full, 1, top-below-1)})
 	}
 	m.add("one sign, depth 2", func() { m.ev.free(m.ev.sign(m.w, a, pairSign)) }, func() {
 		for _, x := range steps {

@@ -17,7 +17,7 @@ import (
 // hash is the fingerprint of the parameters.
 func (p *parameters) hash() uint64 {
 	h := sha256.New()
-	fmt.Fprint(h, p.LogN(), p.Q(), p.P(), p.Chain, p.RingType())
+	fmt.Fprint(h, p.LogN(), p.Q(), p.P(), p.Chain, ring.ConjugateInvariant)
 	return binary.LittleEndian.Uint64(h.Sum(nil))
 }
 
@@ -206,11 +206,11 @@ func (w *writer) columnCiphers(cs []columnCipher, seeded bool) {
 		if seeded {
 			w.f64(c.Scale)
 			w.b = append(w.b, c.Seed[:]...)
-			w.poly(c.C0, w.p.RingQ())
+			w.poly(c.C0, w.p.rings.RingQ)
 		} else {
 			w.f64(c.Scale)
-			w.poly(c.C0, w.p.RingQ())
-			w.poly(*c.C1, w.p.RingQ())
+			w.poly(c.C0, w.p.rings.RingQ)
+			w.poly(*c.C1, w.p.rings.RingQ)
 		}
 	}
 }
@@ -226,9 +226,9 @@ func (r *reader) columnCiphers(what string, n, level int, seeded bool, scale flo
 			r.fail(fmt.Sprintf("has a ciphertext at scale %g, want %g", s, scale))
 		}
 		if seeded {
-			cs = append(cs, columnCipher{SeededCipher: SeededCipher{Scale: s, Seed: r.seed(), C0: r.poly(level, r.p.RingQ())}})
+			cs = append(cs, columnCipher{SeededCipher: SeededCipher{Scale: s, Seed: r.seed(), C0: r.poly(level, r.p.rings.RingQ)}})
 		} else {
-			c0, c1 := r.poly(level, r.p.RingQ()), r.poly(level, r.p.RingQ())
+			c0, c1 := r.poly(level, r.p.rings.RingQ), r.poly(level, r.p.rings.RingQ)
 			cs = append(cs, columnCipher{SeededCipher: SeededCipher{Scale: s, C0: c0}, C1: &c1})
 		}
 	}

@@ -49,7 +49,7 @@ func wireMessages(t testing.TB, p *parameters) []wireMessage {
 		Relin: newRelinearisation(p, sk, rnd, alone), Rotations: []*switchKey{newRotation(p, sk, 100, seedKey, rnd, alone)},
 		Small: newSmallRing(p, sk, seedKey, rnd, alone), Public: newPublicKey(p, sk, aggregateLevel, -1, seedKey, rnd),
 	}
-	top, low := p.RingQ().NewPoly(), p.RingQ().AtLevel(aggregateLevel).NewPoly()
+	top, low := lattigo(p).RingQ().NewPoly(), lattigo(p).RingQ().AtLevel(aggregateLevel).NewPoly()
 	topCipher := columnCipher{SeededCipher: *encryptSeeded(p, top, 1<<22, sk, rnd, "top", 0)}
 	lowCipher := columnCipher{SeededCipher: *encryptSeeded(p, low, 1<<26, sk, rnd, "low", 0)}
 	column := &columnMessage{Column: 1, Seeded: true, Tops: []columnCipher{topCipher},
@@ -330,13 +330,13 @@ func secretBytes(s *run, roles *parties, party int) map[string][]byte {
 	if sk != nil {
 		for name, k := range map[string]*rlwe.SecretKey{"its key": sk.main, "its small key": sk.small} {
 			w := &writer{p: s.params}
-			w.poly(k.Value.Q, s.params.RingQ())
+			w.poly(k.Value.Q, s.params.rings.RingQ)
 			out[name+" in the NTT domain"] = w.b[:64]
-			c := s.params.RingQ().NewPoly()
-			s.params.RingQ().IMForm(k.Value.Q, c)
-			s.params.RingQ().INTT(c, c)
+			c := lattigo(s.params).RingQ().NewPoly()
+			lattigo(s.params).RingQ().IMForm(k.Value.Q, c)
+			lattigo(s.params).RingQ().INTT(c, c)
 			w = &writer{p: s.params}
-			w.poly(c, s.params.RingQ())
+			w.poly(c, lattigo(s.params).RingQ())
 			out[name+" as coefficients"] = w.b[:64]
 		}
 	}

@@ -1,13 +1,13 @@
 package ckks
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"math/big"
 	"sync"
 
 	"github.com/tuneinsight/lattigo/v6/ring"
+	"github.com/tuneinsight/lattigo/v6/ring/ringqp"
 	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
 
 	"github.com/cohort-engine/cohort/engine/method/ckks/rns"
@@ -132,8 +132,13 @@ const switchLogN = 12
 // parameters are checked lattice parameters and what follows from them. They
 // are immutable and shared by all parties.
 type parameters struct {
-	ckks.Parameters
-	Chain    Chain
+	Chain Chain
+	q, p  []uint64
+	// rings are Lattigo's rings for arithmetic value by value, without the tables of its transforms. first are its
+	// parameters for the first prime alone, and full those for all primes, which are made where they are asked for.
+	rings    ringqp.Ring
+	first    ckks.Parameters
+	full     func() (ckks.Parameters, error)
 	Security Security
 	// stride is N divided by the degree of the aggregates' ring.
 	stride int
@@ -184,21 +189,26 @@ func buildParameters(c Chain) (*parameters, error) {
 	if primes.err != nil {
 		return nil, fault.Failed("ckks parameters", primes.err.Error(), "", primes.err)
 	}
-	// The tables of our rings and of Lattigo's take about the same time.
-	var lattice *rns.Chain
-	var failure error
-	var ours sync.WaitGroup
-	ours.Go(func() { lattice, failure = rns.NewChain(ntt.ConjugateInvariant, c.LogN, q, aux) })
-	pp, err := ckks.NewParametersFromLiteral(ckks.ParametersLiteral{
-		LogN: c.LogN, Q: q, P: aux, LogDefaultScale: c.LogLevel, RingType: ring.ConjugateInvariant,
-	})
-	ours.Wait()
-	if err = cmp.Or(err, failure); err != nil {
+	lattice, err := rns.NewChain(ntt.ConjugateInvariant, c.LogN, q, aux)
+	if err != nil {
+		return nil, fault.Failed("ckks parameters", err.Error(), "", err)
+	}
+	literal := ckks.ParametersLiteral{LogN: c.LogN, Q: q[:1], LogDefaultScale: c.LogLevel,
+		RingType: ring.ConjugateInvariant}
+	first, err := ckks.NewParametersFromLiteral(literal)
+	if err != nil {
 		return nil, fault.Failed("ckks parameters", err.Error(), "", err)
 	}
 	small := min(switchLogN, c.LogN)
-	p := &parameters{Parameters: pp, Chain: c, stride: 1 << (c.LogN - small), lattice: lattice,
-		encoder: sync.OnceValue(func() *ckks.Encoder { return ckks.NewEncoder(pp) })}
+	p := &parameters{Chain: c, q: q, p: aux, first: first, stride: 1 << (c.LogN - small), lattice: lattice,
+		encoder: sync.OnceValue(func() *ckks.Encoder { return ckks.NewEncoder(first) })}
+	p.full = sync.OnceValues(func() (ckks.Parameters, error) {
+		literal.Q, literal.P = q, aux
+		return ckks.NewParametersFromLiteral(literal)
+	})
+	if p.rings, err = pointRings(1<<c.LogN, q, aux); err != nil {
+		return nil, fault.Failed("ckks parameters", err.Error(), "", err)
+	}
 	p.Security = Security{
 		LogN: c.LogN, LogQP: logProduct(q) + logProduct(aux), Limit: securityTable[c.LogN],
 		SwitchLogN: small, SwitchLogQP: logProduct(q[:aggregateLevel+1]) + logProduct(aux[:1]),
@@ -213,6 +223,49 @@ func buildParameters(c Chain) (*parameters, error) {
 	p.fingerprint = p.hash()
 	return p, nil
 }
+
+// pointRings are Lattigo's rings modulo two lists of primes without the tables of transforms, which take it longer than
+// a round of few clusters.
+func pointRings(n int, q, aux []uint64) (ringqp.Ring, error) {
+	build := func(primes []uint64) (*ring.Ring, error) {
+		r := &ring.Ring{}
+		product := big.NewInt(1)
+		for _, x := range primes {
+			s, err := ring.NewSubRingWithCustomNTT(n, x, ring.NewNumberTheoreticTransformerConjugateInvariant, 4*n)
+			if err != nil {
+				return nil, err
+			}
+			r.SubRings = append(r.SubRings, s)
+			product = new(big.Int).Mul(product, new(big.Int).SetUint64(x))
+			r.ModulusAtLevel = append(r.ModulusAtLevel, product)
+		}
+		return r.AtLevel(len(primes) - 1), nil
+	}
+	rq, err := build(q)
+	if err != nil {
+		return ringqp.Ring{}, err
+	}
+	rp, err := build(aux)
+	return ringqp.Ring{RingQ: rq, RingP: rp}, err
+}
+
+// N is the degree, 2^LogN.
+func (p *parameters) N() int { return 1 << p.Chain.LogN }
+
+// LogN is that of the chain.
+func (p *parameters) LogN() int { return p.Chain.LogN }
+
+// Q are the primes of ciphertexts, P the auxiliary ones.
+func (p *parameters) Q() []uint64 { return p.q }
+
+// P are the auxiliary primes.
+func (p *parameters) P() []uint64 { return p.p }
+
+// MaxLevel is the index of the last prime of ciphertexts, MaxLevelP of the auxiliary ones.
+func (p *parameters) MaxLevel() int { return len(p.q) - 1 }
+
+// MaxLevelP is the index of the last auxiliary prime.
+func (p *parameters) MaxLevelP() int { return len(p.p) - 1 }
 
 // primeSource hands out primes downward from powers of two, each once.
 type primeSource struct {

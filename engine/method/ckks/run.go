@@ -121,7 +121,10 @@ func (q *peer) sendTerms(ctx context.Context) error {
 // provide encrypts the party's columns under a public key and sends them to the
 // computing party.
 func (q *peer) provide(ctx context.Context, key *publicKey) error {
-	enc := newPublicEncryptor(q.params, key, q.rnd)
+	enc, err := newPublicEncryptor(q.params, key, q.rnd)
+	if err != nil {
+		return err
+	}
 	msgs, err := encryptColumns(ctx, q.Pool(), q.params, q.lay, q.columns, order(q.columns), q.topScale, q.lowScale, q.rnd,
 		func(m ring.Poly, scale float64, purpose string, index int) columnCipher {
 			return enc.encrypt(m, scale, purpose, index)

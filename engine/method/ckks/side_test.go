@@ -148,7 +148,7 @@ func TestColumnsAreRoundedWithTheirDither(t *testing.T) {
 			t.Fatal(err)
 		}
 		m.subtractDither(dither(msgs[0].Dither), at, s.topScale, subtracted)
-		s.params.RingQ().AtLevel(encoded[at].Level()).INTT(encoded[at], encoded[at])
+		lattigo(s.params).RingQ().AtLevel(encoded[at].Level()).INTT(encoded[at], encoded[at])
 		for i, x := range encoded[at].Coeffs[0] {
 			left := float64(int64(x+q/2)%int64(q)-int64(q/2)) + (subtracted[i]-exact[i])*s.topScale
 			if math.Abs(left) > 0.5+1e-6 {

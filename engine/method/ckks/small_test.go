@@ -47,11 +47,11 @@ func TestSamplersAreLattigos(t *testing.T) {
 		ours func(n int) []int8
 		most int
 	}{
-		{"secrets", p.Xs(), func(n int) []int8 { return ternary(n, rnd.prng("ours", n)) }, 1},
-		{"errors", p.Xe(), func(n int) []int8 { return smallErrors(n, rnd.prng("ours too", n)) }, 19},
+		{"secrets", lattigo(p).Xs(), func(n int) []int8 { return ternary(n, rnd.prng("ours", n)) }, 1},
+		{"errors", lattigo(p).Xe(), func(n int) []int8 { return smallErrors(n, rnd.prng("ours too", n)) }, 19},
 	} {
 		t.Run(x.name, func(t *testing.T) {
-			r := p.RingQ().AtLevel(0)
+			r := lattigo(p).RingQ().AtLevel(0)
 			// The library's ternary sampler fills every prime that its ring knows, whatever the level.
 			r = &ring.Ring{SubRings: r.SubRings[:1], ModulusAtLevel: r.ModulusAtLevel[:1]}
 			sampler, err := ring.NewSampler(rnd.prng(x.name, 0), r, x.law, false)
@@ -129,7 +129,7 @@ func TestRerandomisationAddsErrorsToBothHalves(t *testing.T) {
 	c := &computer{params: p, rnd: rnd, ev: &evaluator{chain: p.lattice}}
 	c.receivePublicKey(key)
 	w := newScratch(p)
-	r := p.RingQ().AtLevel(aggregateLevel)
+	r := lattigo(p).RingQ().AtLevel(aggregateLevel)
 	const trials = 200
 	var heads, rows float64
 	for index := range trials {

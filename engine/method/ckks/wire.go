@@ -103,9 +103,9 @@ func (w *writer) poly(p ring.Poly, r *ring.Ring) {
 }
 
 func (w *writer) polyQP(p ringqp.Poly) {
-	w.poly(p.Q, w.p.RingQ())
+	w.poly(p.Q, w.p.rings.RingQ)
 	if len(p.P.Coeffs) > 0 {
-		w.poly(p.P, w.p.RingP())
+		w.poly(p.P, w.p.rings.RingP)
 	}
 }
 
@@ -250,9 +250,9 @@ func (r *reader) poly(level int, rg *ring.Ring) ring.Poly {
 }
 
 func (r *reader) polyQP(levelQ, levelP int) ringqp.Poly {
-	p := ringqp.Poly{Q: r.poly(levelQ, r.p.RingQ())}
+	p := ringqp.Poly{Q: r.poly(levelQ, r.p.rings.RingQ)}
 	if levelP >= 0 {
-		p.P = r.poly(levelP, r.p.RingP())
+		p.P = r.poly(levelP, r.p.rings.RingP)
 	}
 	return p
 }
