@@ -12,6 +12,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/step"
 	"github.com/cohort-engine/cohort/flow"
+	"github.com/cohort-engine/cohort/internal/elementary"
 	"github.com/cohort-engine/cohort/internal/fault"
 	"github.com/cohort-engine/cohort/kernels"
 )
@@ -101,11 +102,16 @@ func (c *client) loss() float64 {
 		return math.NaN()
 	}
 	if c.squares == 0 {
-		row := make([]float32, c.d)
-		for i := range c.points.N {
-			for _, x := range c.points.Point(i, row) {
-				c.squares += float64(float64(x) * float64(x))
+		const run = 1 << 12
+		sums := make([]float64, (c.points.N+run-1)/run)
+		c.each(len(sums), func(i int) {
+			row := make([]float32, c.d)
+			for r := i * run; r < min((i+1)*run, c.points.N); r++ {
+				sums[i] += elementary.SquaredLength(c.points.Point(r, row))
 			}
+		})
+		for _, x := range sums {
+			c.squares += x
 		}
 	}
 	return max(c.squares+c.withoutSquares(), 0)
