@@ -226,7 +226,8 @@ func (r *reader) columnCiphers(what string, n, level int, seeded bool, scale flo
 			r.fail(fmt.Sprintf("has a ciphertext at scale %g, want %g", s, scale))
 		}
 		if seeded {
-			cs = append(cs, columnCipher{SeededCipher: SeededCipher{Scale: s, Seed: r.seed(), C0: r.poly(level, r.p.rings.RingQ)}})
+			c := SeededCipher{Scale: s, Seed: r.seed(), C0: r.poly(level, r.p.rings.RingQ)}
+			cs = append(cs, columnCipher{SeededCipher: c})
 		} else {
 			c0, c1 := r.poly(level, r.p.rings.RingQ), r.poly(level, r.p.rings.RingQ)
 			cs = append(cs, columnCipher{SeededCipher: SeededCipher{Scale: s, C0: c0}, C1: &c1})
