@@ -19,10 +19,6 @@ func (a weight) minus(b weight) weight {
 	return weight{a.units - b.units, a.distance - b.distance, a.hash0 - b.hash0, a.hash1 - b.hash1}
 }
 
-func (a weight) negated() weight {
-	return weight{-a.units, -a.distance, -a.hash0, -a.hash1}
-}
-
 func (a weight) less(b weight) bool {
 	switch {
 	case a.units != b.units:
@@ -71,21 +67,19 @@ const (
 
 // simplex is the primal network simplex method on strongly feasible spanning
 // trees with block-search pricing. Node root is artificial; the tree is kept as
-// parent links with doubly linked lists of children.
+// parent links with linked lists of children.
 type simplex struct {
 	g     *network
 	flow  []int64
 	state []int8
 	root  int32
 
-	parent   []int32
-	up       []bool // the arc to the parent points to the parent
-	treeArc  []int32
-	depth    []int32
-	child    []int32 // first child, -1 if none
-	next     []int32
-	previous []int32
-	price    []weight
+	parent  []int32
+	treeArc []int32
+	depth   []int32
+	child   []int32 // first child, -1 if none
+	next    []int32 // the parent's next child
+	price   []weight
 
 	stack []int32
 	scan  int // where the next block search begins
@@ -101,9 +95,8 @@ func (g *network) minimise(ctx context.Context) (flow, shortage []int64, err err
 	nodes, arcs := len(g.supply), len(g.tail)
 	s := &simplex{
 		g: g, root: int32(nodes),
-		parent: make([]int32, nodes+1), up: make([]bool, nodes+1), treeArc: make([]int32, nodes+1),
-		depth: make([]int32, nodes+1), child: make([]int32, nodes+1), next: make([]int32, nodes+1),
-		previous: make([]int32, nodes+1), price: make([]weight, nodes+1),
+		parent: make([]int32, nodes+1), treeArc: make([]int32, nodes+1), depth: make([]int32, nodes+1),
+		child: make([]int32, nodes+1), next: make([]int32, nodes+1), price: make([]weight, nodes+1),
 		flow: make([]int64, arcs+nodes), state: make([]int8, arcs+nodes),
 	}
 	for e := range arcs {
@@ -117,17 +110,16 @@ func (g *network) minimise(ctx context.Context) (flow, shortage []int64, err err
 	for v := range int32(nodes) {
 		s.parent[v], s.depth[v] = s.root, 1
 		s.link(v, s.root)
-		var e int
-		if g.supply[v] >= 0 {
-			e = g.arc(v, s.root, unlimited, weight{units: artificialUnits})
-			s.up[v], s.flow[e] = true, g.supply[v]
-			s.price[v] = weight{units: -artificialUnits}
-		} else {
-			e = g.arc(s.root, v, unlimited, weight{units: artificialUnits})
-			s.flow[e] = -g.supply[v]
-			s.price[v] = weight{units: artificialUnits}
+		tail, head, units := v, s.root, g.supply[v]
+		if units < 0 {
+			tail, head, units = s.root, v, -units
 		}
-		s.treeArc[v] = int32(e)
+		e := g.arc(tail, head, unlimited, weight{units: artificialUnits})
+		s.treeArc[v], s.flow[e] = int32(e), units
+		s.price[v] = s.reduced(e)
+		if s.up(v) {
+			s.price[v] = weight{}.minus(s.price[v])
+		}
 	}
 	block := max(10, int(math.Sqrt(float64(arcs+nodes))))
 	for pivots := 0; ; pivots++ {
@@ -149,31 +141,48 @@ func (g *network) minimise(ctx context.Context) (flow, shortage []int64, err err
 	return s.flow[:arcs], shortage, nil
 }
 
-func (s *simplex) link(v, parent int32) {
-	first := s.child[parent]
-	s.next[v], s.previous[v] = first, -1
-	if first >= 0 {
-		s.previous[first] = v
-	}
-	s.child[parent] = v
-}
+func (s *simplex) link(v, parent int32) { s.next[v], s.child[parent] = s.child[parent], v }
 
 func (s *simplex) unlink(v, parent int32) {
-	n, p := s.next[v], s.previous[v]
-	if n >= 0 {
-		s.previous[n] = p
+	at := &s.child[parent]
+	for *at != v {
+		at = &s.next[*at]
 	}
-	if p >= 0 {
-		s.next[p] = n
-	} else {
-		s.child[parent] = n
+	*at = s.next[v]
+}
+
+// up reports whether the arc between node v and its parent points to the parent.
+func (s *simplex) up(v int32) bool { return s.g.tail[s.treeArc[v]] == v }
+
+// room returns how much more the arc between node v and its parent can carry, upwards or downwards.
+func (s *simplex) room(v int32, upwards bool) int64 {
+	e := s.treeArc[v]
+	if s.up(v) == upwards {
+		return s.g.capacity[e] - s.flow[e]
 	}
+	return s.flow[e]
+}
+
+// send adds units to the flow from node v up to the apex.
+func (s *simplex) send(v, apex int32, units int64) {
+	for ; v != apex; v = s.parent[v] {
+		if s.up(v) {
+			s.flow[s.treeArc[v]] += units
+		} else {
+			s.flow[s.treeArc[v]] -= units
+		}
+	}
+}
+
+// reduced returns the reduced cost of arc e.
+func (s *simplex) reduced(e int) weight {
+	return s.g.cost[e].plus(s.price[s.g.tail[e]]).minus(s.price[s.g.head[e]])
 }
 
 // enter returns the arc of most negative reduced cost in the first block of
 // arcs that has one, -1 if no arc has one (the flow is optimal).
 func (s *simplex) enter(block int) int {
-	g, arcs := s.g, len(s.g.tail)
+	arcs := len(s.g.tail)
 	best, bestCost := -1, weight{}
 	left := block
 	for range arcs {
@@ -182,17 +191,12 @@ func (s *simplex) enter(block int) int {
 			s.scan = 0
 		}
 		if st := s.state[e]; st != inTree {
-			c, a, b := &g.cost[e], &s.price[g.tail[e]], &s.price[g.head[e]]
-			sign := int64(st)
-			units := (c.units + a.units - b.units) * sign
-			if units < bestCost.units || units == bestCost.units {
-				distance := (c.distance + a.distance - b.distance) * sign
-				if units < bestCost.units || distance <= bestCost.distance {
-					r := weight{units, distance, (c.hash0 + a.hash0 - b.hash0) * sign, (c.hash1 + a.hash1 - b.hash1) * sign}
-					if r.less(bestCost) {
-						best, bestCost = e, r
-					}
-				}
+			r := s.reduced(e)
+			if st == atUpper {
+				r = weight{}.minus(r)
+			}
+			if r.less(bestCost) {
+				best, bestCost = e, r
 			}
 		}
 		if left--; left == 0 {
@@ -226,41 +230,19 @@ func (s *simplex) pivot(e int) {
 	delta, side := g.capacity[e], 0
 	var out int32
 	for v := first; v != apex; v = s.parent[v] {
-		room := s.flow[s.treeArc[v]]
-		if !s.up[v] {
-			room = g.capacity[s.treeArc[v]] - room
-		}
-		if room < delta {
+		if room := s.room(v, false); room < delta {
 			delta, out, side = room, v, 1
 		}
 	}
 	for v := second; v != apex; v = s.parent[v] {
-		room := s.flow[s.treeArc[v]]
-		if s.up[v] {
-			room = g.capacity[s.treeArc[v]] - room
-		}
-		if room <= delta {
+		if room := s.room(v, true); room <= delta {
 			delta, out, side = room, v, 2
 		}
 	}
-	if delta > 0 {
-		push := delta * int64(s.state[e])
-		s.flow[e] += push
-		for v := tail; v != apex; v = s.parent[v] {
-			if s.up[v] {
-				s.flow[s.treeArc[v]] -= push
-			} else {
-				s.flow[s.treeArc[v]] += push
-			}
-		}
-		for v := head; v != apex; v = s.parent[v] {
-			if s.up[v] {
-				s.flow[s.treeArc[v]] += push
-			} else {
-				s.flow[s.treeArc[v]] -= push
-			}
-		}
-	}
+	push := delta * int64(s.state[e])
+	s.flow[e] += push
+	s.send(tail, apex, -push)
+	s.send(head, apex, push)
 	if side == 0 {
 		s.state[e] = -s.state[e]
 		return
@@ -281,21 +263,20 @@ func (s *simplex) pivot(e int) {
 // hang moves the subtree cut off at out below node under: arc e joins node in
 // of the subtree to it, and the links between in and out turn round.
 func (s *simplex) hang(in, under, out, e int32) {
-	g := s.g
-	v, parent, arc, up := in, under, e, g.tail[e] == in
+	v, parent, arc := in, under, e
 	for {
-		oldParent, oldArc, oldUp := s.parent[v], s.treeArc[v], s.up[v]
+		oldParent, oldArc := s.parent[v], s.treeArc[v]
 		s.unlink(v, oldParent)
-		s.parent[v], s.treeArc[v], s.up[v] = parent, arc, up
+		s.parent[v], s.treeArc[v] = parent, arc
 		s.link(v, parent)
 		if v == out {
 			break
 		}
-		v, parent, arc, up = oldParent, v, oldArc, !oldUp
+		v, parent, arc = oldParent, v, oldArc
 	}
-	reduced := g.cost[e].plus(s.price[g.tail[e]]).minus(s.price[g.head[e]])
-	if s.up[in] {
-		reduced = reduced.negated()
+	reduced := s.reduced(int(e))
+	if s.up(in) {
+		reduced = weight{}.minus(reduced)
 	}
 	s.stack = append(s.stack[:0], in)
 	for len(s.stack) > 0 {

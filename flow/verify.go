@@ -55,13 +55,6 @@ func Verify(p *Problem, res *Result) error {
 	return nil
 }
 
-// hashes is a sum of tie hashes, compared word by word.
-type hashes struct{ hash0, hash1 int64 }
-
-func (a hashes) less(b hashes) bool {
-	return a.hash0 < b.hash0 || a.hash0 == b.hash0 && a.hash1 < b.hash1
-}
-
 // verifier holds what Verify gathers. Columns are the clusters, "unassigned" and
 // "escape"; the last two have price 0.
 type verifier struct {
@@ -81,7 +74,7 @@ type verifier struct {
 	count      []int
 	escaped    int
 	unassigned int
-	moves      map[[2]int]hashes // cheapest exchange of equal distance
+	moves      map[[2]int]weight // cheapest exchange of equal distance
 }
 
 func newVerifier(p *Problem, res *Result) *verifier {
@@ -89,7 +82,7 @@ func newVerifier(p *Problem, res *Result) *verifier {
 	v := &verifier{
 		p: p, res: res, centroids: kernels.NewCentroids(k, p.Points.D), hash: newTieHash(p.Key, p.FractionBits),
 		row: make([]int64, k), reach: p.reach(), total: p.total(), outside: -1, escape: -1,
-		count: make([]int, k), moves: make(map[[2]int]hashes),
+		count: make([]int, k), moves: make(map[[2]int]weight),
 	}
 	v.centroids.Set(p.Centroids)
 	columns := k
@@ -121,10 +114,6 @@ func (v *verifier) bounds(j int) (lo, hi int) {
 
 func (v *verifier) sizes() error {
 	soft := v.p.Penalty != nil
-	under, over := v.p.slopes()
-	if !soft && v.p.Total {
-		under = v.p.Price()
-	}
 	for j, size := range v.res.Sizes {
 		f, price := v.res.Fillers[j], v.res.Prices[j]
 		if !soft && (size < 0 || size > v.p.Hi[j] || size+f < v.p.Lo[j]) {
@@ -133,14 +122,15 @@ func (v *verifier) sizes() error {
 		if f != 0 && (soft || !v.p.Total || f != v.p.Lo[j]-size) {
 			return fmt.Errorf("cluster %d has %d fillers beside %d points, minimum %d", j, f, size, v.p.Lo[j])
 		}
+		b := v.p.limit(j, v.total, v.p.Total)
 		if lo, hi := v.bounds(j); size < lo || size > hi {
 			return fmt.Errorf("cluster %d has %d points, but its price %d allows only %d to %d", j, size, price, lo, hi)
 		}
-		if (soft || v.p.Total) && price < -under {
-			return fmt.Errorf("cluster %d has price %d below that of a missing point, %d", j, price, -under)
+		if price < -b.under {
+			return fmt.Errorf("cluster %d has price %d below that of a missing point, %d", j, price, -b.under)
 		}
-		if soft && price > over {
-			return fmt.Errorf("cluster %d has price %d above that of a point too many, %d", j, price, over)
+		if price > b.over {
+			return fmt.Errorf("cluster %d has price %d above that of a point too many, %d", j, price, b.over)
 		}
 	}
 	return nil
@@ -191,8 +181,7 @@ func (v *verifier) point(i int, extra []Membership) error {
 				if !known {
 					d, known = v.hash.digest(p, i), true
 				}
-				x, y := v.words(d, a), v.words(d, b)
-				w := hashes{y.hash0 - x.hash0, y.hash1 - x.hash1}
+				w := v.words(d, b).minus(v.words(d, a))
 				if old, ok := v.moves[[2]int{a, b}]; !ok || w.less(old) {
 					v.moves[[2]int{a, b}] = w
 				}
@@ -251,12 +240,12 @@ func (v *verifier) use(i, weight, e int, extra []Membership) error {
 	return nil
 }
 
-func (v *verifier) words(d digest, column int) hashes {
+func (v *verifier) words(d digest, column int) weight {
 	if column >= v.p.k() {
-		return hashes{}
+		return weight{}
 	}
 	h0, h1 := v.hash.words(d, column)
-	return hashes{h0, h1}
+	return weight{hash0: h0, hash1: h1}
 }
 
 // improvable looks for a cycle of exchanges that lowers the tie hash (Bellman and
@@ -265,7 +254,7 @@ func (v *verifier) improvable() bool {
 	columns := len(v.cost)
 	type step struct {
 		from, to int
-		weight   hashes
+		weight   weight
 	}
 	var steps []step
 	for m, w := range v.moves {
@@ -289,12 +278,11 @@ func (v *verifier) improvable() bool {
 			steps = append(steps, step{from: columns, to: j})
 		}
 	}
-	distance := make([]hashes, columns+1)
+	distance := make([]weight, columns+1)
 	for range columns + 2 {
 		changed := false
 		for _, s := range steps {
-			through := hashes{distance[s.from].hash0 + s.weight.hash0, distance[s.from].hash1 + s.weight.hash1}
-			if through.less(distance[s.to]) {
+			if through := distance[s.from].plus(s.weight); through.less(distance[s.to]) {
 				distance[s.to], changed = through, true
 			}
 		}
