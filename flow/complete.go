@@ -168,13 +168,21 @@ func (t *transport) resize(columns int) {
 // start takes the units that enter the columns, which must be optimal at the given
 // prices without bounds, and sets the outflows that the prices ask for.
 func (t *transport) start(prices []int64) {
-	t.excess[t.sink], t.potential[t.sink] = 0, 0
+	t.potential[t.sink] = 0
 	for j := range t.columns {
-		least, most := t.bounds[j].at(prices[j])
+		t.potential[j] = -prices[j]
+	}
+	t.ask()
+}
+
+// ask sets the outflows that the prices ask for.
+func (t *transport) ask() {
+	t.excess[t.sink] = 0
+	for j := range t.columns {
+		least, most := t.bounds[j].at(t.price(j))
 		t.outflow[j] = min(most, max(least, t.size[j]))
 		t.excess[j] = t.size[j] - t.outflow[j]
 		t.excess[t.sink] -= t.excess[j]
-		t.potential[j] = -prices[j]
 	}
 }
 
@@ -275,13 +283,7 @@ func (t *transport) saturate(ctx context.Context) error {
 			}
 		}
 	}
-	t.excess[t.sink] = 0
-	for j := range t.columns {
-		least, most := t.bounds[j].at(t.price(j))
-		t.outflow[j] = min(most, max(least, t.size[j]))
-		t.excess[j] = t.size[j] - t.outflow[j]
-		t.excess[t.sink] -= t.excess[j]
-	}
+	t.ask()
 	return nil
 }
 
@@ -432,7 +434,7 @@ func (t *transport) relax(u int32, d int64) {
 	t.next[u] = int32(len(t.tight))
 	if u == t.sink {
 		for v := range t.sink {
-			if cost, units := t.bounds[v].less(t.outflow[v]); units > 0 {
+			if cost, units := t.outlet(u, v); units > 0 {
 				t.reach(v, d+t.length(cost+t.potential[u]-t.potential[v]), v)
 			}
 		}
@@ -440,7 +442,7 @@ func (t *transport) relax(u int32, d int64) {
 		return
 	}
 	own := t.potential[u]
-	if cost, units := t.bounds[u].more(t.outflow[u]); units > 0 {
+	if cost, units := t.outlet(u, t.sink); units > 0 {
 		t.reach(t.sink, d+t.length(cost+own-t.potential[t.sink]), byOutflow)
 	}
 	row, base := t.rows[u], own+min(t.span(d), infinity/4)
@@ -528,31 +530,37 @@ func (t *transport) block() {
 	}
 }
 
+// outlet returns the cost of an arc between a column and the super-sink, and how many units it holds.
+func (t *transport) outlet(u, v int32) (cost, units int64) {
+	if u == t.sink {
+		return t.bounds[v].less(t.outflow[v])
+	}
+	return t.bounds[u].more(t.outflow[u])
+}
+
 // arc returns the node that the next arc of node u on a shortest path leads to that is still
 // admissible, among nodes that are not shut, -1 if there is none, and its place in the row.
 func (t *transport) arc(u int32) (v, at int32) {
 	for ; t.next[u] < t.end[u]; t.next[u]++ {
 		at := t.tight[t.next[u]]
-		switch {
-		case u == t.sink:
-			cost, units := t.bounds[at].less(t.outflow[at])
-			if units > 0 && !t.shut[at] && t.admissible(cost+t.potential[u]-t.potential[at]) {
-				return at, byOutflow
+		if u == t.sink || at == byOutflow {
+			v := t.sink
+			if u == t.sink {
+				v = at
 			}
-		case at == byOutflow:
-			cost, units := t.bounds[u].more(t.outflow[u])
-			if units > 0 && !t.shut[t.sink] && t.admissible(cost+t.potential[u]-t.potential[t.sink]) {
-				return t.sink, byOutflow
+			cost, units := t.outlet(u, v)
+			if units > 0 && !t.shut[v] && t.admissible(cost+t.potential[u]-t.potential[v]) {
+				return v, byOutflow
 			}
-		default:
-			e := &t.rows[u][at]
-			apart := t.potential[u] - t.potential[e.column]
-			if t.shut[e.column] || !t.admissible(e.cost+apart) {
-				continue
-			}
-			if t.refresh(u, e); t.admissible(e.cost + apart) {
-				return e.column, at
-			}
+			continue
+		}
+		e := &t.rows[u][at]
+		apart := t.potential[u] - t.potential[e.column]
+		if t.shut[e.column] || !t.admissible(e.cost+apart) {
+			continue
+		}
+		if t.refresh(u, e); t.admissible(e.cost + apart) {
+			return e.column, at
 		}
 	}
 	return -1, 0
@@ -590,16 +598,12 @@ func (t *transport) send(s, end int32) {
 	units := min(t.excess[s], -t.excess[end])
 	for i, h := range t.path[:len(t.path)-1] {
 		u, v := h.node, t.path[i+1].node
-		room := units
-		switch {
-		case u == t.sink:
-			_, room = t.bounds[v].less(t.outflow[v])
-		case v == t.sink:
-			_, room = t.bounds[u].more(t.outflow[u])
-		default:
-			room = t.m.room(u, v, t.rows[u][h.at].member, t.dearest(u, v), units)
+		if u == t.sink || v == t.sink {
+			_, room := t.outlet(u, v)
+			units = min(units, room)
+		} else {
+			units = t.m.room(u, v, t.rows[u][h.at].member, t.dearest(u, v), units)
 		}
-		units = min(units, room)
 	}
 	// From the end on, so that members are still where the search saw them.
 	for i := len(t.path) - 2; i >= 0; i-- {
