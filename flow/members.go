@@ -572,15 +572,6 @@ func (m *members) value(u, s, w int32) int64 {
 	}
 	c, d := &m.columns[u], m.d
 	at := int(s)
-	if m.exact {
-		sum := 0.0
-		for _, y := range m.centre[int(w)*d : int(w)*d+d] {
-			t := c.x[at] - y
-			sum += t * t // exact, fused or not
-			at += c.stride
-		}
-		return int64(sum)
-	}
 	var sum int64
 	for _, y := range m.centre[int(w)*d : int(w)*d+d] {
 		t := int64(c.x[at] - y)

@@ -440,30 +440,13 @@ func (s *Solver) countLeaf(w *scratch, c *choice, first, last int) {
 	labels, gap := v.labels[first:last], v.gap[first:last]
 	kernels.TopTwo(t.p.Points.Slice(first, last), w.rows32, w.bias, topTwoSlack(d, k), float32(v.certain), labels,
 		w.cells, gap)
-	side := func(cell int, units int64) { w.side(int(c.clusters[cell/k]), int(c.clusters[cell%k]), units) }
-	const few = 32
-	if k <= few {
-		w.table = slices.Grow(w.table[:0], few*few)[:k*k]
-		clear(w.table)
-	}
 	for i, cell := range w.cells {
 		u := c.clusters[labels[i]]
 		units := t.p.weight(first + i)
 		labels[i], gap[i] = u, min(gap[i], bound)
 		w.size[u] += units
-		if int(cell) < k*k && float64(gap[i]) <= v.window {
-			if k <= few {
-				w.table[cell] += units
-			} else {
-				side(int(cell), units)
-			}
-		}
-	}
-	if k <= few {
-		for cell, units := range w.table {
-			if units > 0 {
-				side(cell, units)
-			}
+		if int(cell) < k*k {
+			w.meet(int(c.clusters[int(cell)/k]), int(c.clusters[int(cell)%k]), units, float64(gap[i]) <= v.window)
 		}
 	}
 }

@@ -38,11 +38,13 @@ func (v *view) held(i int32) []Membership {
 	return v.extra[first:last]
 }
 
-// edgeCount is the number of units between two clusters within the window.
+// edgeCount is the number of units between two columns, u < v, within the window.
 type edgeCount struct {
 	u, v  int32
 	count float64
 }
+
+func (e edgeCount) cell() uint64 { return uint64(e.u)<<32 | uint64(e.v) }
 
 // passTask is what the shards of a pass share.
 type passTask struct {
@@ -76,7 +78,7 @@ type scratch struct {
 	pairs []int32 // pairs[u*k+v] counts units of u with v next within the window, pairs[k*k+u] the others
 	size  []int64
 	near  []int32
-	sides []pair
+	sides []edgeCount
 
 	// Clusters to choose from, their prices, how much dearer than the cheapest others are, and
 	// the memberships of points that have several.
@@ -87,7 +89,6 @@ type scratch struct {
 	extra       []Membership
 	more        []entry // clusters of a point, with its costs plus prices
 
-	table   []int64
 	choices [len(levels)]choice
 	value   []float64
 	middle  []float64 // of a box, and its widths
@@ -103,12 +104,6 @@ type scratch struct {
 func (w *scratch) grow(costs int) []int64 {
 	w.rows = slices.Grow(w.rows[:0], costs)[:costs]
 	return w.rows
-}
-
-// pair is a number of units of one cluster next to another.
-type pair struct {
-	cell  uint64
-	count int64 // of units
 }
 
 // tableColumns is the number of clusters up to which a pass packs the index of a
@@ -473,35 +468,28 @@ func (s *Solver) countNear(worker, index int) {
 
 // sumSides sets the sizes, and the edges that a cluster has, from the lists of the workers.
 func (s *Solver) sumSides(v *view, workers int) {
-	all := s.scratch[0].sides
+	all := v.edges[:0]
 	for i := range s.scratch[:workers] {
 		for j, x := range s.scratch[i].size {
 			v.size[j] += x
 		}
-		if i > 0 {
-			all = append(all, tally(s.scratch[i].sides)...)
-		}
+		all = append(all, tally(s.scratch[i].sides)...)
 	}
-	all = tally(all)
-	s.scratch[0].sides = all
-	v.edges = v.edges[:0]
-	for _, c := range all {
-		u, w := int32(c.cell>>32), int32(c.cell&math.MaxUint32)
-		if int(u) < s.pass.p.k() { // not "unassigned" and "escape": no price can part them
-			v.edges = append(v.edges, edgeCount{u, w, float64(c.count)})
-		}
+	v.edges = tally(all)
+	for last := len(v.edges) - 1; last >= 0 && int(v.edges[last].u) >= s.pass.p.k(); last-- {
+		v.edges = v.edges[:last] // "unassigned" and "escape": no price can part them
 	}
 }
 
-// tally sorts pairs and makes one of those of the same columns.
-func tally(sides []pair) []pair {
-	slices.SortFunc(sides, func(a, b pair) int { return cmp.Compare(a.cell, b.cell) })
+// tally sorts edges and makes one of those of the same columns.
+func tally(sides []edgeCount) []edgeCount {
+	slices.SortFunc(sides, func(a, b edgeCount) int { return cmp.Compare(a.cell(), b.cell()) })
 	kept := sides[:0]
-	for _, c := range sides {
-		if last := len(kept) - 1; last >= 0 && kept[last].cell == c.cell {
-			kept[last].count += c.count
+	for _, e := range sides {
+		if last := len(kept) - 1; last >= 0 && kept[last].cell() == e.cell() {
+			kept[last].count += e.count
 		} else {
-			kept = append(kept, c)
+			kept = append(kept, e)
 		}
 	}
 	return kept
@@ -514,7 +502,7 @@ func (w *scratch) side(u, v int, units int64) {
 			w.sides = slices.Grow(w.sides, cap(w.sides))
 		}
 	}
-	w.sides = append(w.sides, pair{uint64(min(u, v))<<32 | uint64(max(u, v)), units})
+	w.sides = append(w.sides, edgeCount{int32(min(u, v)), int32(max(u, v)), float64(units)})
 }
 
 // spacing returns a gap that about the given share of the points is below, from some of them.
@@ -690,10 +678,10 @@ func (w *scratch) meet(u, v int, units int64, near bool) {
 	if !near {
 		return
 	}
-	cell := uint64(min(u, v))<<32 | uint64(max(u, v))
+	lower, upper := int32(min(u, v)), int32(max(u, v))
 	for at := len(w.sides) - 1; at >= max(0, len(w.sides)-4); at-- {
-		if w.sides[at].cell == cell {
-			w.sides[at].count += units
+		if e := &w.sides[at]; e.u == lower && e.v == upper {
+			e.count += float64(units)
 			return
 		}
 	}
@@ -711,12 +699,13 @@ func (s *Solver) topTwo(w *scratch, row []int64) (label, next int, best, second 
 	}
 	for at, price := range w.prices[:len(row)] {
 		c := row[at]
-		if v := c + price; v < second && c <= reach {
-			if v < best {
-				best, second, label, next = v, best, at, label
-			} else {
-				second, next = v, at
-			}
+		v := c + price
+		if v >= second || c > reach { // most
+			continue
+		}
+		second, next = v, at
+		if v < best {
+			best, second, label, next = v, best, at, label
 		}
 	}
 	return w.column(s, label), w.column(s, next), best, second
