@@ -17,7 +17,7 @@ import (
 func (s *Solver) approach(ctx context.Context, run Runner, p *Problem, plain bool) (float64, error) {
 	n, k, t := p.Points.N, p.k(), s.tune()
 	s.ascent.together, s.ascent.plain = s.ordered || !plain, plain
-	s.ascent.radius, s.ascent.scale, s.stalled = 0, 1/s.unit, false
+	s.ascent.radius, s.ascent.scale, s.ascent.refills, s.stalled = 0, 1/s.unit, false, false
 	s.ascent.resize(k)
 	s.ascent.ranges = append(s.ascent.ranges[:0], s.limits(p)[:k]...)
 	if n == 0 {
@@ -30,8 +30,11 @@ func (s *Solver) approach(ctx context.Context, run Runner, p *Problem, plain boo
 	}
 	least := max(t.firstCluster*k, t.firstSample)
 	if s.warm && !plain {
-		if err := s.evaluateExactly(ctx, run, p, s.prices[:k], nil, &s.ascent.seen, -1); err != nil || s.near(p) {
-			return s.firstWindow(n, k), err
+		window, err := s.lookExactly(ctx, run, p)
+		outside := s.ascent.gradient(s.prices[:k], &s.ascent.seen, s.ascent.excess)
+		// A sample's prices would leave as many.
+		if total := float64(p.total()); err != nil || 2*outside <= math.Sqrt(total*float64(k*(t.sampleRatio-1))) {
+			return window, err
 		}
 	}
 	if s.warm {
@@ -50,11 +53,7 @@ func (s *Solver) approach(ctx context.Context, run Runner, p *Problem, plain boo
 		first = false
 	}
 	if s.stalled || first {
-		s.ascent.level(p, s.prices[:k])
-		if err := s.evaluateExactly(ctx, run, p, s.prices[:k], nil, &s.ascent.seen, -1); err != nil {
-			return 0, err
-		}
-		return s.firstWindow(n, k), nil
+		return s.lookExactly(ctx, run, p)
 	}
 	// Go on while a pass costs less than the paths it is likely to save.
 	enough := max(t.fullRest*float64(k), passTime(n, p.Points.D, k)/(4*pathTime(n, p.Points.D, k)))
@@ -67,11 +66,7 @@ func (s *Solver) approach(ctx context.Context, run Runner, p *Problem, plain boo
 		if err := s.anneal(ctx, run, p, least, s.hottest(p)); err != nil {
 			return 0, err
 		}
-		s.ascent.level(p, s.prices[:k])
-		if err := s.evaluateExactly(ctx, run, p, s.prices[:k], nil, &s.ascent.seen, -1); err != nil {
-			return 0, err
-		}
-		return s.firstWindow(n, k), nil
+		return s.lookExactly(ctx, run, p)
 	}
 	window := t.stepWindow * s.ascent.ahead(s.prices[:k])
 	if math.IsNaN(window) { // no step to go by
@@ -88,7 +83,7 @@ func (s *Solver) approach(ctx context.Context, run Runner, p *Problem, plain boo
 }
 
 // improve brings the prices close to the optimum of a subsample of the given size. Where
-// Newton's steps stop paying before, or at once, it completes it.
+// Newton's steps stop paying before, or at once, or need more than single precision, it completes it.
 func (s *Solver) improve(ctx context.Context, run Runner, whole *Problem, size int, complete bool) error {
 	if err := s.draw(ctx, run, whole, size); err != nil {
 		return err
@@ -101,34 +96,33 @@ func (s *Solver) improve(ctx context.Context, run Runner, whole *Problem, size i
 			s.ascent.radius = 0
 		}
 		outside, err := s.ascend(ctx, run, p, enough)
-		if err != nil || outside <= 8*enough {
+		if a := &s.ascent; err == nil && 2*outside > float64(p.total()) && !a.together && !a.refills {
+			a.refills, a.radius = true, 0
+			outside, err = s.ascend(ctx, run, p, enough)
+		}
+		precise := s.ordered || s.ascent.radius >= singles
+		if err != nil || outside <= 8*enough && precise {
 			return err
 		}
 		s.stalled = !s.ordered // what the completion ends at is close enough for the next sample's steps
 	}
-	v := &s.ascent.seen
-	s.ascent.level(p, s.prices[:p.k()])
-	if err := s.evaluateExactly(ctx, run, p, s.prices[:p.k()], nil, v, -1); err != nil {
-		return err
+	window, err := s.lookExactly(ctx, run, p)
+	if err == nil {
+		err = s.members.begin(ctx, run, s, p, &s.ascent.seen, window)
 	}
-	if err := s.members.begin(ctx, run, s, p, v, s.firstWindow(p.Points.N, p.k())); err != nil {
-		return err
+	if err == nil {
+		err = s.complete(ctx, p, int64(enough))
 	}
-	err := s.complete(ctx, p, int64(enough))
 	clear(s.prices[p.k():])
 	return err
 }
 
-// near reports whether no more units are outside the bounds than a sample's prices
-// would leave.
-func (s *Solver) near(p *Problem) bool {
-	outside := int64(0)
-	for j, b := range s.limits(p) {
-		least, most := b.at(s.prices[j])
-		outside += max(0, s.ascent.seen.size[j]-most, least-s.ascent.seen.size[j])
-	}
-	n, k := float64(p.total()), float64(p.k())
-	return float64(outside) <= math.Sqrt(n*k*float64(s.tune().sampleRatio-1))
+// lookExactly leaves in ascent.seen what an exact pass at s.prices sees, and returns a window for its gaps.
+func (s *Solver) lookExactly(ctx context.Context, run Runner, p *Problem) (float64, error) {
+	prices := s.prices[:p.k()]
+	s.ascent.level(p, prices)
+	err := s.evaluateExactly(ctx, run, p, prices, nil, &s.ascent.seen, -1)
+	return s.firstWindow(p.Points.N, p.k()), err
 }
 
 // firstWindow chooses a window for the gaps of ascent.seen that leaves about as many
@@ -183,7 +177,6 @@ func (s *Solver) draw(ctx context.Context, run Runner, p *Problem, size int) err
 	if s.ordered {
 		s.order.part.set(points)
 	}
-	s.stats.Samples++
 	return nil
 }
 

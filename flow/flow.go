@@ -234,16 +234,12 @@ type Membership struct {
 type Stats struct {
 	// Passes is the number of passes over all points or over a subsample.
 	Passes int
-	// Samples is the number of subsamples solved for starting prices.
-	Samples int
 	// Free is the number of members of the completion when it began.
 	Free int
 	// Rounds is the number of its shortest-distance searches at full size, Paths that
 	// of the paths it sent units along, and Widenings how often it asked for more
 	// members, subsamples included.
 	Rounds, Paths, Widenings int
-	// Tied is the number of distinct points whose assignment the tie hash decided.
-	Tied int
 	// MoveBytes is the memory that the solver keeps for moves between clusters.
 	MoveBytes int
 }

@@ -41,6 +41,9 @@ type ascent struct {
 	// together holds neighbours together, not prices: where differences of prices are
 	// nearly right, a whole region may have to move.
 	together bool
+	// refills is whether clusters without points are refilled in small subsamples, too: steps without left most points
+	// outside.
+	refills bool
 }
 
 // ascend improves s.prices[:k] until at most the given number of units is outside the
@@ -263,16 +266,11 @@ func (a *ascent) largest() float64 {
 func (a *ascent) resize(k int) {
 	a.prices = slices.Grow(a.prices[:0], k)[:k]
 	a.best = slices.Grow(a.best[:0], k)[:k]
-	a.excess = slices.Grow(a.excess[:0], k)[:k]
-	a.after = slices.Grow(a.after[:0], k)[:k]
 	a.active = slices.Grow(a.active[:0], k)[:k]
-	a.fixed = slices.Grow(a.fixed[:0], k)[:k]
-	a.refilled = slices.Grow(a.refilled[:0], k)[:k]
-	a.step = slices.Grow(a.step[:0], k)[:k]
-	a.damp = slices.Grow(a.damp[:0], k)[:k]
-	a.degree = slices.Grow(a.degree[:0], k)[:k]
-	for i := range a.vector {
-		a.vector[i] = slices.Grow(a.vector[i][:0], k)[:k]
+	x := &a.vector
+	for _, x := range []*[]float64{&a.excess, &a.after, &a.fixed, &a.refilled, &a.step, &a.damp, &a.degree, &x[0], &x[1],
+		&x[2], &x[3]} {
+		*x = slices.Grow((*x)[:0], k)[:k]
 	}
 }
 

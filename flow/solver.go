@@ -105,7 +105,7 @@ type tuning struct {
 }
 
 var standard = tuning{sampleRatio: 4, shardPoints: 2048, blockClusters: 16,
-	firstCluster: 6, firstSample: 100, sampleRest: 0.3, fullRest: 1, stepWindow: 3, freeShare: 2,
+	firstCluster: 6, firstSample: 100, sampleRest: 0.3, fullRest: 1, stepWindow: 5, freeShare: 2,
 	orderClusters: tableColumns + 1, orderForms: 16, orderPoints: 8, bulkRounds: 64, rounds: 1000}
 
 func (s *Solver) tune() *tuning {

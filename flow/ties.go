@@ -110,9 +110,6 @@ func (s *Solver) breakTies(ctx context.Context) error {
 		}
 		deepest = level
 		lower.narrow(upper, b.tied, level)
-		if level == 1 {
-			s.stats.Tied = len(lower.groups)
-		}
 		if solved, _, err := lower.t.run(ctx, 0, math.MaxInt); err != nil {
 			return err
 		} else if !solved {
