@@ -18,7 +18,8 @@ type Centroids struct {
 	K, D   int
 	rows   []float32 // [K][D]
 	half   []float32 // [K], |c|^2/2 as one fused chain in dimension order
-	wide   []float64 // [D][stride], coordinate-major, padded with zeros to a multiple of 8
+	wide   *wideRows
+	panel  []float32 // of Lanes rows, where halves are taken by panel
 	tiles  []float32 // the rows by tiling, for D >= exactDims
 	tiling tiling
 	filter *filterCentroids // nil without PrepareFilter
@@ -35,10 +36,13 @@ func NewCentroids(k, d int) *Centroids {
 		K: k, D: d,
 		rows: alignedFloat32(k * d),
 		half: alignedFloat32(k),
-		wide: aligned[float64](d * wideStride(k)),
+		wide: &wideRows{},
 	}
 	if d >= exactDims {
 		c.tiles, c.tiling = alignedFloat32(k*d), newTiling(k)
+		if k >= Lanes {
+			c.panel = alignedFloat32(Lanes * d)
+		}
 	}
 	return c
 }
@@ -53,9 +57,6 @@ func (c *Centroids) resize(k int) {
 	}
 }
 
-// wideStride is the padded row length of Centroids.wide.
-func wideStride(k int) int { return (k + 7) &^ 7 }
-
 // Set copies row-major centroids (len(rows) = K*D) and prepares their other
 // forms. Values are finite; for exact sums and costs they lie on the grid.
 func (c *Centroids) Set(rows []float32) {
@@ -63,16 +64,8 @@ func (c *Centroids) Set(rows []float32) {
 		panic(fmt.Sprintf("kernels: Centroids.Set: len(rows)=%d, want k*d=%d", len(rows), c.K*c.D))
 	}
 	copy(c.rows, rows)
-	stride := wideStride(c.K)
-	for i := range c.K {
-		row := rows[i*c.D : (i+1)*c.D]
-		var norm float32
-		for j, x := range row {
-			norm = fma32(x, x, norm)
-			c.wide[j*stride+i] = float64(x)
-		}
-		c.half[i] = norm / 2
-	}
+	c.wide.made.Store(false)
+	c.setHalves()
 	if c.filter != nil {
 		c.filter.set(c)
 	}
@@ -81,6 +74,30 @@ func (c *Centroids) Set(rows []float32) {
 	}
 	if c.tiles != nil {
 		c.tiling.fill(c.tiles, rows, c.D)
+	}
+}
+
+// setHalves takes the chains of the squared lengths, of Lanes rows at a time where there are as many.
+func (c *Centroids) setHalves() {
+	i := 0
+	if c.panel != nil && current != generic {
+		panel := Panels{N: Lanes, D: c.D, Data: c.panel}
+		for ; i+Lanes <= c.K; i += Lanes {
+			pack(&panel, c.rows[i*c.D:(i+Lanes)*c.D])
+			halves := c.half[i : i+Lanes]
+			clear(halves)
+			asmFinishDot(&panel.Data[0], 1, c.D, &halves[0], nil)
+			for l, norm := range halves {
+				halves[l] = norm / 2
+			}
+		}
+	}
+	for ; i < c.K; i++ {
+		var norm float32
+		for _, x := range c.Row(i) {
+			norm = fma32(x, x, norm)
+		}
+		c.half[i] = norm / 2
 	}
 }
 

@@ -3,6 +3,8 @@ package kernels
 import (
 	"fmt"
 	"math"
+	"sync"
+	"sync/atomic"
 )
 
 // CostRows writes the exact squared distances, in grid units of
@@ -52,16 +54,50 @@ func costRows(p *Panels, lo, hi int, c *Centroids, fractionBits int, dst []int64
 	}
 	var wide [costDims * Lanes]float64
 	d, k, stride := p.D, c.K, wideStride(c.K)
-	scale := math.Ldexp(1, 2*fractionBits)
+	scale, rows := math.Ldexp(1, 2*fractionBits), c.wide.of(c)
 	for lo < hi {
 		first := lo % Lanes
 		lanes := min(Lanes-first, hi-lo)
 		panel := p.Data[(lo-first)*d : (lo-first+Lanes)*d]
 		for j := 0; j < d; j += costDims {
-			asmCostPanel(&panel[j*Lanes], min(costDims, d-j), &wide[0], first, lanes, &c.wide[j*stride], stride, k, scale,
+			asmCostPanel(&panel[j*Lanes], min(costDims, d-j), &wide[0], first, lanes, &rows[j*stride], stride, k, scale,
 				int64(j), &dst[0])
 		}
 		lo += lanes
 		dst = dst[lanes*k:]
 	}
+}
+
+// wideRows are centroids as [CostRows] takes them: [D][stride], coordinate by coordinate, padded to a multiple of 8. The
+// first call after Set makes them.
+type wideRows struct {
+	mutex sync.Mutex
+	made  atomic.Bool
+	data  []float64
+}
+
+// wideStride is the padded length of a coordinate of k centroids.
+func wideStride(k int) int { return (k + 7) &^ 7 }
+
+// of returns the rows of the centroids that w belongs to.
+func (w *wideRows) of(c *Centroids) []float64 {
+	if w.made.Load() {
+		return w.data
+	}
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	if w.made.Load() {
+		return w.data
+	}
+	stride := wideStride(c.K)
+	if len(w.data) < c.D*stride {
+		w.data = aligned[float64](c.D * stride)
+	}
+	for i := range c.K {
+		for j, x := range c.Row(i) {
+			w.data[j*stride+i] = float64(x)
+		}
+	}
+	w.made.Store(true)
+	return w.data
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 )
 
@@ -715,4 +716,28 @@ func TestKernelsDoNotAllocate(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestCostRowsAfterSet takes costs on several goroutines at once, after each of two sets of centroids.
+func TestCostRowsAfterSet(t *testing.T) {
+	withPaths(t, func(t *testing.T) {
+		const n, d, k, fraction = 40, 19, 21, 12
+		rng := rand.New(rand.NewPCG(19, 41))
+		p, c := packed(gridRows(rng, n, d, fraction), n, d), NewCentroids(k, d)
+		for range 2 {
+			c.Set(gridRows(rng, k, d, fraction))
+			want := make([]int64, n*k)
+			costRowsPortable(p, 0, n, c, fraction, want)
+			var wg sync.WaitGroup
+			for range 4 {
+				wg.Go(func() {
+					got := make([]int64, n*k)
+					if CostRows(*p, 0, n, c, fraction, got); !slices.Equal(want, got) {
+						t.Error("costs differ from the portable form's")
+					}
+				})
+			}
+			wg.Wait()
+		}
+	})
 }

@@ -236,13 +236,14 @@ func length(row []float32) float64 {
 	return math.Sqrt(sum)
 }
 
-// magnitude is the largest magnitude of a row's coordinates.
+// magnitude is the largest magnitude of a row's coordinates, NaN if there is one: magnitudes are in the order of their
+// bits.
 func magnitude(row []float32) float64 {
-	most := 0.0
+	most := uint32(0)
 	for _, x := range row {
-		most = max(most, math.Abs(float64(x)))
+		most = max(most, math.Float32bits(x)&^(1<<31))
 	}
-	return most
+	return float64(math.Float32frombits(most))
 }
 
 // inOrder runs n tasks.
@@ -397,37 +398,48 @@ func (f *filterCentroids) set(c *Centroids) {
 	f.norm, f.most, f.rough = 0, 0, 0
 	f.seen.Store(0)
 	f.open.Store(0)
-	for i := range c.K {
-		f.norm, f.most = max(f.norm, length(c.Row(i))), max(f.most, float64(c.half[i]))
+	for _, h := range c.half[:c.K] {
+		f.most = max(f.most, float64(h))
 	}
-	f.norm *= filterUp
+	// A chain of d squares is off by at most d roundings.
+	d := float64(c.D)
+	f.norm = math.Sqrt(2*f.most*(1+d*0x1p-23)+d*0x1p-148) * filterUp
 	// Means are shorter than points, so their integers may be finer, as far as scores fit 32 bits.
 	f.scale = scaleFor(f.group, f.zero, c.D, max(f.norm, f.longest), max(magnitude(c.rows[:c.K*c.D]), f.widest/4))
 	if f.scale == 0 {
 		return
 	}
+	for i := range c.K {
+		f.rough = max(f.rough, f.setRow(i, c.Row(i)))
+	}
+	f.rough = math.Sqrt(f.rough) * filterUp
+}
+
+// setRow rounds centroid i and returns the square of the length of its error.
+func (f *filterCentroids) setRow(i int, row []float32) float64 {
 	up, down := float32(f.scale), 1/f.scale
 	word := wordBytes(f.group)
-	for i := range c.K {
-		sum, total := 0.0, int32(0)
-		for j, x := range c.Row(i) {
+	errors, total := 0.0, int32(0)
+	for at := f.word(i, 0) * word; len(row) > 0; at += f.rows * f.chunk * word {
+		some := row[:min(len(row), f.chunk*f.group)]
+		row = row[len(some):]
+		to := f.data[at : at+f.chunk*word]
+		for j, x := range some {
 			q := nearest16(x * up)
-			at := f.word(i, j/f.group) * word
 			if f.group >= 4 {
-				f.data[at+j%f.group] = byte(-int32(q))
+				to[j] = byte(-int32(q))
 			} else {
-				binary.LittleEndian.PutUint16(f.data[at+j%2*2:], uint16(-int32(q)))
+				binary.LittleEndian.PutUint16(to[2*j:], uint16(-int32(q)))
 			}
 			total += int32(q)
 			e := float64(x) - float64(float64(q)*down)
-			sum += float64(e * e)
+			errors += float64(e * e)
 		}
-		if f.group >= 4 {
-			f.shift[i] = f.zero * total
-		}
-		f.rough = max(f.rough, sum)
 	}
-	f.rough = math.Sqrt(f.rough) * filterUp
+	if f.group >= 4 {
+		f.shift[i] = f.zero * total
+	}
+	return errors
 }
 
 // filterCall is what a call of the filter needs of points and centroids together.

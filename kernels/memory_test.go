@@ -124,7 +124,7 @@ func guardedShape(t *testing.T, rng *rand.Rand, n, d, k int, atEnd bool) {
 	c := NewCentroids(k, d)
 	c.rows = guarded[float32](t, k*d, atEnd)
 	c.half = guarded[float32](t, k, atEnd)
-	c.wide = guarded[float64](t, d*wideStride(k), atEnd)
+	c.wide.data = guarded[float64](t, d*wideStride(k), atEnd)
 	if c.tiles != nil {
 		c.tiles = guarded[float32](t, k*d, atEnd)
 	}
