@@ -235,8 +235,9 @@ func assignAccumulate(p *Panels, c *Centroids, labels []uint16, acc *Accumulator
 func assignAccumulateFiltered(p *Panels, c *Centroids, labels []uint16, acc *Accumulator) bool {
 	call, ok := filterCallOf(p, c)
 	if ok {
-		s := filterScratch{}
-		assignAccumulateChunks(p, c, labels, acc, filterGroupPanels(p.filter.chunk)*Lanes, &s, &call)
+		s := filterRooms.Get().(*filterScratch)
+		assignAccumulateChunks(p, c, labels, acc, filterGroupPanels(p.filter.chunk)*Lanes, s, &call)
+		filterRooms.Put(s)
 	}
 	return ok
 }

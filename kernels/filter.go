@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+	"sync"
 	"sync/atomic"
 )
 
@@ -499,7 +500,7 @@ func (c *filterCall) band(norm, rough float64) float64 {
 const (
 	filterPanels   = 3    // panels at a time at most
 	filterWideTile = 16   // centroids in a tile of AMX
-	filterTiles    = 32   // tiles at a time at most
+	filterTiles    = 128  // tiles whose scores are kept at most
 	filterRoom     = 8192 // entries of a group's list at most
 	// filterWork is the number of coordinates of centroids that a call visits at
 	// most, so that it takes some tens of microseconds.
@@ -522,29 +523,30 @@ type filterScratch struct {
 	points, with   [4]*float32
 	chains         [4]float32
 	found, waiting int
-	// near are the candidates of each point and nearScores their scores, the least first, held so many; lost are those
-	// that there was no room for.
-	near       [filterPanels * Lanes][nearRoom]uint16
-	nearScores [filterPanels * Lanes][nearRoom]int32
-	held, lost [filterPanels * Lanes]int32
-	norms      [filterPanels]float64 // at least the length of each point, by panel
-	bands      [filterPanels]float64 // 2w, by panel
+	// first is the candidate of the least score of each point, lowest that score, and firsts half less its product.
+	first  [filterPanels * Lanes]uint16
+	lowest [filterPanels * Lanes]int32
+	firsts [filterPanels * Lanes]float32
+	norms  [filterPanels]float64 // at least the length of each point, by panel
+	bands  [filterPanels]float64 // 2w, by panel
 	// rows are points by row, of the panels that have them: [panels][(D+15)/16][16 points][16].
 	rows   []float32
 	rowsOf [filterPanels]bool
-	pairs  [Lanes * nearRoom]uint32 // point of a panel<<16 | centroid
-	dots   [Lanes * nearRoom]float32
+	pairs  [filterPanels][]uint32 // point of a panel<<16 | centroid
+	dots   []float32              // of one panel's pairs
 }
 
-const nearRoom = 96 // candidates of a point
+// filterRooms are rooms of calls that have ended: one is as large as a part of the second-level cache.
+var filterRooms = sync.Pool{New: func() any { return new(filterScratch) }}
 
 // assignFiltered labels points by way of the candidate filter; it reports false,
 // having done nothing, where there is none for these points and centroids.
 func assignFiltered(p *Panels, c *Centroids, labels []uint16) bool {
 	call, ok := filterCallOf(p, c)
 	if ok {
-		s := filterScratch{}
+		s := filterRooms.Get().(*filterScratch)
 		s.assign(p, c, &call, labels)
+		filterRooms.Put(s)
 	}
 	return ok
 }
@@ -605,11 +607,14 @@ func (s *filterScratch) group(p *Panels, f *filterPoints, first, panels int, c *
 	size := f.size()
 	x := &f.data[first*size*Lanes]
 	wide := call.c.rows / filterTile
-	step := min(filterTiles, max(1, filterWork/(filterTile*call.d))*wide)
+	most := filterTiles / wide * wide
+	step := min(most, max(1, filterWork/(filterTile*call.d))*wide)
 	s.found = 0
-	for tile := 0; tile < call.c.tiles; tile += step {
-		tiles := min(step, call.c.tiles-tile)
-		filterScores(call, panels, x, tile, tiles, s)
+	for tile := 0; tile < call.c.tiles; tile += most {
+		tiles := min(most, call.c.tiles-tile)
+		for at := 0; at < tiles; at += step {
+			filterScores(call, panels, x, tile, at, min(step, tiles-at), s)
+		}
 		for q := range panels {
 			bounds := f.panels[first+q]
 			band := call.band(float64(bounds[0]), float64(bounds[1]))
@@ -676,25 +681,23 @@ func (s *filterScratch) prune() {
 // decide labels the points that undecided marks by panel: by their inner products with the candidates, and where these
 // are as near as rounding, by the chains. It returns the number of candidates.
 func (s *filterScratch) decide(p *Panels, c *Centroids, call *filterCall, undecided *[filterPanels]uint64,
-	labels []uint16) (candidates int) {
-	for i := range s.exact {
-		s.exact[i], s.held[i], s.lost[i] = float32(math.Inf(1)), 0, 0
-	}
-	s.waiting = 0
+	labels []uint16) int {
 	for i := range s.limit {
+		s.exact[i], s.lowest[i] = float32(math.Inf(1)), math.MaxInt32
 		if undecided[i/Lanes]>>(i%Lanes)&1 == 0 {
 			s.limit[i] = math.MinInt32
 		}
 	}
+	s.waiting = 0
 	s.prune()
-	for i, e := range s.list[:s.found] {
-		first := int(e>>16) & 0xffff * Lanes
-		for m := e & 0xffff; m != 0; m &= m - 1 {
-			lane := bits.TrailingZeros64(m) & (Lanes - 1)
-			s.hold(p, c, call, first+lane, uint16(e>>32), s.kept[i][lane], labels)
-			candidates++
+	candidates := s.findFirsts()
+	for panel, m := range undecided {
+		if m != 0 {
+			s.narrow(p, c, call, panel, m)
 		}
 	}
+	s.prune()
+	s.pairUp()
 	for panel, m := range undecided {
 		if m != 0 {
 			s.refine(p, c, call, panel, m, labels)
@@ -709,24 +712,37 @@ func (s *filterScratch) decide(p *Panels, c *Centroids, call *filterCall, undeci
 	return candidates
 }
 
-// hold adds a candidate to those of a point, the one of the least score first.
-func (s *filterScratch) hold(p *Panels, c *Centroids, call *filterCall, point int, a uint16, score int32,
-	labels []uint16) {
-	held := s.held[point]
-	if held == nearRoom {
-		held = s.thin(call, point, s.score(p, c, point, int(s.near[point][0])))
-		if held == nearRoom {
-			s.lost[point]++
-			s.wait(p, c, point, int(a), labels)
-			return
+// findFirsts finds the candidate of the least score of each point, and returns the number of candidates.
+func (s *filterScratch) findFirsts() (candidates int) {
+	for i, e := range s.list[:s.found] {
+		at := int(e>>16) & 0xffff * Lanes
+		first, lowest := (*[Lanes]uint16)(s.first[at:]), (*[Lanes]int32)(s.lowest[at:])
+		for m := uint16(e); m != 0; m &= m - 1 {
+			lane := bits.TrailingZeros16(m) & (Lanes - 1)
+			if score := s.kept[i][lane]; score < lowest[lane] {
+				lowest[lane], first[lane] = score, uint16(e>>32)
+			}
+			candidates++
 		}
 	}
-	near, scores := &s.near[point], &s.nearScores[point]
-	near[held], scores[held] = a, score
-	if score < scores[0] {
-		near[0], near[held], scores[0], scores[held] = a, near[0], score, scores[0]
+	return candidates
+}
+
+// pairUp lists the pairs of a point and a candidate that is not its first.
+func (s *filterScratch) pairUp() {
+	for panel := range s.pairs {
+		s.pairs[panel] = s.pairs[panel][:0]
 	}
-	s.held[point] = held + 1
+	for _, e := range s.list[:s.found] {
+		panel, a := int(e>>16)&0xffff, uint32(e>>32)
+		first, pairs := (*[Lanes]uint16)(s.first[panel*Lanes:]), s.pairs[panel]
+		for m := uint16(e); m != 0; m &= m - 1 {
+			if lane := bits.TrailingZeros16(m) & (Lanes - 1); first[lane] != uint16(a) {
+				pairs = append(pairs, uint32(lane)<<16|a)
+			}
+		}
+		s.pairs[panel] = pairs
+	}
 }
 
 // tightens says whether a chain is bounded for each point while candidates are searched, which pays where there are
@@ -792,88 +808,80 @@ func (s *filterScratch) slack(call *filterCall, point int) float64 {
 	return 2 * float64(call.d+1) * (0x1.04p-24*(call.c.most+s.norms[point/Lanes]*call.c.norm) + 0x1p-149) * filterUp
 }
 
-// thin drops the candidates of a point that the first of them rules out by its score, half less the inner product, and
-// returns how many are left.
-func (s *filterScratch) thin(call *filterCall, point int, score float32) int32 {
-	near, scores := &s.near[point], &s.nearScores[point]
-	limit := s.ruled(call, point, score)
-	left := int32(1)
-	for i := int32(1); i < s.held[point]; i++ {
-		if near[left], scores[left] = near[i], scores[i]; scores[i] <= limit {
-			left++
-		}
+// products returns half less the inner product of each pair of a panel.
+func (s *filterScratch) products(p *Panels, c *Centroids, panel int, pairs []uint32) []float32 {
+	if len(pairs) > len(s.dots) {
+		s.dots = make([]float32, 2*len(pairs))
 	}
-	s.held[point] = left
-	return left
+	x, dots, step := s.byRow(p, panel), s.dots[:len(pairs)], max(1, filterWork/c.D)
+	for at := 0; at < len(pairs); at += step {
+		end := min(at+step, len(pairs))
+		filterDots(x, c, pairs[at:end], dots[at:end])
+	}
+	for i, pair := range pairs {
+		dots[i] = c.half[pair&0xffff] - dots[i]
+	}
+	return dots
 }
 
-// refine labels the points of a panel, those in the mask, of which several centroids may be the nearest, or leaves
-// those that still may be to the chain: the centroid of the least chain is at most twice the slack from the least
-// inner product.
-func (s *filterScratch) refine(p *Panels, c *Centroids, call *filterCall, panel int, mask uint64, labels []uint16) {
-	x := s.byRow(p, panel)
-	var firsts [Lanes]float32
-	n := 0
+// narrow lowers the limits of the points of a panel, those in the mask, by what their first candidates rule out.
+func (s *filterScratch) narrow(p *Panels, c *Centroids, call *filterCall, panel int, mask uint64) {
+	pairs := s.pairs[panel][:0]
 	for m := mask; m != 0; m &= m - 1 {
 		lane := bits.TrailingZeros64(m) & (Lanes - 1)
-		s.pairs[n] = uint32(lane)<<16 | uint32(s.near[panel*Lanes+lane][0])
-		n++
+		pairs = append(pairs, uint32(lane)<<16|uint32(s.first[panel*Lanes+lane]))
 	}
-	filterDots(x, c, s.pairs[:n], s.dots[:n])
-	for i, pair := range s.pairs[:n] {
-		firsts[pair>>16&(Lanes-1)] = c.half[pair&0xffff] - s.dots[i]
+	s.pairs[panel] = pairs
+	for i, score := range s.products(p, c, panel, pairs) {
+		point := panel*Lanes + int(pairs[i]>>16)
+		s.firsts[point] = score
+		s.limit[point] = min(s.limit[point], s.ruled(call, point, score))
 	}
-	n = 0
+}
+
+// refine labels the points of a panel, those in the mask, by the inner products of their pairs, or leaves them to the
+// chains of the centroids that may have the least: it is at most twice the slack from the least inner product.
+func (s *filterScratch) refine(p *Panels, c *Centroids, call *filterCall, panel int, mask uint64, labels []uint16) {
+	pairs := s.pairs[panel]
+	least := *(*[Lanes]float32)(s.firsts[panel*Lanes:])
+	scores := s.products(p, c, panel, pairs)
+	for i, pair := range pairs {
+		lane := pair >> 16 & (Lanes - 1)
+		least[lane] = min(least[lane], scores[i])
+	}
+	var limits [Lanes]float64
+	var near [Lanes]int // candidates within the limit
+	slack := 2 * s.slack(call, panel*Lanes)
 	for m := mask; m != 0; m &= m - 1 {
 		lane := bits.TrailingZeros64(m) & (Lanes - 1)
 		point := panel*Lanes + lane
-		left := s.thin(call, point, firsts[lane])
-		for _, a := range s.near[point][1:left] {
-			s.pairs[n] = uint32(lane)<<16 | uint32(a)
-			n++
+		limits[lane] = float64(least[lane]) + slack
+		if float64(s.firsts[point]) <= limits[lane] {
+			near[lane], labels[point] = 1, s.first[point]
 		}
 	}
-	if n > 0 {
-		filterDots(x, c, s.pairs[:n], s.dots[:n])
+	several := false
+	for i, pair := range pairs {
+		if lane := pair >> 16 & (Lanes - 1); float64(scores[i]) <= limits[lane] {
+			near[lane]++
+			several = several || near[lane] > 1
+			labels[panel*Lanes+int(lane)] = uint16(pair)
+		}
 	}
-	n = 0
+	if !several {
+		return
+	}
 	for m := mask; m != 0; m &= m - 1 {
 		lane := bits.TrailingZeros64(m) & (Lanes - 1)
-		n += s.settle(p, c, call, panel*Lanes+lane, firsts[lane], s.dots[n:], labels)
-	}
-}
-
-// settle labels a point by the score of the first of its candidates and the inner products of the others, whose number
-// it returns.
-func (s *filterScratch) settle(p *Panels, c *Centroids, call *filterCall, point int, first float32, dots []float32,
-	labels []uint16) int {
-	near := s.near[point][:s.held[point]]
-	if len(near) == 1 && s.lost[point] == 0 {
-		labels[point] = near[0]
-		return 0
-	}
-	dots = dots[:len(near)-1]
-	least := first
-	for i, a := range near[1:] {
-		dots[i] = c.half[a] - dots[i]
-		least = min(least, dots[i])
-	}
-	limit := float64(least) + 2*s.slack(call, point)
-	left := 0
-	for i, a := range near {
-		if i == 0 && float64(first) <= limit || i > 0 && float64(dots[i-1]) <= limit {
-			near[left] = a
-			left++
+		if point := panel*Lanes + lane; near[lane] > 1 && float64(s.firsts[point]) <= limits[lane] {
+			s.wait(p, c, point, int(s.first[point]), labels)
 		}
 	}
-	if left == 1 && s.lost[point] == 0 {
-		labels[point] = near[0]
-		return len(dots)
+	for i, pair := range pairs {
+		if lane := pair >> 16 & (Lanes - 1); near[lane] > 1 && float64(scores[i]) <= limits[lane] {
+			s.wait(p, c, panel*Lanes+int(lane), int(pair&0xffff), labels)
+		}
 	}
-	for _, a := range near[:left] {
-		s.wait(p, c, point, int(a), labels)
-	}
-	return len(dots)
 }
 
 // wait takes the chain of a point and a centroid, together with others.

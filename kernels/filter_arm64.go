@@ -41,11 +41,11 @@ func filterWordsTogether(int) int { return 1 }
 // filterGroupPanels is the number of panels that are scored together.
 func filterGroupPanels(int) int { return 1 }
 
-// filterScores leaves the scores of a panel, at x, and of tiles in s.
-func filterScores(call *filterCall, _ int, x *byte, tile, tiles int, s *filterScratch) {
-	g, at := call.c, tile*filterTile
+// filterScores leaves the scores of a panel, at x, and of tiles from tile+first on in s, from its tile first on.
+func filterScores(call *filterCall, _ int, x *byte, tile, first, tiles int, s *filterScratch) {
+	g, at := call.c, (tile+first)*filterTile
 	asmFilterBytes1(x, g.words, &g.data[at*g.words*wordBytes(g.group)], &call.base[at], tiles,
-		&s.scores[0], &s.least[0], &s.best[0])
+		&s.scores[first*filterTile*Lanes], &s.least[first*Lanes], &s.best[0])
 }
 
 // candidates lists the scores of one panel of several that are within its limit, the

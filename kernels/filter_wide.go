@@ -76,11 +76,12 @@ func filterGroupPanels(chunk int) int {
 	return 1
 }
 
-// filterScores leaves the scores of panels, the first of which is at x, and of tiles in s.
-func filterScores(call *filterCall, panels int, x *byte, tile, tiles int, s *filterScratch) {
-	g, at := call.c, tile*filterTile
+// filterScores leaves the scores of panels, the first of which is at x, and of tiles from tile+first on in s, from its
+// tile first on.
+func filterScores(call *filterCall, panels int, x *byte, tile, first, tiles int, s *filterScratch) {
+	g, at, size := call.c, (tile+first)*filterTile, panels*Lanes
 	c, base := &g.data[at*g.words*wordBytes(g.group)], &call.base[at]
-	scores, least, best := &s.scores[0], &s.least[0], &s.best[0]
+	scores, least, best := &s.scores[first*filterTile*size], &s.least[first*size], &s.best[0]
 	switch {
 	case g.chunk > 1:
 		config := tileForm(g.chunk)
