@@ -523,9 +523,8 @@ type filterScratch struct {
 	points, with   [4]*float32
 	chains         [4]float32
 	found, waiting int
-	// first is the candidate of the least score of each point, lowest that score, and firsts half less its product.
-	first  [filterPanels * Lanes]uint16
-	lowest [filterPanels * Lanes]int32
+	// first is the least score of each point and, in the lowest 16 bits, its candidate, and firsts half less its product.
+	first  [filterPanels * Lanes]int64
 	firsts [filterPanels * Lanes]float32
 	norms  [filterPanels]float64 // at least the length of each point, by panel
 	bands  [filterPanels]float64 // 2w, by panel
@@ -683,7 +682,7 @@ func (s *filterScratch) prune() {
 func (s *filterScratch) decide(p *Panels, c *Centroids, call *filterCall, undecided *[filterPanels]uint64,
 	labels []uint16) int {
 	for i := range s.limit {
-		s.exact[i], s.lowest[i] = float32(math.Inf(1)), math.MaxInt32
+		s.exact[i], s.first[i] = float32(math.Inf(1)), math.MaxInt64
 		if undecided[i/Lanes]>>(i%Lanes)&1 == 0 {
 			s.limit[i] = math.MinInt32
 		}
@@ -716,13 +715,11 @@ func (s *filterScratch) decide(p *Panels, c *Centroids, call *filterCall, undeci
 func (s *filterScratch) findFirsts() (candidates int) {
 	for i, e := range s.list[:s.found] {
 		at := int(e>>16) & 0xffff * Lanes
-		first, lowest := (*[Lanes]uint16)(s.first[at:]), (*[Lanes]int32)(s.lowest[at:])
+		first := (*[Lanes]int64)(s.first[at:])
+		candidates += bits.OnesCount16(uint16(e))
 		for m := uint16(e); m != 0; m &= m - 1 {
 			lane := bits.TrailingZeros16(m) & (Lanes - 1)
-			if score := s.kept[i][lane]; score < lowest[lane] {
-				lowest[lane], first[lane] = score, uint16(e>>32)
-			}
-			candidates++
+			first[lane] = min(first[lane], int64(s.kept[i][lane])<<16|int64(e>>32))
 		}
 	}
 	return candidates
@@ -735,9 +732,9 @@ func (s *filterScratch) pairUp() {
 	}
 	for _, e := range s.list[:s.found] {
 		panel, a := int(e>>16)&0xffff, uint32(e>>32)
-		first, pairs := (*[Lanes]uint16)(s.first[panel*Lanes:]), s.pairs[panel]
+		first, pairs := (*[Lanes]int64)(s.first[panel*Lanes:]), s.pairs[panel]
 		for m := uint16(e); m != 0; m &= m - 1 {
-			if lane := bits.TrailingZeros16(m) & (Lanes - 1); first[lane] != uint16(a) {
+			if lane := bits.TrailingZeros16(m) & (Lanes - 1); uint16(first[lane]) != uint16(a) {
 				pairs = append(pairs, uint32(lane)<<16|a)
 			}
 		}
@@ -829,7 +826,7 @@ func (s *filterScratch) narrow(p *Panels, c *Centroids, call *filterCall, panel 
 	pairs := s.pairs[panel][:0]
 	for m := mask; m != 0; m &= m - 1 {
 		lane := bits.TrailingZeros64(m) & (Lanes - 1)
-		pairs = append(pairs, uint32(lane)<<16|uint32(s.first[panel*Lanes+lane]))
+		pairs = append(pairs, uint32(lane)<<16|uint32(uint16(s.first[panel*Lanes+lane])))
 	}
 	s.pairs[panel] = pairs
 	for i, score := range s.products(p, c, panel, pairs) {
@@ -857,7 +854,7 @@ func (s *filterScratch) refine(p *Panels, c *Centroids, call *filterCall, panel 
 		point := panel*Lanes + lane
 		limits[lane] = float64(least[lane]) + slack
 		if float64(s.firsts[point]) <= limits[lane] {
-			near[lane], labels[point] = 1, s.first[point]
+			near[lane], labels[point] = 1, uint16(s.first[point])
 		}
 	}
 	several := false
@@ -874,7 +871,7 @@ func (s *filterScratch) refine(p *Panels, c *Centroids, call *filterCall, panel 
 	for m := mask; m != 0; m &= m - 1 {
 		lane := bits.TrailingZeros64(m) & (Lanes - 1)
 		if point := panel*Lanes + lane; near[lane] > 1 && float64(s.firsts[point]) <= limits[lane] {
-			s.wait(p, c, point, int(s.first[point]), labels)
+			s.wait(p, c, point, int(uint16(s.first[point])), labels)
 		}
 	}
 	for i, pair := range pairs {
