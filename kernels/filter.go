@@ -162,19 +162,19 @@ func (p *Panels) FilterProducts() string {
 // them.
 func (p *Panels) Ranks(k int) bool { return p.longest > 0 && rankPays(p.D, k) }
 
-// filterGroup chooses the number of integers in a word, 0 for no filter: the least cost for
-// a point and dimension, where a vector instruction on 16 points is 1. That is k/16 without
-// a filter, and with one as many times less as filterSpeed says; 3.4 + 600/d for a point that is not decided by its
-// scores, whose coordinates are collected, and .35 + 300/d for each of its candidates: as measured with
-// AVX-512 VNNI and AMX at (d, k) from (64, 1000) and (128, 4096) to (768, 1000) and (784, 10), and
-// near enough with AVX2.
-// The candidates are those among a sample of the points themselves, which are more than
-// there are once centroids have become means.
+// filterGroup chooses the number of integers in a word, 0 for no filter: the least cost for a point and dimension, where
+// a vector instruction on 16 points is 1. That is k/16 without a filter. With one it is as many times less as
+// filterSpeed says, (200 + k/2)/d for what is done to all scores, 3 + (500 + .6 k)/d for a point that they do not
+// decide, for which more tiles are searched, and 25/d for each of its candidates: as measured at (d, k) from (32, 256)
+// to (768, 1000) and (128, 4096) with AVX-512 VNNI and AVX2, both forms within some 10 % of the better one.
+// The candidates are those among a sample of the points themselves, which are more than there are once centroids have
+// become means.
 func (p *Panels) filterGroup(k int) int {
 	best, least := 0, float64(k)/Lanes
+	d, all := float64(p.D), float64(k)
 	for _, group := range filterGroups() {
 		undecided, candidates := p.sampledCandidates(group, k)
-		cost := float64(k)/(Lanes*filterSpeed(group)) + undecided*(3.4+600/float64(p.D)) + candidates*(0.35+300/float64(p.D))
+		cost := all/(Lanes*filterSpeed(group)) + (200+all/2)/d + undecided*(3+(500+0.6*all)/d) + candidates*25/d
 		if cost < least {
 			best, least = group, cost
 		}
