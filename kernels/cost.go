@@ -68,8 +68,8 @@ func costRows(p *Panels, lo, hi int, c *Centroids, fractionBits int, dst []int64
 	}
 }
 
-// wideRows are centroids as [CostRows] takes them: [D][stride], coordinate by coordinate, padded to a multiple of 8. The
-// first call after Set makes them.
+// wideRows are centroids as [CostRows] takes them: [D][stride], coordinate by coordinate, padded to a multiple of 8.
+// The first call after Set makes them.
 type wideRows struct {
 	mutex sync.Mutex
 	made  atomic.Bool

@@ -162,11 +162,11 @@ func (p *Panels) FilterProducts() string {
 // them.
 func (p *Panels) Ranks(k int) bool { return p.longest > 0 && rankPays(p.D, k) }
 
-// filterGroup chooses the number of integers in a word, 0 for no filter: the least cost for a point and dimension, where
-// a vector instruction on 16 points is 1. That is k/16 without a filter. With one it is as many times less as
+// filterGroup chooses the number of integers in a word, 0 for no filter: the least cost for a point and dimension,
+// where a vector instruction on 16 points is 1. That is k/16 without a filter. With one it is as many times less as
 // filterSpeed says, (200 + k/2)/d for what is done to all scores, 3 + (500 + .6 k)/d for a point that they do not
 // decide, for which more tiles are searched, and 25/d for each of its candidates: as measured at (d, k) from (32, 256)
-// to (768, 1000) and (128, 4096) with AVX-512 VNNI and AVX2, both forms within some 10 % of the better one.
+// to (768, 1000) and (128, 4096) with AVX-512 VNNI and AVX2, where the form chosen is within a tenth of the better one.
 // The candidates are those among a sample of the points themselves, which are more than there are once centroids have
 // become means.
 func (p *Panels) filterGroup(k int) int {
@@ -174,7 +174,8 @@ func (p *Panels) filterGroup(k int) int {
 	d, all := float64(p.D), float64(k)
 	for _, group := range filterGroups() {
 		undecided, candidates := p.sampledCandidates(group, k)
-		cost := all/(Lanes*filterSpeed(group)) + (200+all/2)/d + undecided*(3+(500+0.6*all)/d) + candidates*25/d
+		cost := all/(Lanes*filterSpeed(group)) + (200+all/2)/d + undecided*(3+(500+0.6*all)/d) +
+			candidates*25/d
 		if cost < least {
 			best, least = group, cost
 		}
