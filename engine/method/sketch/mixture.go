@@ -2,9 +2,13 @@ package sketch
 
 import (
 	"cmp"
+	"context"
 	"maps"
 	"math"
 	"slices"
+
+	"github.com/cohort-engine/cohort/engine/synopsis"
+	"github.com/cohort-engine/cohort/internal/elementary"
 )
 
 // A mixture stands for the weights of a grid with more cells than can be listed: given one of a few classes, the
@@ -176,7 +180,7 @@ func (f *mixtureFit) add(x excess, noise float64) {
 // fitMixture fits up to so many classes to tables of all pairs of parties, from the independence of margins on. All
 // are parts of all records; noise is about the deviation of a cell. Where the tables have nothing above it, the
 // parties stay independent.
-func fitMixture(pairs, margins [][]float64, classes int, noise float64) *classMixture {
+func fitMixture(pairs, margins [][]float64, classes int, noise float64) *mixtureFit {
 	parties, k := len(margins), len(margins[0])
 	f := &mixtureFit{classMixture: &classMixture{parties: parties, clusters: k, share: []float64{1}}, pairs: pairs,
 		ratio: make([]float64, k*k), left: make([]float64, k)}
@@ -199,7 +203,86 @@ func fitMixture(pairs, margins [][]float64, classes int, noise float64) *classMi
 			f.step()
 		}
 	}
-	return f.classMixture
+	return f
+}
+
+// Of a mixture's cells the clusters are searched, and it is fitted again from these, refits times and by refitSteps
+// steps: classes that noise has made go, and those that share clusters by chance come apart. A class starts with a
+// chance of exp(-refitSharpness r^2) of a local cluster that is r from its centre, r = 1 being the distance of the
+// nearest two local centres, in the mean.
+const (
+	refits, refitSteps = 3, 20
+	refitSharpness     = 2
+	refitStarts        = 5
+)
+
+// restart fits the mixture from classes with these centres, and shares as the weights, on.
+func (f *mixtureFit) restart(centers [][]float32, columns [][]int, s *synopsis.Solution) {
+	f.share = slices.Clone(s.Weights)
+	rescale(f.share, 1)
+	for l, local := range centers {
+		f.chance[l], f.moved[l] = nil, nil
+		d := len(columns[l])
+		sharpness, own := refitSharpness/max(nearestSquares(local, d), leastSum), make([]float64, d)
+		for c := range f.share {
+			for h, column := range columns[l] {
+				own[h] = s.Centers[c*(len(s.Centers)/len(f.share))+column]
+			}
+			f.chance[l] = append(f.chance[l], nearby(local, own, sharpness))
+			f.moved[l] = append(f.moved[l], make([]float64, f.clusters))
+		}
+	}
+	for range refitSteps {
+		f.step()
+	}
+}
+
+// nearestSquares is the mean squared distance of d-dimensional centres to the nearest other.
+func nearestSquares(centers []float32, d int) float64 {
+	sum, n := 0.0, len(centers)/d
+	for a := range n {
+		nearest := math.Inf(1)
+		for b := range n {
+			if b != a {
+				nearest = min(nearest, squares(centers[a*d:(a+1)*d], wide(centers[b*d:(b+1)*d])))
+			}
+		}
+		sum += nearest
+	}
+	return sum / float64(n)
+}
+
+// nearby are parts of 1 that fall with the squared distance of the centres to a point.
+func nearby(centers []float32, point []float64, sharpness float64) []float64 {
+	d := len(point)
+	parts := make([]float64, len(centers)/d)
+	for a := range parts {
+		parts[a] = squares(centers[a*d:(a+1)*d], point)
+	}
+	nearest := slices.Min(parts)
+	for a, x := range parts {
+		parts[a] = elementary.Exp(-sharpness * (x - nearest))
+	}
+	rescale(parts, 1)
+	return parts
+}
+
+func wide(x []float32) []float64 {
+	y := make([]float64, len(x))
+	for i, v := range x {
+		y[i] = float64(v)
+	}
+	return y
+}
+
+// squares is the squared distance of two points.
+func squares(x []float32, y []float64) float64 {
+	sum := 0.0
+	for h, v := range x {
+		z := float64(v) - y[h]
+		sum += float64(z * z)
+	}
+	return sum
 }
 
 // grid draws cells: each class as often as its share asks for, and within it as often each cluster of a party, in a
@@ -245,7 +328,7 @@ func mixedOrder(seed uint64, n int) []int {
 
 // mixtureEstimate is the grid of a mixture fitted to the tables of all pairs of parties. sizes are those of the
 // parties' clusters; without them the tables' own are taken.
-func mixtureEstimate(r *Release, tables, sizes [][]float64) *Grid {
+func mixtureEstimate(ctx context.Context, r *Release, tables, sizes [][]float64) (*Grid, error) {
 	parts := func(x []float64) []float64 {
 		x = slices.Clone(x)
 		rescale(x, 1)
@@ -261,7 +344,20 @@ func mixtureEstimate(r *Release, tables, sizes [][]float64) *Grid {
 	for _, m := range sizes {
 		margins = append(margins, parts(m))
 	}
-	return fitMixture(shares, margins, r.Classes, r.pairNoise()/r.Records).grid(r.Records)
+	f := fitMixture(shares, margins, r.Classes, r.pairNoise()/r.Records)
+	grid := f.grid(r.Records)
+	if r.search == nil || len(f.share) == 1 {
+		return grid, nil
+	}
+	for range refits {
+		s, err := r.search(ctx, grid, refitStarts)
+		if err != nil {
+			return nil, err
+		}
+		f.restart(r.centers, r.columns, s)
+		grid = f.grid(r.Records)
+	}
+	return grid, nil
 }
 
 // tableSizes adds up the tables of pairs by the clusters of each party.

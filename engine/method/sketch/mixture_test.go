@@ -1,6 +1,7 @@
 package sketch
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/synopsis"
 )
 
 // plantedTables are the tables of all pairs of parties of classes of equal shares, in each of which every party is
@@ -87,6 +89,37 @@ func TestMixture(t *testing.T) {
 	tables, margins, _ := plantedTables(rng, parties, k, 1, 0.001)
 	if m := fitMixture(tables, margins, 6, 0.01); len(m.share) != 1 {
 		t.Errorf("%d classes in noise", len(m.share))
+	}
+}
+
+// TestMixtureFromCenters: a fit that has found too few classes is mended from the centres of all.
+func TestMixtureFromCenters(t *testing.T) {
+	const parties, k, classes = 8, 5, 5
+	rng := rand.New(rand.NewPCG(5, 6))
+	tables, margins, exact := plantedTables(rng, parties, k, classes, 0.02)
+	m := fitMixture(tables, margins, 3, 0.02)
+	before := distance(m.grid(1), exact)
+	s := &synopsis.Solution{Weights: slices.Repeat([]float64{3}, classes)}
+	var centers [][]float32
+	var columns [][]int
+	for l := range parties {
+		centers, columns = append(centers, nil), append(columns, []int{l})
+		for a := range k {
+			centers[l] = append(centers[l], float32(a)/k)
+		}
+	}
+	for c := range classes {
+		for l := range parties {
+			s.Centers = append(s.Centers, float64((c*(l+1)+l)%k)/k)
+		}
+	}
+	m.restart(centers, columns, s)
+	if after := distance(m.grid(1), exact); len(m.share) != classes || after > 0.5*before {
+		t.Errorf("%d classes, tables are off by %.3f, before by %.3f", len(m.share), after, before)
+	}
+	if near := nearby([]float32{0, 0, 1, 0, 0, 2}, []float64{0.1, 0}, 3); !slices.IsSortedFunc(near,
+		func(a, b float64) int { return cmp.Compare(b, a) }) || math.Abs(total(near)-1) > 1e-12 {
+		t.Errorf("parts %v", near)
 	}
 }
 

@@ -187,6 +187,7 @@ func (v *server) independent() (*Grid, error) {
 // release is what the server holds of the sketch protocols.
 func (v *server) release() *Release {
 	r := v.receive(v.messages)
+	r.search, r.centers, r.columns = v.search, v.centers, v.job.Columns
 	if v.records > 0 {
 		r.Records = v.records
 	}
@@ -205,8 +206,13 @@ func (v *server) estimate(ctx context.Context, r *Release) (*Grid, error) {
 func (v *server) cluster(ctx context.Context, grid *Grid) (*synopsis.Solution, error) {
 	span := v.Begin(engine.PhaseSearch, 0)
 	defer v.End(span)
+	return v.search(ctx, grid, 20)
+}
+
+// search is cluster from so many starts.
+func (v *server) search(ctx context.Context, grid *Grid, starts int) (*synopsis.Solution, error) {
 	w := gridPoints(grid, v.centers, v.D, v.job.Columns)
-	return synopsis.Search(ctx, v.Pool(), w, v.job.K, synopsis.SearchOptions{Starts: 20},
+	return synopsis.Search(ctx, v.Pool(), w, v.job.K, synopsis.SearchOptions{Starts: starts},
 		v.Public.Stream(int(protocol.Server), 0, "final search"))
 }
 

@@ -1,6 +1,11 @@
 package sketch
 
-import "math"
+import (
+	"context"
+	"math"
+
+	"github.com/cohort-engine/cohort/engine/synopsis"
+)
 
 // View is what the server holds of a set of parties whose sketches share their
 // keys. It carries no secret: everything in it was released or is public.
@@ -69,6 +74,11 @@ type Release struct {
 	Mixture bool
 	Classes int
 
+	// search finds clusters of a grid's cells, which are tuples of the parties' centers of their columns; nil where
+	// these are not at hand.
+	search  func(ctx context.Context, g *Grid, starts int) (*synopsis.Solution, error)
+	centers [][]float32
+	columns [][]int
 	// doubts are about what has been estimated from the release.
 	doubts []string
 }
