@@ -7,7 +7,7 @@ import "github.com/cohort-engine/cohort/kernels"
 func (s *Solver) refill(p *Problem, prices []int64) (refilled bool) {
 	a := &s.ascent
 	n := p.Points.N
-	each := max(1, n/min(4096, max(256, 3*p.k())))
+	each := max(1, n/min(4096, max(256, 5*p.k())))
 	if !a.plain || each < 8 && !s.ordered && !a.refills { // a pass takes no longer
 		return false
 	}
