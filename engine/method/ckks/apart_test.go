@@ -3,9 +3,11 @@ package ckks
 import (
 	"context"
 	"encoding/json"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/privacy"
@@ -40,6 +42,13 @@ func TestRolesApart(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", c.name, err)
 		}
+		// Two parties have no use for the tables of Lattigo's transforms.
+		var transforms atomic.Bool
+		full := pl.params.full
+		pl.params.full = func() (ckks.Parameters, error) {
+			transforms.Store(true)
+			return full()
+		}
 		var got [2]string
 		for i := range got {
 			run := pl.Run
@@ -64,6 +73,9 @@ func TestRolesApart(t *testing.T) {
 		}
 		if diff := cmp.Diff(got[0], got[1]); diff != "" {
 			t.Errorf("%s: roles apart differ:\n%s", c.name, diff)
+		}
+		if public := j.mode() != TwoParty; transforms.Load() != public {
+			t.Errorf("%s: tables of Lattigo's transforms are made: %v, want %v", c.name, !public, public)
 		}
 	}
 }

@@ -255,13 +255,13 @@ func (p *parameters) N() int { return 1 << p.Chain.LogN }
 // LogN is that of the chain.
 func (p *parameters) LogN() int { return p.Chain.LogN }
 
-// Q are the primes of ciphertexts, P the auxiliary ones.
+// Q are the primes of ciphertexts.
 func (p *parameters) Q() []uint64 { return p.q }
 
 // P are the auxiliary primes.
 func (p *parameters) P() []uint64 { return p.p }
 
-// MaxLevel is the index of the last prime of ciphertexts, MaxLevelP of the auxiliary ones.
+// MaxLevel is the index of the last prime of ciphertexts.
 func (p *parameters) MaxLevel() int { return len(p.q) - 1 }
 
 // MaxLevelP is the index of the last auxiliary prime.

@@ -244,7 +244,7 @@ func nearestSquares(centers []float32, d int) float64 {
 		nearest := math.Inf(1)
 		for b := range n {
 			if b != a {
-				nearest = min(nearest, squares(centers[a*d:(a+1)*d], wide(centers[b*d:(b+1)*d])))
+				nearest = min(nearest, elementary.SquaredDistance(centers[a*d:(a+1)*d], centers[b*d:]))
 			}
 		}
 		sum += nearest
@@ -257,7 +257,7 @@ func nearby(centers []float32, point []float64, sharpness float64) []float64 {
 	d := len(point)
 	parts := make([]float64, len(centers)/d)
 	for a := range parts {
-		parts[a] = squares(centers[a*d:(a+1)*d], point)
+		parts[a] = elementary.SquaredDistance(centers[a*d:(a+1)*d], point)
 	}
 	nearest := slices.Min(parts)
 	for a, x := range parts {
@@ -265,24 +265,6 @@ func nearby(centers []float32, point []float64, sharpness float64) []float64 {
 	}
 	rescale(parts, 1)
 	return parts
-}
-
-func wide(x []float32) []float64 {
-	y := make([]float64, len(x))
-	for i, v := range x {
-		y[i] = float64(v)
-	}
-	return y
-}
-
-// squares is the squared distance of two points.
-func squares(x []float32, y []float64) float64 {
-	sum := 0.0
-	for h, v := range x {
-		z := float64(v) - y[h]
-		sum += float64(z * z)
-	}
-	return sum
 }
 
 // grid draws cells: each class as often as its share asks for, and within it as often each cluster of a party, in a
