@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/cohort-engine/cohort/internal/parallel"
 	"github.com/cohort-engine/cohort/kernels"
 )
@@ -113,6 +115,31 @@ func TestRoundsAreBounded(t *testing.T) {
 			t.Error(err)
 		}
 		cancel()
+	}
+}
+
+// TestForgottenSolverIsNew solves a problem by a solver that has solved another.
+func TestForgottenSolverIsNew(t *testing.T) {
+	p := mixture(3000, 2, 20)
+	other := *p
+	other.Centroids = slices.Clone(p.Centroids)
+	for i := range other.Centroids {
+		other.Centroids[i] = -p.Centroids[i]
+	}
+	var s Solver
+	var ours, want Result
+	for _, q := range []*Problem{&other, p} {
+		s.Forget()
+		if err := s.Solve(context.Background(), nil, q, &ours); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := NewSolver().Solve(context.Background(), nil, p, &want); err != nil {
+		t.Fatal(err)
+	}
+	ours.Stats.MoveBytes = want.Stats.MoveBytes // memory is kept
+	if diff := cmp.Diff(want, ours); diff != "" {
+		t.Errorf("a forgotten solver solves otherwise (-new +forgotten):\n%s", diff)
 	}
 }
 

@@ -81,6 +81,12 @@ func (s *Solver) begin(stage Stage) {
 // NewSolver returns a solver without starting prices.
 func NewSolver() *Solver { return &Solver{} }
 
+// Forget makes s what NewSolver returns, with the memory that it has: the pages of a new one
+// cost as much as a small problem.
+func (s *Solver) Forget() {
+	s.Cold, s.Began, s.warm, s.given = false, nil, false, s.given[:0]
+}
+
 // tuning is what the speed depends on, and the answer does not.
 type tuning struct {
 	sampleRatio int // between the sizes of successive subsamples

@@ -90,6 +90,9 @@ func (c *client) run(ctx context.Context, party *protocol.Party) (*protocol.Outc
 			return nil, err
 		}
 	}
+	if a, ok := c.steps.(*constrained); ok {
+		a.end()
+	}
 	return out, nil
 }
 
