@@ -345,6 +345,9 @@ func (p *Problem) check() error {
 		if !(math.Abs(float64(c)) <= 1) {
 			return malformed("centroid %d has coordinate %d = %v, want -1 to 1", i/d, i%d, c)
 		}
+		if units := math.Ldexp(float64(c), p.FractionBits); units != math.Trunc(units) {
+			return malformed("centroid %d has coordinate %d = %v, want a multiple of 2^-%d", i/d, i%d, c, p.FractionBits)
+		}
 	}
 	return p.checkSizes()
 }

@@ -342,6 +342,8 @@ func TestErrorsNameClustersAndNumbers(t *testing.T) {
 		{"centroids", func(p *Problem) { p.Centroids = p.Centroids[:1] }, ErrProblem, []string{"want k*d = 2*1"}},
 		{"centroid NaN", func(p *Problem) { p.Centroids[1] = float32(math.NaN()) }, ErrProblem,
 			[]string{"centroid 1", "NaN"}},
+		{"centroid off the grid", func(p *Problem) { p.Centroids[1] = 1.0 / 3 }, ErrProblem,
+			[]string{"centroid 1", "0.33333334"}},
 		{"fraction bits", func(p *Problem) { p.FractionBits = 23 }, ErrProblem, []string{"23", "1 to 22"}},
 		{"exclusivity", func(p *Problem) { p.Exclusivity = 3 }, ErrProblem, []string{"3", "k = 2"}},
 		{"radius NaN", func(p *Problem) { p.Radius = math.NaN() }, ErrProblem, []string{"Radius", "NaN"}},
