@@ -21,7 +21,7 @@ type local struct {
 	order []*seat // parties, then the server
 	// parties counts those that have not left, events what may have ended a wait.
 	parties, events int
-	ready           int          // parties that have set up
+	meetings        int          // of all parties
 	goal            int          // rounds that parties may end before they wait
 	sums            [2]*localSum // of this round and the last one, which a slow party may not have read
 	memo            []memoValue  // of calls that not all roles have made
@@ -57,6 +57,7 @@ type seat struct {
 	err            error
 	left           bool
 	taken          int                         // sums taken part in
+	met            int                         // meetings taken part in
 	work           func(context.Context) error // to be done abreast of the others'
 	do             func()                      // does the work
 	workErr        error
@@ -221,11 +222,12 @@ func (s *seat) barrier(ctx context.Context, round int) error {
 	return s.wait(ctx, func() bool { return s.goal > round+1 })
 }
 
-// allReady holds the party until all that have not left are here.
-func (s *seat) allReady(ctx context.Context) error {
-	s.ready++
+// meet holds the party until all that have not left are here, as often.
+func (s *seat) meet(ctx context.Context) error {
+	s.met++
+	s.meetings++
 	s.events++
-	return s.wait(ctx, func() bool { return s.ready >= s.parties })
+	return s.wait(ctx, func() bool { return s.meetings >= s.met*s.parties })
 }
 
 // Send implements Transport.

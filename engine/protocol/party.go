@@ -57,7 +57,7 @@ type Party struct {
 	seen      engine.Seen // of the round under way
 	start     int         // that its rounds go on from, of several
 	barrier   func(ctx context.Context, round int) error
-	allReady  func(ctx context.Context) error
+	meet      func(ctx context.Context) error
 }
 
 // exactSum gathers, for a replay alone, what the parties' vectors add up to.
@@ -134,10 +134,16 @@ func (p *Party) Ready(ctx context.Context, r *Release) error {
 			return err
 		}
 	}
-	if p.allReady == nil {
+	return p.Meet(ctx)
+}
+
+// Meet waits until the other parties of this process are here too: the time of what one does next is no part of
+// a round that another has not ended.
+func (p *Party) Meet(ctx context.Context) error {
+	if p.meet == nil {
 		return nil
 	}
-	return p.allReady(ctx)
+	return p.meet(ctx)
 }
 
 // EndRound says that the role has ended a round; of all rounds, if known, total.

@@ -138,9 +138,9 @@ func (s *Session) join(role Role, program Program, o Options) {
 		exact: s.exact, seen: engine.Seen{Loss: math.NaN()}, single: s.seated}
 	err := p.take(o.Secrets(role))
 	seat := s.local.add(role)
-	p.transport, p.barrier, p.allReady = seat, seat.barrier, seat.allReady
+	p.transport, p.barrier, p.meet = seat, seat.barrier, seat.meet
 	if o.Connect != nil {
-		p.transport, p.barrier, p.allReady = o.Connect(role), nil, nil
+		p.transport, p.barrier, p.meet = o.Connect(role), nil, nil
 	}
 	if o.Joined != nil {
 		o.Joined(p)

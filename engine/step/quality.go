@@ -94,6 +94,9 @@ type shardQuality struct {
 // on the records of all parties, after round.
 func (q *Quality) Measure(ctx context.Context, p *protocol.Party, round int, own Records,
 	centroids []float64) (engine.Quality, error) {
+	if err := p.Meet(ctx); err != nil {
+		return engine.Quality{}, err
+	}
 	private := protocol.NewPrivate(q.words())
 	if err := private.Fill(func(words []int64) error { return q.local(ctx, p, own, centroids, words) }); err != nil {
 		return engine.Quality{}, err

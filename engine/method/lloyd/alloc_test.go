@@ -1,8 +1,11 @@
 package lloyd
 
 import (
+	"context"
+	"sync/atomic"
 	"testing"
 
+	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
@@ -57,5 +60,41 @@ func TestRoundsAllocateNothing(t *testing.T) {
 				s.session.Close()
 			}
 		}
+	}
+}
+
+// regions counts what the pool does until the last round has ended.
+type regions struct {
+	begun, inRounds atomic.Int64
+}
+
+func (r *regions) JobBegin(engine.JobInfo)         {}
+func (r *regions) JobEnd(*engine.Result, error)    {}
+func (r *regions) PhaseBegin(engine.Span)          {}
+func (r *regions) PhaseEnd(engine.Span)            {}
+func (r *regions) RegionBegin(int)                 { r.begun.Add(1) }
+func (r *regions) RegionEnd(int)                   {}
+func (r *regions) IterationEnd(_ engine.Iteration) { r.inRounds.Store(r.begun.Load()) }
+
+// The quality of a result is measured after the last round of all parties: it is no part of its time.
+func TestQualityIsNoPartOfARound(t *testing.T) {
+	seed, parts := uint64(1), blobs(t, 60000, 4, 8, 3, 1)
+	var got [2]int64
+	for i, without := range []bool{true, false} {
+		var r regions
+		eng, err := engine.New(engine.WithWorkers(1), engine.WithObserver(&r))
+		if err != nil {
+			t.Fatal(err)
+		}
+		job := Job{Method: SuLloyd, Problem: protocol.Problem{K: 8, Clients: parts, Seed: &seed, Iterations: 3,
+			NoQuality: without, Budget: privacy.Budget{Epsilon: 10}}}
+		if _, err := eng.Run(context.Background(), &job); err != nil {
+			t.Fatal(err)
+		}
+		eng.Close()
+		got[i] = r.inRounds.Load()
+	}
+	if got[0] != got[1] {
+		t.Errorf("rounds have %d regions of the pool, %d with the quality measured", got[0], got[1])
 	}
 }
