@@ -3,10 +3,12 @@ package bench
 import (
 	"bufio"
 	"cmp"
+	"math"
 	"os"
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/klauspost/cpuid/v2"
@@ -35,6 +37,9 @@ type Machine struct {
 	// Together is the multiply-adds of all workers at once over those of one: less than their number where workers
 	// share cores or the clock falls. 0 where it is not measured.
 	Together float64 `json:"together,omitempty"`
+	// Between is the time in nanoseconds in which a word goes from one core to another and back: what workers wait for
+	// each other, and for what the other has written, grows with it. 0 where it is not measured.
+	Between float64 `json:"between_ns,omitempty"`
 	// Peers are the checkouts of the authors' code that runs in turns with ours; empty for none.
 	Peers string `json:"peers,omitempty"`
 	Time  string `json:"time"`
@@ -61,7 +66,38 @@ func describeMachine(workers int) *Machine {
 	if one > 0 && workers > 1 {
 		m.Together = kernels.MeasureFMA(workers) / one
 	}
+	if min(workers, runtime.GOMAXPROCS(0)) > 1 {
+		m.Between = betweenCores()
+	}
 	return m
+}
+
+// betweenCores measures Machine.Between: the least of some runs of trips counts, as other work on the machine only
+// adds to it.
+func betweenCores() float64 {
+	const runs, trips = 10, 1000
+	var words [2]struct {
+		atomic.Int64
+		_ [2*64 - 8]byte // neighbouring cache lines may be fetched together
+	}
+	go func() {
+		for i := range int64(runs * trips) {
+			for words[0].Load() <= i {
+			}
+			words[1].Store(i + 1)
+		}
+	}()
+	least := math.Inf(1)
+	for run := range int64(runs) {
+		start := time.Now()
+		for i := run * trips; i < (run+1)*trips; i++ {
+			words[0].Store(i + 1)
+			for words[1].Load() <= i {
+			}
+		}
+		least = min(least, float64(time.Since(start))/trips)
+	}
+	return least
 }
 
 // clock is the core clock in MHz as Linux reports it.

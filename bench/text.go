@@ -156,6 +156,9 @@ func (r *Report) WriteText(w io.Writer, width int) error {
 		if m.Together > 0 {
 			prose(0, 2, "%d workers at once do %.2f times the multiply-adds of one", m.Workers, m.Together)
 		}
+		if m.Between > 0 {
+			prose(0, 2, "a word takes %.0f ns from core to core and back", m.Between)
+		}
 	}
 	if r.Aside != "" {
 		prose(0, 2, "an earlier results file of another build or machine was kept as %s", r.Aside)
