@@ -381,9 +381,9 @@ words4:
 	VZEROUPPER
 	RET
 
-// func FilterCandidatesAVX2(scores *int32, least *int32, tiles int, panels int, panel int, first int, best *int32, before *int32, band int32, most int32, labels *int32, counts *int32, list *uint64, kept *int32) int
+// func FilterCandidatesAVX2(scores *int32, least *int32, tiles int, panels int, panel int, first int, best *int32, before *int32, band int32, most int32, limit *int32, labels *int32, counts *int32, list *uint64, kept *int32) int
 // Requires: AVX, AVX2
-TEXT ·FilterCandidatesAVX2(SB), NOSPLIT, $8-112
+TEXT ·FilterCandidatesAVX2(SB), NOSPLIT, $0-120
 	MOVQ         scores+0(FP), AX
 	MOVQ         least+8(FP), CX
 	MOVQ         tiles+16(FP), DX
@@ -395,64 +395,86 @@ TEXT ·FilterCandidatesAVX2(SB), NOSPLIT, $8-112
 	ADDQ         SI, CX
 	SHRQ         $0x06, SI
 	SHLQ         $0x10, SI
-	MOVQ         first+40(FP), DI
-	MOVQ         best+48(FP), R8
-	MOVQ         before+56(FP), R9
-	MOVQ         labels+72(FP), R10
-	MOVQ         counts+80(FP), R11
-	MOVQ         list+88(FP), R12
-	MOVQ         kept+96(FP), R13
-	XORQ         R14, R14
+	MOVQ         best+48(FP), DI
+	MOVQ         before+56(FP), R8
+	MOVQ         limit+72(FP), R9
+	MOVQ         labels+80(FP), R10
+	MOVQ         counts+88(FP), R11
 	VPBROADCASTD filterOnesAVX2<>+0(SB), Y6
 	VBROADCASTSS most+68(FP), Y7
-	VPMINSD      (R8), Y7, Y0
+	VPMINSD      (DI), Y7, Y0
 	VBROADCASTSS band+64(FP), Y7
 	VPADDD       Y7, Y0, Y0
+	VPMINSD      (R9), Y0, Y0
+	VMOVDQU      Y0, (R9)
 	VMOVDQU      (R10), Y2
-	VMOVDQU      (R9), Y7
+	VMOVDQU      (R8), Y7
 	VPCMPGTD     Y0, Y7, Y7
 	VPANDN       (R11), Y7, Y4
 	VBROADCASTSS most+68(FP), Y7
-	VPMINSD      32(R8), Y7, Y1
+	VPMINSD      32(DI), Y7, Y1
 	VBROADCASTSS band+64(FP), Y7
 	VPADDD       Y7, Y1, Y1
+	VPMINSD      32(R9), Y1, Y1
+	VMOVDQU      Y1, 32(R9)
 	VMOVDQU      32(R10), Y3
-	VMOVDQU      32(R9), Y7
+	VMOVDQU      32(R8), Y7
 	VPCMPGTD     Y1, Y7, Y7
 	VPANDN       32(R11), Y7, Y5
-	MOVQ         BX, R9
-	SHLQ         $0x03, R9
+	MOVQ         list+96(FP), R8
+	IMUL3Q       $0x38, DX, R11
+	ADDQ         R8, R11
+	XORQ         R9, R9
+	XORQ         R10, R10
 
 tiles:
-	VMOVDQU      (CX), Y7
-	VPCMPGTD     Y0, Y7, Y7
-	VMOVDQU      32(CX), Y8
-	VPCMPGTD     Y1, Y8, Y8
-	VMOVMSKPS    Y7, R8
-	VMOVMSKPS    Y8, R15
-	SHLL         $0x08, R15
-	ORL          R15, R8
-	XORL         $0x0000ffff, R8
-	TESTL        R8, R8
-	JZ           none
-	MOVQ         AX, R15
-	MOVQ         R14, R8
-	SHLQ         $0x06, R8
-	VMOVDQU      (R15), Y7
-	VMOVDQU      Y7, (R13)(R8*1)
-	VMOVDQU      32(R15), Y7
-	VMOVDQU      Y7, 32(R13)(R8*1)
-	VMOVDQU      (R15), Y8
+	VMOVDQU   (CX), Y7
+	VPCMPGTD  Y0, Y7, Y7
+	VMOVDQU   32(CX), Y8
+	VPCMPGTD  Y1, Y8, Y8
+	VMOVMSKPS Y7, DI
+	VMOVMSKPS Y8, R12
+	SHLL      $0x08, R12
+	ORL       R12, DI
+	XORL      $0x0000ffff, DI
+	MOVQ      R9, (R11)(R10*8)
+	CMPL      DI, $0x01
+	SBBQ      $-1, R10
+	INCQ      R9
+	ADDQ      BX, CX
+	DECQ      DX
+	JNZ       tiles
+	MOVQ      kept+104(FP), CX
+	XORQ      DX, DX
+	TESTQ     R10, R10
+	JZ        none
+
+near:
+	MOVQ         (R11), R9
+	ADDQ         $0x08, R11
+	SHLQ         $0x03, R9
+	MOVQ         R9, R12
+	IMULQ        BX, R12
+	ADDQ         AX, R12
+	MOVQ         first+40(FP), DI
+	ADDQ         DI, R9
+	MOVQ         DX, DI
+	SHLQ         $0x06, DI
+	VMOVDQU      (R12), Y7
+	VMOVDQU      Y7, (CX)(DI*1)
+	VMOVDQU      32(R12), Y7
+	VMOVDQU      Y7, 32(CX)(DI*1)
+	VMOVDQU      (R12), Y8
 	VPCMPGTD     Y0, Y8, Y8
-	VMOVDQU      32(R15), Y9
+	VMOVDQU      32(R12), Y9
 	VPCMPGTD     Y1, Y9, Y9
-	VMOVMSKPS    Y8, R8
-	VMOVMSKPS    Y9, BP
-	SHLL         $0x08, BP
-	ORL          BP, R8
-	XORL         $0x0000ffff, R8
-	LEAQ         (DI), BP
-	VMOVD        BP, X7
+	VMOVMSKPS    Y8, DI
+	VMOVMSKPS    Y9, R13
+	SHLL         $0x08, R13
+	ORL          R13, DI
+	XORL         $0x0000ffff, DI
+	LEAQ         (R9), R13
+	VMOVD        R13, X7
 	VPBROADCASTD X7, Y7
 	VBLENDVPS    Y8, Y2, Y7, Y2
 	VPADDD       Y6, Y4, Y4
@@ -460,30 +482,30 @@ tiles:
 	VBLENDVPS    Y9, Y3, Y7, Y3
 	VPADDD       Y6, Y5, Y5
 	VPADDD       Y9, Y5, Y5
-	SHLQ         $0x20, BP
-	ORQ          SI, BP
-	ORQ          R8, BP
-	MOVQ         BP, (R12)(R14*8)
-	CMPL         R8, $0x01
-	SBBQ         $-1, R14
-	ADDQ         BX, R15
-	MOVQ         R14, R8
-	SHLQ         $0x06, R8
-	VMOVDQU      (R15), Y7
-	VMOVDQU      Y7, (R13)(R8*1)
-	VMOVDQU      32(R15), Y7
-	VMOVDQU      Y7, 32(R13)(R8*1)
-	VMOVDQU      (R15), Y8
+	SHLQ         $0x20, R13
+	ORQ          SI, R13
+	ORQ          DI, R13
+	MOVQ         R13, (R8)(DX*8)
+	CMPL         DI, $0x01
+	SBBQ         $-1, DX
+	ADDQ         BX, R12
+	MOVQ         DX, DI
+	SHLQ         $0x06, DI
+	VMOVDQU      (R12), Y7
+	VMOVDQU      Y7, (CX)(DI*1)
+	VMOVDQU      32(R12), Y7
+	VMOVDQU      Y7, 32(CX)(DI*1)
+	VMOVDQU      (R12), Y8
 	VPCMPGTD     Y0, Y8, Y8
-	VMOVDQU      32(R15), Y9
+	VMOVDQU      32(R12), Y9
 	VPCMPGTD     Y1, Y9, Y9
-	VMOVMSKPS    Y8, R8
-	VMOVMSKPS    Y9, BP
-	SHLL         $0x08, BP
-	ORL          BP, R8
-	XORL         $0x0000ffff, R8
-	LEAQ         1(DI), BP
-	VMOVD        BP, X7
+	VMOVMSKPS    Y8, DI
+	VMOVMSKPS    Y9, R13
+	SHLL         $0x08, R13
+	ORL          R13, DI
+	XORL         $0x0000ffff, DI
+	LEAQ         1(R9), R13
+	VMOVD        R13, X7
 	VPBROADCASTD X7, Y7
 	VBLENDVPS    Y8, Y2, Y7, Y2
 	VPADDD       Y6, Y4, Y4
@@ -491,30 +513,30 @@ tiles:
 	VBLENDVPS    Y9, Y3, Y7, Y3
 	VPADDD       Y6, Y5, Y5
 	VPADDD       Y9, Y5, Y5
-	SHLQ         $0x20, BP
-	ORQ          SI, BP
-	ORQ          R8, BP
-	MOVQ         BP, (R12)(R14*8)
-	CMPL         R8, $0x01
-	SBBQ         $-1, R14
-	ADDQ         BX, R15
-	MOVQ         R14, R8
-	SHLQ         $0x06, R8
-	VMOVDQU      (R15), Y7
-	VMOVDQU      Y7, (R13)(R8*1)
-	VMOVDQU      32(R15), Y7
-	VMOVDQU      Y7, 32(R13)(R8*1)
-	VMOVDQU      (R15), Y8
+	SHLQ         $0x20, R13
+	ORQ          SI, R13
+	ORQ          DI, R13
+	MOVQ         R13, (R8)(DX*8)
+	CMPL         DI, $0x01
+	SBBQ         $-1, DX
+	ADDQ         BX, R12
+	MOVQ         DX, DI
+	SHLQ         $0x06, DI
+	VMOVDQU      (R12), Y7
+	VMOVDQU      Y7, (CX)(DI*1)
+	VMOVDQU      32(R12), Y7
+	VMOVDQU      Y7, 32(CX)(DI*1)
+	VMOVDQU      (R12), Y8
 	VPCMPGTD     Y0, Y8, Y8
-	VMOVDQU      32(R15), Y9
+	VMOVDQU      32(R12), Y9
 	VPCMPGTD     Y1, Y9, Y9
-	VMOVMSKPS    Y8, R8
-	VMOVMSKPS    Y9, BP
-	SHLL         $0x08, BP
-	ORL          BP, R8
-	XORL         $0x0000ffff, R8
-	LEAQ         2(DI), BP
-	VMOVD        BP, X7
+	VMOVMSKPS    Y8, DI
+	VMOVMSKPS    Y9, R13
+	SHLL         $0x08, R13
+	ORL          R13, DI
+	XORL         $0x0000ffff, DI
+	LEAQ         2(R9), R13
+	VMOVD        R13, X7
 	VPBROADCASTD X7, Y7
 	VBLENDVPS    Y8, Y2, Y7, Y2
 	VPADDD       Y6, Y4, Y4
@@ -522,30 +544,30 @@ tiles:
 	VBLENDVPS    Y9, Y3, Y7, Y3
 	VPADDD       Y6, Y5, Y5
 	VPADDD       Y9, Y5, Y5
-	SHLQ         $0x20, BP
-	ORQ          SI, BP
-	ORQ          R8, BP
-	MOVQ         BP, (R12)(R14*8)
-	CMPL         R8, $0x01
-	SBBQ         $-1, R14
-	ADDQ         BX, R15
-	MOVQ         R14, R8
-	SHLQ         $0x06, R8
-	VMOVDQU      (R15), Y7
-	VMOVDQU      Y7, (R13)(R8*1)
-	VMOVDQU      32(R15), Y7
-	VMOVDQU      Y7, 32(R13)(R8*1)
-	VMOVDQU      (R15), Y8
+	SHLQ         $0x20, R13
+	ORQ          SI, R13
+	ORQ          DI, R13
+	MOVQ         R13, (R8)(DX*8)
+	CMPL         DI, $0x01
+	SBBQ         $-1, DX
+	ADDQ         BX, R12
+	MOVQ         DX, DI
+	SHLQ         $0x06, DI
+	VMOVDQU      (R12), Y7
+	VMOVDQU      Y7, (CX)(DI*1)
+	VMOVDQU      32(R12), Y7
+	VMOVDQU      Y7, 32(CX)(DI*1)
+	VMOVDQU      (R12), Y8
 	VPCMPGTD     Y0, Y8, Y8
-	VMOVDQU      32(R15), Y9
+	VMOVDQU      32(R12), Y9
 	VPCMPGTD     Y1, Y9, Y9
-	VMOVMSKPS    Y8, R8
-	VMOVMSKPS    Y9, BP
-	SHLL         $0x08, BP
-	ORL          BP, R8
-	XORL         $0x0000ffff, R8
-	LEAQ         3(DI), BP
-	VMOVD        BP, X7
+	VMOVMSKPS    Y8, DI
+	VMOVMSKPS    Y9, R13
+	SHLL         $0x08, R13
+	ORL          R13, DI
+	XORL         $0x0000ffff, DI
+	LEAQ         3(R9), R13
+	VMOVD        R13, X7
 	VPBROADCASTD X7, Y7
 	VBLENDVPS    Y8, Y2, Y7, Y2
 	VPADDD       Y6, Y4, Y4
@@ -553,30 +575,30 @@ tiles:
 	VBLENDVPS    Y9, Y3, Y7, Y3
 	VPADDD       Y6, Y5, Y5
 	VPADDD       Y9, Y5, Y5
-	SHLQ         $0x20, BP
-	ORQ          SI, BP
-	ORQ          R8, BP
-	MOVQ         BP, (R12)(R14*8)
-	CMPL         R8, $0x01
-	SBBQ         $-1, R14
-	ADDQ         BX, R15
-	MOVQ         R14, R8
-	SHLQ         $0x06, R8
-	VMOVDQU      (R15), Y7
-	VMOVDQU      Y7, (R13)(R8*1)
-	VMOVDQU      32(R15), Y7
-	VMOVDQU      Y7, 32(R13)(R8*1)
-	VMOVDQU      (R15), Y8
+	SHLQ         $0x20, R13
+	ORQ          SI, R13
+	ORQ          DI, R13
+	MOVQ         R13, (R8)(DX*8)
+	CMPL         DI, $0x01
+	SBBQ         $-1, DX
+	ADDQ         BX, R12
+	MOVQ         DX, DI
+	SHLQ         $0x06, DI
+	VMOVDQU      (R12), Y7
+	VMOVDQU      Y7, (CX)(DI*1)
+	VMOVDQU      32(R12), Y7
+	VMOVDQU      Y7, 32(CX)(DI*1)
+	VMOVDQU      (R12), Y8
 	VPCMPGTD     Y0, Y8, Y8
-	VMOVDQU      32(R15), Y9
+	VMOVDQU      32(R12), Y9
 	VPCMPGTD     Y1, Y9, Y9
-	VMOVMSKPS    Y8, R8
-	VMOVMSKPS    Y9, BP
-	SHLL         $0x08, BP
-	ORL          BP, R8
-	XORL         $0x0000ffff, R8
-	LEAQ         4(DI), BP
-	VMOVD        BP, X7
+	VMOVMSKPS    Y8, DI
+	VMOVMSKPS    Y9, R13
+	SHLL         $0x08, R13
+	ORL          R13, DI
+	XORL         $0x0000ffff, DI
+	LEAQ         4(R9), R13
+	VMOVD        R13, X7
 	VPBROADCASTD X7, Y7
 	VBLENDVPS    Y8, Y2, Y7, Y2
 	VPADDD       Y6, Y4, Y4
@@ -584,30 +606,30 @@ tiles:
 	VBLENDVPS    Y9, Y3, Y7, Y3
 	VPADDD       Y6, Y5, Y5
 	VPADDD       Y9, Y5, Y5
-	SHLQ         $0x20, BP
-	ORQ          SI, BP
-	ORQ          R8, BP
-	MOVQ         BP, (R12)(R14*8)
-	CMPL         R8, $0x01
-	SBBQ         $-1, R14
-	ADDQ         BX, R15
-	MOVQ         R14, R8
-	SHLQ         $0x06, R8
-	VMOVDQU      (R15), Y7
-	VMOVDQU      Y7, (R13)(R8*1)
-	VMOVDQU      32(R15), Y7
-	VMOVDQU      Y7, 32(R13)(R8*1)
-	VMOVDQU      (R15), Y8
+	SHLQ         $0x20, R13
+	ORQ          SI, R13
+	ORQ          DI, R13
+	MOVQ         R13, (R8)(DX*8)
+	CMPL         DI, $0x01
+	SBBQ         $-1, DX
+	ADDQ         BX, R12
+	MOVQ         DX, DI
+	SHLQ         $0x06, DI
+	VMOVDQU      (R12), Y7
+	VMOVDQU      Y7, (CX)(DI*1)
+	VMOVDQU      32(R12), Y7
+	VMOVDQU      Y7, 32(CX)(DI*1)
+	VMOVDQU      (R12), Y8
 	VPCMPGTD     Y0, Y8, Y8
-	VMOVDQU      32(R15), Y9
+	VMOVDQU      32(R12), Y9
 	VPCMPGTD     Y1, Y9, Y9
-	VMOVMSKPS    Y8, R8
-	VMOVMSKPS    Y9, BP
-	SHLL         $0x08, BP
-	ORL          BP, R8
-	XORL         $0x0000ffff, R8
-	LEAQ         5(DI), BP
-	VMOVD        BP, X7
+	VMOVMSKPS    Y8, DI
+	VMOVMSKPS    Y9, R13
+	SHLL         $0x08, R13
+	ORL          R13, DI
+	XORL         $0x0000ffff, DI
+	LEAQ         5(R9), R13
+	VMOVD        R13, X7
 	VPBROADCASTD X7, Y7
 	VBLENDVPS    Y8, Y2, Y7, Y2
 	VPADDD       Y6, Y4, Y4
@@ -615,30 +637,30 @@ tiles:
 	VBLENDVPS    Y9, Y3, Y7, Y3
 	VPADDD       Y6, Y5, Y5
 	VPADDD       Y9, Y5, Y5
-	SHLQ         $0x20, BP
-	ORQ          SI, BP
-	ORQ          R8, BP
-	MOVQ         BP, (R12)(R14*8)
-	CMPL         R8, $0x01
-	SBBQ         $-1, R14
-	ADDQ         BX, R15
-	MOVQ         R14, R8
-	SHLQ         $0x06, R8
-	VMOVDQU      (R15), Y7
-	VMOVDQU      Y7, (R13)(R8*1)
-	VMOVDQU      32(R15), Y7
-	VMOVDQU      Y7, 32(R13)(R8*1)
-	VMOVDQU      (R15), Y8
+	SHLQ         $0x20, R13
+	ORQ          SI, R13
+	ORQ          DI, R13
+	MOVQ         R13, (R8)(DX*8)
+	CMPL         DI, $0x01
+	SBBQ         $-1, DX
+	ADDQ         BX, R12
+	MOVQ         DX, DI
+	SHLQ         $0x06, DI
+	VMOVDQU      (R12), Y7
+	VMOVDQU      Y7, (CX)(DI*1)
+	VMOVDQU      32(R12), Y7
+	VMOVDQU      Y7, 32(CX)(DI*1)
+	VMOVDQU      (R12), Y8
 	VPCMPGTD     Y0, Y8, Y8
-	VMOVDQU      32(R15), Y9
+	VMOVDQU      32(R12), Y9
 	VPCMPGTD     Y1, Y9, Y9
-	VMOVMSKPS    Y8, R8
-	VMOVMSKPS    Y9, BP
-	SHLL         $0x08, BP
-	ORL          BP, R8
-	XORL         $0x0000ffff, R8
-	LEAQ         6(DI), BP
-	VMOVD        BP, X7
+	VMOVMSKPS    Y8, DI
+	VMOVMSKPS    Y9, R13
+	SHLL         $0x08, R13
+	ORL          R13, DI
+	XORL         $0x0000ffff, DI
+	LEAQ         6(R9), R13
+	VMOVD        R13, X7
 	VPBROADCASTD X7, Y7
 	VBLENDVPS    Y8, Y2, Y7, Y2
 	VPADDD       Y6, Y4, Y4
@@ -646,30 +668,30 @@ tiles:
 	VBLENDVPS    Y9, Y3, Y7, Y3
 	VPADDD       Y6, Y5, Y5
 	VPADDD       Y9, Y5, Y5
-	SHLQ         $0x20, BP
-	ORQ          SI, BP
-	ORQ          R8, BP
-	MOVQ         BP, (R12)(R14*8)
-	CMPL         R8, $0x01
-	SBBQ         $-1, R14
-	ADDQ         BX, R15
-	MOVQ         R14, R8
-	SHLQ         $0x06, R8
-	VMOVDQU      (R15), Y7
-	VMOVDQU      Y7, (R13)(R8*1)
-	VMOVDQU      32(R15), Y7
-	VMOVDQU      Y7, 32(R13)(R8*1)
-	VMOVDQU      (R15), Y8
+	SHLQ         $0x20, R13
+	ORQ          SI, R13
+	ORQ          DI, R13
+	MOVQ         R13, (R8)(DX*8)
+	CMPL         DI, $0x01
+	SBBQ         $-1, DX
+	ADDQ         BX, R12
+	MOVQ         DX, DI
+	SHLQ         $0x06, DI
+	VMOVDQU      (R12), Y7
+	VMOVDQU      Y7, (CX)(DI*1)
+	VMOVDQU      32(R12), Y7
+	VMOVDQU      Y7, 32(CX)(DI*1)
+	VMOVDQU      (R12), Y8
 	VPCMPGTD     Y0, Y8, Y8
-	VMOVDQU      32(R15), Y9
+	VMOVDQU      32(R12), Y9
 	VPCMPGTD     Y1, Y9, Y9
-	VMOVMSKPS    Y8, R8
-	VMOVMSKPS    Y9, BP
-	SHLL         $0x08, BP
-	ORL          BP, R8
-	XORL         $0x0000ffff, R8
-	LEAQ         7(DI), BP
-	VMOVD        BP, X7
+	VMOVMSKPS    Y8, DI
+	VMOVMSKPS    Y9, R13
+	SHLL         $0x08, R13
+	ORL          R13, DI
+	XORL         $0x0000ffff, DI
+	LEAQ         7(R9), R9
+	VMOVD        R9, X7
 	VPBROADCASTD X7, Y7
 	VBLENDVPS    Y8, Y2, Y7, Y2
 	VPADDD       Y6, Y4, Y4
@@ -677,25 +699,24 @@ tiles:
 	VBLENDVPS    Y9, Y3, Y7, Y3
 	VPADDD       Y6, Y5, Y5
 	VPADDD       Y9, Y5, Y5
-	SHLQ         $0x20, BP
-	ORQ          SI, BP
-	ORQ          R8, BP
-	MOVQ         BP, (R12)(R14*8)
-	CMPL         R8, $0x01
-	SBBQ         $-1, R14
-	ADDQ         BX, R15
+	SHLQ         $0x20, R9
+	ORQ          SI, R9
+	ORQ          DI, R9
+	MOVQ         R9, (R8)(DX*8)
+	CMPL         DI, $0x01
+	SBBQ         $-1, DX
+	ADDQ         BX, R12
+	DECQ         R10
+	JNZ          near
 
 none:
-	ADDQ    $0x08, DI
-	ADDQ    BX, CX
-	ADDQ    R9, AX
-	DECQ    DX
-	JNZ     tiles
+	MOVQ    labels+80(FP), R10
+	MOVQ    counts+88(FP), R11
 	VMOVDQU Y2, (R10)
 	VMOVDQU Y4, (R11)
 	VMOVDQU Y3, 32(R10)
 	VMOVDQU Y5, 32(R11)
-	MOVQ    R14, ret+104(FP)
+	MOVQ    DX, ret+112(FP)
 	VZEROUPPER
 	RET
 

@@ -37,14 +37,15 @@ func FilterScore3VNNI(x *byte, words int, c *byte, base *int32, tiles int, score
 func FilterScore1VNNI(x *byte, words int, c *byte, base *int32, tiles int, scores *int32, least *int32, best *int32)
 
 // FilterCandidatesVNNI goes through the scores of one panel of several, as FilterScore leaves them, and
-// lists those of at most the limit min(best, most)+band. Where the best before exceeds
+// lists those of at most the limit, which falls to min(best, most)+band. Where the best before exceeds
 // the limit, the count begins at 0. For each score that is listed, the count of its
 // point goes up by one, and the label becomes its centroid; first is the number of the
 // first centroid. An entry of the list is mask | panel<<16 | centroid<<32. The result is
-// the number of entries, at most 8 for each tile; kept [entries][16] has their scores.
+// the number of entries, at most 8 for each tile; kept [entries][16] has their scores. There is room for 8 of each
+// tile.
 //
 //go:noescape
-func FilterCandidatesVNNI(scores *int32, least *int32, tiles int, panels int, panel int, first int, best *int32, before *int32, band int32, most int32, labels *int32, counts *int32, list *uint64, kept *int32) int
+func FilterCandidatesVNNI(scores *int32, least *int32, tiles int, panels int, panel int, first int, best *int32, before *int32, band int32, most int32, limit *int32, labels *int32, counts *int32, list *uint64, kept *int32) int
 
 // FilterPruneAVX512 leaves of count > 0 entries, as FilterCandidates lists them, the points whose scores are at most their limits
 // [panels][16], and of the list the entries that have any; the result is their number.

@@ -466,9 +466,9 @@ words0:
 	VZEROUPPER
 	RET
 
-// func FilterCandidatesVNNI(scores *int32, least *int32, tiles int, panels int, panel int, first int, best *int32, before *int32, band int32, most int32, labels *int32, counts *int32, list *uint64, kept *int32) int
+// func FilterCandidatesVNNI(scores *int32, least *int32, tiles int, panels int, panel int, first int, best *int32, before *int32, band int32, most int32, limit *int32, labels *int32, counts *int32, list *uint64, kept *int32) int
 // Requires: AVX, AVX512F
-TEXT ·FilterCandidatesVNNI(SB), NOSPLIT, $8-112
+TEXT ·FilterCandidatesVNNI(SB), NOSPLIT, $0-120
 	MOVQ         scores+0(FP), AX
 	MOVQ         least+8(FP), CX
 	MOVQ         tiles+16(FP), DX
@@ -480,187 +480,206 @@ TEXT ·FilterCandidatesVNNI(SB), NOSPLIT, $8-112
 	ADDQ         SI, CX
 	SHRQ         $0x06, SI
 	SHLQ         $0x10, SI
-	MOVQ         first+40(FP), DI
-	MOVQ         best+48(FP), R8
-	MOVQ         before+56(FP), R9
-	MOVQ         labels+72(FP), R10
-	MOVQ         counts+80(FP), R11
-	MOVQ         list+88(FP), R12
-	MOVQ         kept+96(FP), R13
-	XORQ         R14, R14
+	MOVQ         best+48(FP), DI
+	MOVQ         before+56(FP), R8
+	MOVQ         limit+72(FP), R9
+	MOVQ         labels+80(FP), R10
+	MOVQ         counts+88(FP), R11
 	VPBROADCASTD filterOnesVNNI<>+0(SB), Z3
 	VBROADCASTSS most+68(FP), Z4
-	VPMINSD      (R8), Z4, Z0
+	VPMINSD      (DI), Z4, Z0
 	VBROADCASTSS band+64(FP), Z4
 	VPADDD       Z4, Z0, Z0
+	VPMINSD      (R9), Z0, Z0
+	VMOVDQU64    Z0, (R9)
 	VMOVDQU64    (R10), Z1
-	VMOVDQU64    (R9), Z4
+	VMOVDQU64    (R8), Z4
 	VPCMPD       $0x02, Z0, Z4, K1
 	VMOVDQU32.Z  (R11), K1, Z2
-	MOVQ         BX, R9
-	SHLQ         $0x03, R9
+	MOVQ         list+96(FP), R8
+	IMUL3Q       $0x38, DX, R11
+	ADDQ         R8, R11
+	XORQ         R9, R9
+	XORQ         R10, R10
 
 tiles:
-	VMOVDQU32    (CX), Z4
-	VPCMPD       $0x02, Z0, Z4, K1
-	KMOVW        K1, R8
-	TESTL        R8, R8
-	JZ           none
-	MOVQ         AX, R15
-	MOVQ         R14, R8
-	SHLQ         $0x06, R8
-	VMOVDQU64    (R15), Z4
-	VMOVDQU64    Z4, (R13)(R8*1)
-	VMOVDQU32    (R15), Z4
-	VPCMPD       $0x02, Z0, Z4, K1
-	KMOVW        K1, R8
-	LEAQ         (DI), BP
-	VPBROADCASTD BP, Z4
-	VMOVDQA32    Z4, K1, Z1
-	VPADDD       Z3, Z2, K1, Z2
-	SHLQ         $0x20, BP
-	ORQ          SI, BP
-	ORQ          R8, BP
-	MOVQ         BP, (R12)(R14*8)
-	CMPL         R8, $0x01
-	SBBQ         $-1, R14
-	ADDQ         BX, R15
-	MOVQ         R14, R8
-	SHLQ         $0x06, R8
-	VMOVDQU64    (R15), Z4
-	VMOVDQU64    Z4, (R13)(R8*1)
-	VMOVDQU32    (R15), Z4
-	VPCMPD       $0x02, Z0, Z4, K1
-	KMOVW        K1, R8
-	LEAQ         1(DI), BP
-	VPBROADCASTD BP, Z4
-	VMOVDQA32    Z4, K1, Z1
-	VPADDD       Z3, Z2, K1, Z2
-	SHLQ         $0x20, BP
-	ORQ          SI, BP
-	ORQ          R8, BP
-	MOVQ         BP, (R12)(R14*8)
-	CMPL         R8, $0x01
-	SBBQ         $-1, R14
-	ADDQ         BX, R15
-	MOVQ         R14, R8
-	SHLQ         $0x06, R8
-	VMOVDQU64    (R15), Z4
-	VMOVDQU64    Z4, (R13)(R8*1)
-	VMOVDQU32    (R15), Z4
-	VPCMPD       $0x02, Z0, Z4, K1
-	KMOVW        K1, R8
-	LEAQ         2(DI), BP
-	VPBROADCASTD BP, Z4
-	VMOVDQA32    Z4, K1, Z1
-	VPADDD       Z3, Z2, K1, Z2
-	SHLQ         $0x20, BP
-	ORQ          SI, BP
-	ORQ          R8, BP
-	MOVQ         BP, (R12)(R14*8)
-	CMPL         R8, $0x01
-	SBBQ         $-1, R14
-	ADDQ         BX, R15
-	MOVQ         R14, R8
-	SHLQ         $0x06, R8
-	VMOVDQU64    (R15), Z4
-	VMOVDQU64    Z4, (R13)(R8*1)
-	VMOVDQU32    (R15), Z4
-	VPCMPD       $0x02, Z0, Z4, K1
-	KMOVW        K1, R8
-	LEAQ         3(DI), BP
-	VPBROADCASTD BP, Z4
-	VMOVDQA32    Z4, K1, Z1
-	VPADDD       Z3, Z2, K1, Z2
-	SHLQ         $0x20, BP
-	ORQ          SI, BP
-	ORQ          R8, BP
-	MOVQ         BP, (R12)(R14*8)
-	CMPL         R8, $0x01
-	SBBQ         $-1, R14
-	ADDQ         BX, R15
-	MOVQ         R14, R8
-	SHLQ         $0x06, R8
-	VMOVDQU64    (R15), Z4
-	VMOVDQU64    Z4, (R13)(R8*1)
-	VMOVDQU32    (R15), Z4
-	VPCMPD       $0x02, Z0, Z4, K1
-	KMOVW        K1, R8
-	LEAQ         4(DI), BP
-	VPBROADCASTD BP, Z4
-	VMOVDQA32    Z4, K1, Z1
-	VPADDD       Z3, Z2, K1, Z2
-	SHLQ         $0x20, BP
-	ORQ          SI, BP
-	ORQ          R8, BP
-	MOVQ         BP, (R12)(R14*8)
-	CMPL         R8, $0x01
-	SBBQ         $-1, R14
-	ADDQ         BX, R15
-	MOVQ         R14, R8
-	SHLQ         $0x06, R8
-	VMOVDQU64    (R15), Z4
-	VMOVDQU64    Z4, (R13)(R8*1)
-	VMOVDQU32    (R15), Z4
-	VPCMPD       $0x02, Z0, Z4, K1
-	KMOVW        K1, R8
-	LEAQ         5(DI), BP
-	VPBROADCASTD BP, Z4
-	VMOVDQA32    Z4, K1, Z1
-	VPADDD       Z3, Z2, K1, Z2
-	SHLQ         $0x20, BP
-	ORQ          SI, BP
-	ORQ          R8, BP
-	MOVQ         BP, (R12)(R14*8)
-	CMPL         R8, $0x01
-	SBBQ         $-1, R14
-	ADDQ         BX, R15
-	MOVQ         R14, R8
-	SHLQ         $0x06, R8
-	VMOVDQU64    (R15), Z4
-	VMOVDQU64    Z4, (R13)(R8*1)
-	VMOVDQU32    (R15), Z4
-	VPCMPD       $0x02, Z0, Z4, K1
-	KMOVW        K1, R8
-	LEAQ         6(DI), BP
-	VPBROADCASTD BP, Z4
-	VMOVDQA32    Z4, K1, Z1
-	VPADDD       Z3, Z2, K1, Z2
-	SHLQ         $0x20, BP
-	ORQ          SI, BP
-	ORQ          R8, BP
-	MOVQ         BP, (R12)(R14*8)
-	CMPL         R8, $0x01
-	SBBQ         $-1, R14
-	ADDQ         BX, R15
-	MOVQ         R14, R8
-	SHLQ         $0x06, R8
-	VMOVDQU64    (R15), Z4
-	VMOVDQU64    Z4, (R13)(R8*1)
-	VMOVDQU32    (R15), Z4
-	VPCMPD       $0x02, Z0, Z4, K1
-	KMOVW        K1, R8
-	LEAQ         7(DI), BP
-	VPBROADCASTD BP, Z4
-	VMOVDQA32    Z4, K1, Z1
-	VPADDD       Z3, Z2, K1, Z2
-	SHLQ         $0x20, BP
-	ORQ          SI, BP
-	ORQ          R8, BP
-	MOVQ         BP, (R12)(R14*8)
-	CMPL         R8, $0x01
-	SBBQ         $-1, R14
-	ADDQ         BX, R15
-
-none:
-	ADDQ      $0x08, DI
+	VMOVDQU32 (CX), Z4
+	VPCMPD    $0x02, Z0, Z4, K1
+	KMOVW     K1, DI
+	MOVQ      R9, (R11)(R10*8)
+	CMPL      DI, $0x01
+	SBBQ      $-1, R10
+	INCQ      R9
 	ADDQ      BX, CX
-	ADDQ      R9, AX
 	DECQ      DX
 	JNZ       tiles
+	MOVQ      kept+104(FP), CX
+	XORQ      DX, DX
+	TESTQ     R10, R10
+	JZ        none
+
+near:
+	MOVQ         (R11), R9
+	ADDQ         $0x08, R11
+	SHLQ         $0x03, R9
+	MOVQ         R9, R12
+	IMULQ        BX, R12
+	ADDQ         AX, R12
+	MOVQ         first+40(FP), DI
+	ADDQ         DI, R9
+	MOVQ         DX, DI
+	SHLQ         $0x06, DI
+	VMOVDQU64    (R12), Z4
+	VMOVDQU64    Z4, (CX)(DI*1)
+	VMOVDQU32    (R12), Z4
+	VPCMPD       $0x02, Z0, Z4, K1
+	KMOVW        K1, DI
+	LEAQ         (R9), R13
+	VPBROADCASTD R13, Z4
+	VMOVDQA32    Z4, K1, Z1
+	VPADDD       Z3, Z2, K1, Z2
+	SHLQ         $0x20, R13
+	ORQ          SI, R13
+	ORQ          DI, R13
+	MOVQ         R13, (R8)(DX*8)
+	CMPL         DI, $0x01
+	SBBQ         $-1, DX
+	ADDQ         BX, R12
+	MOVQ         DX, DI
+	SHLQ         $0x06, DI
+	VMOVDQU64    (R12), Z4
+	VMOVDQU64    Z4, (CX)(DI*1)
+	VMOVDQU32    (R12), Z4
+	VPCMPD       $0x02, Z0, Z4, K1
+	KMOVW        K1, DI
+	LEAQ         1(R9), R13
+	VPBROADCASTD R13, Z4
+	VMOVDQA32    Z4, K1, Z1
+	VPADDD       Z3, Z2, K1, Z2
+	SHLQ         $0x20, R13
+	ORQ          SI, R13
+	ORQ          DI, R13
+	MOVQ         R13, (R8)(DX*8)
+	CMPL         DI, $0x01
+	SBBQ         $-1, DX
+	ADDQ         BX, R12
+	MOVQ         DX, DI
+	SHLQ         $0x06, DI
+	VMOVDQU64    (R12), Z4
+	VMOVDQU64    Z4, (CX)(DI*1)
+	VMOVDQU32    (R12), Z4
+	VPCMPD       $0x02, Z0, Z4, K1
+	KMOVW        K1, DI
+	LEAQ         2(R9), R13
+	VPBROADCASTD R13, Z4
+	VMOVDQA32    Z4, K1, Z1
+	VPADDD       Z3, Z2, K1, Z2
+	SHLQ         $0x20, R13
+	ORQ          SI, R13
+	ORQ          DI, R13
+	MOVQ         R13, (R8)(DX*8)
+	CMPL         DI, $0x01
+	SBBQ         $-1, DX
+	ADDQ         BX, R12
+	MOVQ         DX, DI
+	SHLQ         $0x06, DI
+	VMOVDQU64    (R12), Z4
+	VMOVDQU64    Z4, (CX)(DI*1)
+	VMOVDQU32    (R12), Z4
+	VPCMPD       $0x02, Z0, Z4, K1
+	KMOVW        K1, DI
+	LEAQ         3(R9), R13
+	VPBROADCASTD R13, Z4
+	VMOVDQA32    Z4, K1, Z1
+	VPADDD       Z3, Z2, K1, Z2
+	SHLQ         $0x20, R13
+	ORQ          SI, R13
+	ORQ          DI, R13
+	MOVQ         R13, (R8)(DX*8)
+	CMPL         DI, $0x01
+	SBBQ         $-1, DX
+	ADDQ         BX, R12
+	MOVQ         DX, DI
+	SHLQ         $0x06, DI
+	VMOVDQU64    (R12), Z4
+	VMOVDQU64    Z4, (CX)(DI*1)
+	VMOVDQU32    (R12), Z4
+	VPCMPD       $0x02, Z0, Z4, K1
+	KMOVW        K1, DI
+	LEAQ         4(R9), R13
+	VPBROADCASTD R13, Z4
+	VMOVDQA32    Z4, K1, Z1
+	VPADDD       Z3, Z2, K1, Z2
+	SHLQ         $0x20, R13
+	ORQ          SI, R13
+	ORQ          DI, R13
+	MOVQ         R13, (R8)(DX*8)
+	CMPL         DI, $0x01
+	SBBQ         $-1, DX
+	ADDQ         BX, R12
+	MOVQ         DX, DI
+	SHLQ         $0x06, DI
+	VMOVDQU64    (R12), Z4
+	VMOVDQU64    Z4, (CX)(DI*1)
+	VMOVDQU32    (R12), Z4
+	VPCMPD       $0x02, Z0, Z4, K1
+	KMOVW        K1, DI
+	LEAQ         5(R9), R13
+	VPBROADCASTD R13, Z4
+	VMOVDQA32    Z4, K1, Z1
+	VPADDD       Z3, Z2, K1, Z2
+	SHLQ         $0x20, R13
+	ORQ          SI, R13
+	ORQ          DI, R13
+	MOVQ         R13, (R8)(DX*8)
+	CMPL         DI, $0x01
+	SBBQ         $-1, DX
+	ADDQ         BX, R12
+	MOVQ         DX, DI
+	SHLQ         $0x06, DI
+	VMOVDQU64    (R12), Z4
+	VMOVDQU64    Z4, (CX)(DI*1)
+	VMOVDQU32    (R12), Z4
+	VPCMPD       $0x02, Z0, Z4, K1
+	KMOVW        K1, DI
+	LEAQ         6(R9), R13
+	VPBROADCASTD R13, Z4
+	VMOVDQA32    Z4, K1, Z1
+	VPADDD       Z3, Z2, K1, Z2
+	SHLQ         $0x20, R13
+	ORQ          SI, R13
+	ORQ          DI, R13
+	MOVQ         R13, (R8)(DX*8)
+	CMPL         DI, $0x01
+	SBBQ         $-1, DX
+	ADDQ         BX, R12
+	MOVQ         DX, DI
+	SHLQ         $0x06, DI
+	VMOVDQU64    (R12), Z4
+	VMOVDQU64    Z4, (CX)(DI*1)
+	VMOVDQU32    (R12), Z4
+	VPCMPD       $0x02, Z0, Z4, K1
+	KMOVW        K1, DI
+	LEAQ         7(R9), R9
+	VPBROADCASTD R9, Z4
+	VMOVDQA32    Z4, K1, Z1
+	VPADDD       Z3, Z2, K1, Z2
+	SHLQ         $0x20, R9
+	ORQ          SI, R9
+	ORQ          DI, R9
+	MOVQ         R9, (R8)(DX*8)
+	CMPL         DI, $0x01
+	SBBQ         $-1, DX
+	ADDQ         BX, R12
+	DECQ         R10
+	JNZ          near
+
+none:
+	MOVQ      labels+80(FP), R10
+	MOVQ      counts+88(FP), R11
 	VMOVDQU64 Z1, (R10)
 	VMOVDQU64 Z2, (R11)
-	MOVQ      R14, ret+104(FP)
+	MOVQ      DX, ret+112(FP)
 	VZEROUPPER
 	RET
 

@@ -24,7 +24,8 @@ func embeddingSuites() []Suite {
 		About: "CPU time of one Lloyd iteration on one thread, every record looked at: centroids set, points assigned and " +
 			"summed. The points are standard normal at a quarter of the range, which gives the filter the least to hold on " +
 			"to, and k of them are the centroids. 'multiply-adds' leaves the candidate filter out, 'iteration' is what a run " +
-			"does. scikit-learn and FAISS run on the same points in turn where a Python has them (make peers installs them " +
+			"does late, when the labels that points have are right already, 'iteration without labels' what it does at first. " +
+			"scikit-learn and FAISS run on the same points in turn where a Python has them (make peers installs them " +
 			"on Debian); without them, and in quick runs, 'stored' stands for the better of both, as measured once on " +
 			"another machine (Zen 4). Shares are of the limit that binds: float32 multiply-adds, or products of 8- or 16-bit " +
 			"integers (with AMX: of tiles of bytes), or reading the points, at rates measured in the same run; 'at the limit' " +
@@ -329,6 +330,9 @@ func (it *embeddingIteration) measure(ctx context.Context, c *Case) (map[string]
 	for range c.Env.reps(5, 3) {
 		for range 3 {
 			samples["multiply-adds"] = append(samples["multiply-adds"], it.once(it.direct, it.plain, true))
+			clear(it.labels)
+			first := it.once(it.guided, it.filtered, true)
+			samples["iteration without labels"] = append(samples["iteration without labels"], first)
 			samples["iteration"] = append(samples["iteration"], it.once(it.guided, it.filtered, true))
 			samples["assignment"] = append(samples["assignment"], it.once(it.guided, it.filtered, false))
 		}
@@ -393,5 +397,6 @@ func (it *embeddingIteration) report(c *Case, samples map[string][]float64, limi
 			c.number(name+" at the limit, over "+source, "x", peer/(limit*1e9))
 		}
 	}
+	c.durations("iteration without labels", samples["iteration without labels"])
 	c.Row.Note = "times are the CPU's; medians are compared, and the least with limits"
 }

@@ -8,7 +8,8 @@ import (
 )
 
 // Assign finds for each point the nearest centroid and, when dist is not nil,
-// the squared distance to it. Ties go to the smaller index.
+// the squared distance to it. Ties go to the smaller index. What labels holds before, whatever that is, is a guess of
+// them: where the candidate filter is in use, the labels of an iteration before save it time.
 //
 // The distance is a float32 computed in one fixed order. For D < 16: t = x-c,
 // then s = fma(t, t, s) in dimension order. For D >= 16: s = |c|^2/2, then

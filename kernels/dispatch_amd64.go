@@ -388,11 +388,11 @@ func asmFilterBytesN(number int, x *byte, words int, c *byte, base *int32, tiles
 	}
 }
 
-func asmFilterCandidates(scores, least *int32, tiles, panels, panel, first int, best, before *int32, band, most int32, labels, counts *int32, list *uint64, kept *int32) int {
+func asmFilterCandidates(scores, least *int32, tiles, panels, panel, first int, best, before *int32, band, most int32, limit, labels, counts *int32, list *uint64, kept *int32) int {
 	if current >= avx512vnni {
-		return asm.FilterCandidatesVNNI(scores, least, tiles, panels, panel, first, best, before, band, most, labels, counts, list, kept)
+		return asm.FilterCandidatesVNNI(scores, least, tiles, panels, panel, first, best, before, band, most, limit, labels, counts, list, kept)
 	}
-	return asm.FilterCandidatesAVX2(scores, least, tiles, panels, panel, first, best, before, band, most, labels, counts, list, kept)
+	return asm.FilterCandidatesAVX2(scores, least, tiles, panels, panel, first, best, before, band, most, limit, labels, counts, list, kept)
 }
 
 func asmFilterDots(x *float32, d int, rows *float32, pairs *uint32, count int, dots *float32) {

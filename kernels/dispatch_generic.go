@@ -64,7 +64,7 @@ func asmFilterBytesN(number int, x *byte, words int, c *byte, base *int32, tiles
 	panic(noRoutine("FilterBytes", 0))
 }
 
-func asmFilterCandidates(scores, least *int32, tiles, panels, panel, first int, best, before *int32, band, most int32, labels, counts *int32, list *uint64, kept *int32) int {
+func asmFilterCandidates(scores, least *int32, tiles, panels, panel, first int, best, before *int32, band, most int32, limit, labels, counts *int32, list *uint64, kept *int32) int {
 	panic(noRoutine("FilterCandidates", 0))
 }
 

@@ -33,8 +33,9 @@ import (
 // among the candidates, the centroids of score at most S_i + 2w. A point with one
 // candidate has its label; of several, the chains decide.
 //
-// Of these candidates, one whose chain is known to be at most t leaves those of S_j <= t+w, which are about the square
-// root of as many: for s_j <= t if j has the least chain.
+// A centroid whose chain is known to be at most t leaves of these those of S_j <= t+w, which are about the square
+// root of as many where it is the nearest: for s_j <= t if j has the least chain. So the product with a guess, the
+// label that a point had, comes before all scores.
 //
 // S needs 32 bits at the end only, as additions wrap: with o = |x|^2/2 for the
 // longest x, S is between 0 and (|x|+|c|)^2/2, in units, but for w. Bytes of points
@@ -167,8 +168,8 @@ func (p *Panels) Ranks(k int) bool { return p.longest > 0 && rankPays(p.D, k) }
 // filterSpeed says, (200 + k/2)/d for what is done to all scores, 3 + (500 + .6 k)/d for a point that they do not
 // decide, for which more tiles are searched, and 25/d for each of its candidates: as measured at (d, k) from (32, 256)
 // to (768, 1000) and (128, 4096) with AVX-512 VNNI and AVX2, where the form chosen is within a tenth of the better one.
-// The candidates are those among a sample of the points themselves, which are more than there are once centroids have
-// become means.
+// The candidates are those within w of the least among a sample of the points themselves, which are more than there are
+// once centroids have become means and most guesses are right.
 func (p *Panels) filterGroup(k int) int {
 	best, least := 0, float64(k)/Lanes
 	d, all := float64(p.D), float64(k)
@@ -197,9 +198,8 @@ func (p *Panels) sampledCandidates(group, k int) (undecided, candidates float64)
 	if scale == 0 {
 		return 1, math.Inf(1)
 	}
-	// The errors of rounding are uniform; both sides have them, and the band is twice
-	// the sum.
-	band := 4 * norm * math.Sqrt(float64(d)/12) / scale
+	// The errors of rounding are uniform, and both sides have them.
+	band := 2 * norm * math.Sqrt(float64(d)/12) / scale
 	several, total := 0, 0
 	scores := make([]float64, sample)
 	for q := range queries {
@@ -502,6 +502,7 @@ const (
 	filterPanels   = 3    // panels at a time at most
 	filterWideTile = 16   // centroids in a tile of AMX
 	filterTiles    = 128  // tiles whose scores are kept at most
+	filterFew      = 32   // tiles whose scores stay in the first-level cache
 	filterRoom     = 8192 // entries of a group's list at most
 	// filterWork is the number of coordinates of centroids that a call visits at
 	// most, so that it takes some tens of microseconds.
@@ -515,20 +516,20 @@ type filterScratch struct {
 	best, before   [filterPanels * Lanes]int32
 	labels, counts [filterPanels * Lanes]int32
 	list           []uint64
-	kept           [][Lanes]int32 // the scores of each entry
-	// reach and known are bounds of the least score and of that of the centroid of the least chain.
-	reach, known   [filterPanels * Lanes]int32
-	limit          [filterPanels * Lanes]int32
+	kept           [][Lanes]int32              // the scores of each entry
+	limit          [filterPanels * Lanes]int32 // at least the score of the centroid of the least chain
 	exact          [filterPanels * Lanes]float32
 	pair           [4]uint64 // point<<32 | centroid
 	points, with   [4]*float32
 	chains         [4]float32
 	found, waiting int
 	// first is the least score of each point and, in the lowest 16 bits, its candidate, and firsts half less its product.
-	first  [filterPanels * Lanes]int64
-	firsts [filterPanels * Lanes]float32
-	norms  [filterPanels]float64 // at least the length of each point, by panel
-	bands  [filterPanels]float64 // 2w, by panel
+	first   [filterPanels * Lanes]int64
+	firsts  [filterPanels * Lanes]float32
+	guesses [filterPanels * Lanes]uint16 // candidates that firsts has at the start
+	guessed [filterPanels * Lanes]int32  // the limits by these
+	norms   [filterPanels]float64        // at least the length of each point, by panel
+	bands   [filterPanels]float64        // 2w, by panel
 	// rows are points by row, of the panels that have them: [panels][(D+15)/16][16 points][16].
 	rows   []float32
 	rowsOf [filterPanels]bool
@@ -601,13 +602,25 @@ func (f *filterCentroids) count(points, open, k int) {
 func (s *filterScratch) group(p *Panels, f *filterPoints, first, panels int, c *Centroids, call *filterCall,
 	labels []uint16) bool {
 	for i := range panels * Lanes {
-		s.best[i], s.before[i], s.known[i], s.counts[i] = math.MaxInt32, math.MaxInt32, math.MaxInt32, 0
+		s.best[i], s.before[i], s.limit[i], s.counts[i] = math.MaxInt32, math.MaxInt32, math.MaxInt32, 0
 	}
 	s.rowsOf = [filterPanels]bool{}
+	const top = 1<<31 - 1<<19
+	for q := range panels {
+		bounds := f.panels[first+q]
+		s.norms[q] = float64(bounds[0])
+		if s.bands[q] = call.band(float64(bounds[0]), float64(bounds[1])); s.bands[q] > top {
+			return false
+		}
+		s.guess(p, c, call, q, labels)
+	}
 	size := f.size()
 	x := &f.data[first*size*Lanes]
 	wide := call.c.rows / filterTile
-	most := filterTiles / wide * wide
+	most := filterTiles
+	if wide == 1 {
+		most = filterFew
+	}
 	step := min(most, max(1, filterWork/(filterTile*call.d))*wide)
 	s.found = 0
 	for tile := 0; tile < call.c.tiles; tile += most {
@@ -616,26 +629,15 @@ func (s *filterScratch) group(p *Panels, f *filterPoints, first, panels int, c *
 			filterScores(call, panels, x, tile, at, min(step, tiles-at), s)
 		}
 		for q := range panels {
-			bounds := f.panels[first+q]
-			band := call.band(float64(bounds[0]), float64(bounds[1]))
-			s.norms[q], s.bands[q] = float64(bounds[0]), band
-			const top = 1<<31 - 1<<19
-			if band > top {
-				return false
-			}
-			at := q * Lanes
 			if f.tightens() {
 				s.tighten(p, c, call, q, tiles, panels, tile*filterTile)
-			}
-			for l := range Lanes {
-				s.reach[at+l] = min(s.best[at+l], s.known[at+l]-int32(band))
-				s.limit[at+l] = min(s.reach[at+l], top-int32(band)) + int32(band)
 			}
 			if !s.reserve(tiles * filterTile) {
 				call.c.count(len(labels), -1, c.K)
 				return false
 			}
-			s.found += s.candidates(tiles, panels, q, tile*filterTile, int32(band), top-int32(band))
+			band := int32(s.bands[q])
+			s.found += s.candidates(tiles, panels, q, tile*filterTile, band, top-band)
 		}
 		s.before = s.best
 	}
@@ -682,21 +684,28 @@ func (s *filterScratch) prune() {
 // are as near as rounding, by the chains. It returns the number of candidates.
 func (s *filterScratch) decide(p *Panels, c *Centroids, call *filterCall, undecided *[filterPanels]uint64,
 	labels []uint16) int {
+	loose := [filterPanels]uint64{} // points whose guess is not the least restrictive by far
 	for i := range s.limit {
-		s.exact[i], s.first[i] = float32(math.Inf(1)), math.MaxInt64
-		if undecided[i/Lanes]>>(i%Lanes)&1 == 0 {
+		s.exact[i], s.first[i] = float32(math.Inf(1)), int64(s.guesses[i])
+		switch bit := uint64(1) << (i % Lanes); {
+		case undecided[i/Lanes]&bit == 0:
 			s.limit[i] = math.MinInt32
+		case s.limit[i] < s.guessed[i]: // by another centroid
+			s.first[i] = math.MaxInt64
+			loose[i/Lanes] |= bit
 		}
 	}
 	s.waiting = 0
 	s.prune()
-	candidates := s.findFirsts()
-	for panel, m := range undecided {
+	candidates := s.findFirsts(&loose)
+	for panel, m := range loose {
 		if m != 0 {
 			s.narrow(p, c, call, panel, m)
 		}
 	}
-	s.prune()
+	if loose != [filterPanels]uint64{} {
+		s.prune()
+	}
 	s.pairUp()
 	for panel, m := range undecided {
 		if m != 0 {
@@ -712,13 +721,14 @@ func (s *filterScratch) decide(p *Panels, c *Centroids, call *filterCall, undeci
 	return candidates
 }
 
-// findFirsts finds the candidate of the least score of each point, and returns the number of candidates.
-func (s *filterScratch) findFirsts() (candidates int) {
+// findFirsts finds the candidate of the least score of each point that loose marks by panel, and returns the number of
+// all candidates.
+func (s *filterScratch) findFirsts(loose *[filterPanels]uint64) (candidates int) {
 	for i, e := range s.list[:s.found] {
-		at := int(e>>16) & 0xffff * Lanes
-		first := (*[Lanes]int64)(s.first[at:])
+		panel := int(e>>16) & 0xffff
+		first := (*[Lanes]int64)(s.first[panel*Lanes:])
 		candidates += bits.OnesCount16(uint16(e))
-		for m := uint16(e); m != 0; m &= m - 1 {
+		for m := uint16(e & loose[panel]); m != 0; m &= m - 1 {
 			lane := bits.TrailingZeros16(m) & (Lanes - 1)
 			first[lane] = min(first[lane], int64(s.kept[i][lane])<<16|int64(e>>32))
 		}
@@ -726,20 +736,26 @@ func (s *filterScratch) findFirsts() (candidates int) {
 	return candidates
 }
 
-// pairUp lists the pairs of a point and a candidate that is not its first.
+// pairUp lists the pairs of a point and a candidate that is not its first; one that is, is overwritten by the next.
 func (s *filterScratch) pairUp() {
+	var counts [filterPanels]int
 	for panel := range s.pairs {
-		s.pairs[panel] = s.pairs[panel][:0]
+		s.pairs[panel] = slices.Grow(s.pairs[panel][:0], s.found*Lanes+1)[:s.found*Lanes+1]
 	}
 	for _, e := range s.list[:s.found] {
 		panel, a := int(e>>16)&0xffff, uint32(e>>32)
-		first, pairs := (*[Lanes]int64)(s.first[panel*Lanes:]), s.pairs[panel]
+		first, pairs, n := (*[Lanes]int64)(s.first[panel*Lanes:]), s.pairs[panel], counts[panel]
 		for m := uint16(e); m != 0; m &= m - 1 {
-			if lane := bits.TrailingZeros16(m) & (Lanes - 1); uint16(first[lane]) != uint16(a) {
-				pairs = append(pairs, uint32(lane)<<16|a)
+			lane := bits.TrailingZeros16(m) & (Lanes - 1)
+			pairs[n] = uint32(lane)<<16 | a
+			if uint16(first[lane]) != uint16(a) {
+				n++
 			}
 		}
-		s.pairs[panel] = pairs
+		counts[panel] = n
+	}
+	for panel, n := range counts {
+		s.pairs[panel] = s.pairs[panel][:n]
 	}
 }
 
@@ -763,7 +779,30 @@ func (s *filterScratch) tighten(p *Panels, c *Centroids, call *filterCall, panel
 		for a < tile*filterTile+filterTile-1 && s.scores[a*panels*Lanes+point] != best {
 			a++
 		}
-		s.known[point] = s.ruled(call, point, s.score(p, c, point, min(first+a, c.K-1)))
+		s.limit[point] = min(s.limit[point], s.ruled(call, point, s.score(p, c, point, min(first+a, c.K-1))))
+	}
+}
+
+// guess sets the limits of the points of a panel by their inner products with the centroids that labels names.
+func (s *filterScratch) guess(p *Panels, c *Centroids, call *filterCall, panel int, labels []uint16) {
+	pairs := s.pairs[panel][:0]
+	for l, label := range labels[panel*Lanes : min((panel+1)*Lanes, len(labels))] {
+		a := min(label, uint16(c.K-1))
+		s.guesses[panel*Lanes+l] = a
+		pairs = append(pairs, uint32(l)<<16|uint32(a))
+	}
+	s.pairs[panel] = pairs
+	s.lower(p, c, call, panel)
+	copy(s.guessed[panel*Lanes:(panel+1)*Lanes], s.limit[panel*Lanes:])
+}
+
+// lower lowers the limits of the points of a panel by their pairs, one of each at most, which become the first.
+func (s *filterScratch) lower(p *Panels, c *Centroids, call *filterCall, panel int) {
+	pairs := s.pairs[panel]
+	for i, score := range s.products(p, c, panel, pairs) {
+		point := panel*Lanes + int(pairs[i]>>16)
+		s.firsts[point] = score
+		s.limit[point] = min(s.limit[point], s.ruled(call, point, score))
 	}
 }
 
@@ -830,11 +869,7 @@ func (s *filterScratch) narrow(p *Panels, c *Centroids, call *filterCall, panel 
 		pairs = append(pairs, uint32(lane)<<16|uint32(uint16(s.first[panel*Lanes+lane])))
 	}
 	s.pairs[panel] = pairs
-	for i, score := range s.products(p, c, panel, pairs) {
-		point := panel*Lanes + int(pairs[i]>>16)
-		s.firsts[point] = score
-		s.limit[point] = min(s.limit[point], s.ruled(call, point, score))
-	}
+	s.lower(p, c, call, panel)
 }
 
 // refine labels the points of a panel, those in the mask, by the inner products of their pairs, or leaves them to the

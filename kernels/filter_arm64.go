@@ -48,13 +48,13 @@ func filterScores(call *filterCall, _ int, x *byte, tile, first, tiles int, s *f
 		&s.scores[first*filterTile*Lanes], &s.least[first*Lanes], &s.best[0])
 }
 
-// candidates lists the scores of one panel of several that are within its limit, the
-// least so far plus a band; first is the number of the first centroid. Most tiles have
-// none, which their least scores tell.
-func (s *filterScratch) candidates(tiles, panels, panel, first int, _, _ int32) int {
+// candidates lists the scores of one panel of several that are within its limit, which falls to the least so far, at
+// most most, plus band; first is the number of the first centroid. Most tiles have none, which their least scores tell.
+func (s *filterScratch) candidates(tiles, panels, panel, first int, band, most int32) int {
 	limit := (*[Lanes]int32)(s.limit[panel*Lanes:])
 	labels, counts := (*[Lanes]int32)(s.labels[panel*Lanes:]), (*[Lanes]int32)(s.counts[panel*Lanes:])
 	for l, x := range s.before[panel*Lanes : (panel+1)*Lanes] {
+		limit[l] = min(limit[l], min(s.best[panel*Lanes+l], most)+band)
 		if x > limit[l] {
 			counts[l] = 0
 		}

@@ -107,12 +107,12 @@ func tileForm(chunk int) (form [64]byte) {
 	return form
 }
 
-// candidates lists the scores of one panel of several that are within its limit, the
-// reach, at most most, plus band; first is the number of the first centroid.
+// candidates lists the scores of one panel of several that are within its limit, which falls to the least so far, at
+// most most, plus band; first is the number of the first centroid.
 func (s *filterScratch) candidates(tiles, panels, panel, first int, band, most int32) int {
 	at := panel * Lanes
-	return asmFilterCandidates(&s.scores[0], &s.least[0], tiles, panels, panel, first, &s.reach[at], &s.before[at], band,
-		most, &s.labels[at], &s.counts[at], &s.list[s.found], &s.kept[s.found][0])
+	return asmFilterCandidates(&s.scores[0], &s.least[0], tiles, panels, panel, first, &s.best[at], &s.before[at], band,
+		most, &s.limit[at], &s.labels[at], &s.counts[at], &s.list[s.found], &s.kept[s.found][0])
 }
 
 // filterPrune leaves of the entries of a list the points whose scores are at most their limits, and the entries that

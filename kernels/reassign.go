@@ -57,6 +57,7 @@ func Reassign(p Panels, c *Centroids, r2 float32, labels []uint16, acc *Accumula
 		hi := min(lo+chunkPoints, p.N)
 		part, n := p.Slice(lo, hi), hi-lo
 		now, before := label[:n], labels[lo:hi]
+		copy(now, before) // as guesses
 		switch {
 		case bounds != nil:
 			assign(&part, c, now, dist[:n], second[:n])

@@ -158,7 +158,7 @@ func (s *Screen) Scan(first, last int, norms []float32, room *ScreenRoom, take f
 	for panel := first / Lanes; panel*Lanes < last; panel++ {
 		filterScores(&s.call, 1, &f.data[(s.points.firstPanel+panel)*size], 0, 0, g.tiles, scratch)
 		limits := (*[Lanes]int32)(s.limits[panel*Lanes:])
-		*(*[Lanes]int32)(scratch.reach[:]), *(*[Lanes]int32)(scratch.limit[:]) = *limits, *limits
+		*(*[Lanes]int32)(scratch.best[:]), *(*[Lanes]int32)(scratch.limit[:]) = *limits, *limits
 		scratch.found = 0
 		scratch.reserve(g.tiles * filterTile)
 		found := scratch.candidates(g.tiles, 1, 0, 0, 0, math.MaxInt32)

@@ -191,25 +191,25 @@ func (r *scoring) centroids(first, width int) {
 type candidates struct {
 	s isa
 
-	scores, least, stride, word, number, labels, counts, list, kept, found reg.Register
+	scores, least, stride, word, list, kept, found reg.Register
 
 	limit, label, tally []reg.VecVirtual
 	one, at             reg.VecVirtual // ones, and the number of a centroid
-	pass                reg.GPVirtual  // bytes of the scores of a tile
-	mask                reg.GPVirtual  // of the points of a centroid
+	number, mask        reg.GPVirtual  // of a centroid, and of its points
 }
 
 // filterCandidates emits the search for scores near the least.
 func filterCandidates(s isa, numbers Mem) {
 	function("FilterCandidates"+s.name,
-		"func(scores, least *int32, tiles, panels, panel, first int, best, before *int32, band, most int32, labels, "+
-			"counts *int32, list *uint64, kept *int32) int",
+		"func(scores, least *int32, tiles, panels, panel, first int, best, before *int32, band, most int32, limit, "+
+			"labels, counts *int32, list *uint64, kept *int32) int",
 		"goes through the scores of one panel of several, as FilterScore leaves them, and",
-		"lists those of at most the limit min(best, most)+band. Where the best before exceeds",
+		"lists those of at most the limit, which falls to min(best, most)+band. Where the best before exceeds",
 		"the limit, the count begins at 0. For each score that is listed, the count of its",
 		"point goes up by one, and the label becomes its centroid; first is the number of the",
 		"first centroid. An entry of the list is mask | panel<<16 | centroid<<32. The result is",
-		"the number of entries, at most 8 for each tile; kept [entries][16] has their scores.")
+		"the number of entries, at most 8 for each tile; kept [entries][16] has their scores. There is room for 8 of each",
+		"tile.")
 	f := &candidates{s: s, scores: Load(Param("scores"), GP64()), least: Load(Param("least"), GP64())}
 	tiles := Load(Param("tiles"), GP64()).(reg.GPVirtual)
 	f.stride = Load(Param("panels"), GP64())
@@ -220,20 +220,53 @@ func filterCandidates(s isa, numbers Mem) {
 	ADDQ(f.word, f.least)
 	SHRQ(Imm(6), f.word)
 	SHLQ(Imm(16), f.word)
-	f.number = Load(Param("first"), GP64())
 	best := Load(Param("best"), GP64())
-	before := Load(Param("before"), GP64())
-	f.labels = Load(Param("labels"), GP64())
-	f.counts = Load(Param("counts"), GP64())
+	before, limit := Load(Param("before"), GP64()), Load(Param("limit"), GP64())
+	labels, counts := Load(Param("labels"), GP64()), Load(Param("counts"), GP64())
+	f.begin(best, before, limit, labels, counts, numbers)
 	f.list = Load(Param("list"), GP64())
+	// The tiles that have scores within the limit are listed first, from where entries do not reach before they are read:
+	// a branch for each would often be mispredicted.
+	tile, near, nears := GP64(), GP64(), GP64()
+	IMUL3Q(Imm(7*8), tiles, nears)
+	ADDQ(f.list, nears)
+	XORQ(tile, tile)
+	XORQ(near, near)
+	count("tiles", tiles, func() {
+		f.within(Mem{Base: f.least})
+		MOVQ(tile, Mem{Base: nears, Index: near, Scale: 8})
+		CMPL(f.mask, Imm(1)) // borrows from no bits
+		SBBQ(I8(-1), near)
+		INCQ(tile)
+		ADDQ(f.stride, f.least)
+	})
 	f.kept = Load(Param("kept"), GP64())
-	f.found = GP64()
+	f.found, f.number = GP64(), GP64()
 	XORQ(f.found, f.found)
-	f.begin(best, before, numbers)
-	count("tiles", tiles, f.tile)
+	TESTQ(near, near)
+	JZ(LabelRef("none"))
+	count("near", near, func() {
+		MOVQ(Mem{Base: nears}, f.number)
+		ADDQ(Imm(8), nears)
+		SHLQ(Imm(3), f.number)
+		place := GP64()
+		MOVQ(f.number, place)
+		IMULQ(f.stride, place)
+		ADDQ(f.scores, place)
+		first := GP64()
+		Load(Param("first"), first)
+		ADDQ(first, f.number)
+		for q := range filterTile {
+			f.candidate(q, place)
+			ADDQ(f.stride, place)
+		}
+	})
+	Label("none")
+	Load(Param("labels"), labels)
+	Load(Param("counts"), counts)
 	for v := range s.parts {
-		VMOVDQUx(s, f.label[v], Mem{Base: f.labels, Disp: v * s.bytes})
-		VMOVDQUx(s, f.tally[v], Mem{Base: f.counts, Disp: v * s.bytes})
+		VMOVDQUx(s, f.label[v], Mem{Base: labels, Disp: v * s.bytes})
+		VMOVDQUx(s, f.tally[v], Mem{Base: counts, Disp: v * s.bytes})
 	}
 	Store(f.found, ReturnIndex(0))
 	VZEROUPPER()
@@ -241,7 +274,7 @@ func filterCandidates(s isa, numbers Mem) {
 }
 
 // begin sets the limits, and the labels and counts so far.
-func (f *candidates) begin(best, before reg.Register, numbers Mem) {
+func (f *candidates) begin(best, before, limit, labels, counts reg.Register, numbers Mem) {
 	s := f.s
 	f.limit, f.label, f.tally = s.vectors(s.parts), s.vectors(s.parts), s.vectors(s.parts)
 	f.one, f.at, f.mask = s.vector(), s.vector(), GP32()
@@ -253,20 +286,19 @@ func (f *candidates) begin(best, before reg.Register, numbers Mem) {
 		VPMINSD(of(best), f.at, f.limit[v])
 		VBROADCASTSS(NewParamAddr("band", 64), f.at)
 		VPADDD(f.at, f.limit[v], f.limit[v])
-		VMOVDQUx(s, of(f.labels), f.label[v])
+		VPMINSD(of(limit), f.limit[v], f.limit[v])
+		VMOVDQUx(s, f.limit[v], of(limit))
+		VMOVDQUx(s, of(labels), f.label[v])
 		VMOVDQUx(s, of(before), f.at)
 		if s == avx2 {
 			VPCMPGTD(f.limit[v], f.at, f.at)
-			VPANDN(of(f.counts), f.at, f.tally[v])
+			VPANDN(of(counts), f.at, f.tally[v])
 		} else {
 			k := K()
 			VPCMPD(Imm(2), f.limit[v], f.at, k)
-			VMOVDQU32_Z(of(f.counts), k, f.tally[v])
+			VMOVDQU32_Z(of(counts), k, f.tally[v])
 		}
 	}
-	f.pass = GP64()
-	MOVQ(f.stride, f.pass)
-	SHLQ(Imm(3), f.pass)
 }
 
 // within leaves the bits of the scores at place that are within the limit in
@@ -292,23 +324,6 @@ func (f *candidates) within(place Mem) ([]reg.VecVirtual, reg.OpmaskVirtual) {
 	ORL(high, f.mask)
 	XORL(U32(0xffff), f.mask)
 	return over, nil
-}
-
-// tile goes through the centroids of a tile.
-func (f *candidates) tile() {
-	f.within(Mem{Base: f.least})
-	TESTL(f.mask, f.mask)
-	JZ(LabelRef("none"))
-	place := GP64()
-	MOVQ(f.scores, place)
-	for q := range filterTile {
-		f.candidate(q, place)
-		ADDQ(f.stride, place)
-	}
-	Label("none")
-	ADDQ(Imm(filterTile), f.number)
-	ADDQ(f.stride, f.least)
-	ADDQ(f.pass, f.scores)
 }
 
 // candidate lists centroid q of the tile, whose scores are at place. One that has no score within the limit is
