@@ -1,6 +1,10 @@
 package kernels
 
-import "fmt"
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+)
 
 // maxK is the largest number of centroids: labels are uint16 and the label K
 // stands for "none".
@@ -64,10 +68,10 @@ func (c *Centroids) Set(rows []float32) {
 		panic(fmt.Sprintf("kernels: Centroids.Set: len(rows)=%d, want k*d=%d", len(rows), c.K*c.D))
 	}
 	copy(c.rows, rows)
-	c.wide.made.Store(false)
+	c.wide.form.made.Store(false)
 	c.setHalves()
 	if c.filter != nil {
-		c.filter.set(c)
+		c.filter.form.made.Store(false)
 	}
 	if c.rank != nil {
 		c.rank.set(c)
@@ -98,6 +102,25 @@ func (c *Centroids) setHalves() {
 			norm = fma32(x, x, norm)
 		}
 		c.half[i] = norm / 2
+	}
+}
+
+// lazy is a form of centroids that is made where it is needed first; a new Set clears made.
+type lazy struct {
+	mutex sync.Mutex
+	made  atomic.Bool
+}
+
+// need calls fill unless it has been called.
+func (l *lazy) need(fill func()) {
+	if l.made.Load() {
+		return
+	}
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	if !l.made.Load() {
+		fill()
+		l.made.Store(true)
 	}
 }
 

@@ -3,8 +3,6 @@ package kernels
 import (
 	"fmt"
 	"math"
-	"sync"
-	"sync/atomic"
 )
 
 // CostRows writes the exact squared distances, in grid units of
@@ -71,9 +69,8 @@ func costRows(p *Panels, lo, hi int, c *Centroids, fractionBits int, dst []int64
 // wideRows are centroids as [CostRows] takes them: [D][stride], coordinate by coordinate, padded to a multiple of 8.
 // The first call after Set makes them.
 type wideRows struct {
-	mutex sync.Mutex
-	made  atomic.Bool
-	data  []float64
+	form lazy
+	data []float64
 }
 
 // wideStride is the padded length of a coordinate of k centroids.
@@ -81,14 +78,11 @@ func wideStride(k int) int { return (k + 7) &^ 7 }
 
 // of returns the rows of the centroids that w belongs to.
 func (w *wideRows) of(c *Centroids) []float64 {
-	if w.made.Load() {
-		return w.data
-	}
-	w.mutex.Lock()
-	defer w.mutex.Unlock()
-	if w.made.Load() {
-		return w.data
-	}
+	w.form.need(func() { w.fill(c) })
+	return w.data
+}
+
+func (w *wideRows) fill(c *Centroids) {
 	stride := wideStride(c.K)
 	if len(w.data) < c.D*stride {
 		w.data = aligned[float64](c.D * stride)
@@ -98,6 +92,4 @@ func (w *wideRows) of(c *Centroids) []float64 {
 			w.data[j*stride+i] = float64(x)
 		}
 	}
-	w.made.Store(true)
-	return w.data
 }

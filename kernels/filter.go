@@ -64,8 +64,9 @@ type filterPoints struct {
 	panels [][2]float32
 }
 
-// filterCentroids is the integer form of centroids, made by Set.
+// filterCentroids is the integer form of centroids, made where it is needed first after Set.
 type filterCentroids struct {
+	form lazy
 	// data is [tiles][words/chunk][rows][chunk] words, of the opposite integers, in tiles of rows centroids.
 	data         []byte
 	shift        []int32 // [tiles][8], what makes up for what is added to bytes of points
@@ -456,6 +457,7 @@ type filterCall struct {
 // call returns false where the integers would not fit.
 func (f *filterPoints) call(c *Centroids) (filterCall, bool) {
 	g := c.filter
+	g.form.need(func() { g.set(c) })
 	call, ok := f.bounds(g, c.D)
 	if ok {
 		call.base = make([]int32, len(g.shift))

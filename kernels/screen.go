@@ -92,6 +92,7 @@ func (s *Screen) Set(rows []float32) (fits, stale bool) {
 	}
 	s.centres.resize(len(rows) / s.centres.D)
 	s.centres.Set(rows)
+	g.form.need(func() { g.set(s.centres) })
 	for a := range s.centres.K {
 		s.rows[a].set(s.centres.Row(a))
 	}

@@ -26,6 +26,15 @@ func (p Post) Apply(x, lo, hi float64) float64 {
 	return x
 }
 
+// ApplyAll brings values into [lo, hi] as Apply does, which keeps those inside.
+func (p Post) ApplyAll(values []float64, lo, hi float64) {
+	for i, x := range values {
+		if !(x > lo && x < hi) {
+			values[i] = p.Apply(x, lo, hi)
+		}
+	}
+}
+
 // fold reflects x over the bounds of [lo, hi] as often as needed: x < lo goes to
 // 2 lo - x and x > hi to 2 hi - x (FastLloyd §5.2.5). The remainder does all
 // reflections at once and exactly.

@@ -113,15 +113,14 @@ func newRunning(k, d int) *running {
 	return &running{sums: make([]float64, k*d), counts: make([]float64, k)}
 }
 
-// add adds a batch and returns the sums and counts so far.
-func (r *running) add(sums, counts []float64) (allSums, allCounts []float64) {
-	for i, x := range sums {
-		r.sums[i] += x
+// add adds what a batch has of cluster a and returns its sums and count so far.
+func (r *running) add(a int, sums []float64, count float64) (allSums []float64, all float64) {
+	allSums = r.sums[a*len(sums) : (a+1)*len(sums)]
+	for h, x := range sums {
+		allSums[h] += x
 	}
-	for j, n := range counts {
-		r.counts[j] += n
-	}
-	return r.sums, r.counts
+	r.counts[a] += count
+	return allSums, r.counts[a]
 }
 
 // batches adds up a batch of the client's records in each round. Records are drawn

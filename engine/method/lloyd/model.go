@@ -64,74 +64,92 @@ func (p *Plan) drawFirst(st *privacy.Stream) []float64 {
 // setGrid truncates the centroids toward zero onto the grid, as they enter
 // distances.
 func (m *model) setGrid() {
-	scale := m.plan.scale
-	for i, x := range m.centroids {
-		x = math.Trunc(min(max(x, -m.limit), m.limit)*scale) / scale
-		if x == 0 {
-			x = 0 // not -0
-		}
-		if !m.plan.job.Method.Constrained() {
-			m.centroids[i] = x
-		}
-		m.grid[i] = float32(x)
+	for a := range m.plan.k {
+		m.setGridRow(a)
 	}
 	m.centres.Set(m.grid)
 }
 
-// update turns the sum that a round released into the next centroids.
-func (m *model) update(t int, words []int64) {
-	copy(m.previous, m.centroids)
-	p := m.plan
-	if p.job.Release == Centroid {
-		// After a drop-out the sum of means over m is short of an average.
-		up := float64(p.m) / float64(p.present(t)) / p.scale
-		for i := range m.centroids {
-			m.centroids[i] = p.job.Post.Apply(float64(words[i])*up, -boxBound, boxBound)
+// setGridRow is setGrid for one centroid, not yet as kernels take it.
+func (m *model) setGridRow(a int) {
+	d, scale := m.plan.d, m.plan.scale
+	row, grid, stays := m.centroids[a*d:(a+1)*d], m.grid[a*d:(a+1)*d], m.plan.job.Method.Constrained()
+	down := 1 / scale // both are powers of two
+	for h, x := range row {
+		if !(x > -m.limit && x < m.limit) {
+			x = min(max(x, -m.limit), m.limit)
 		}
-	} else {
-		m.divide(t, words)
+		x = math.Trunc(x*scale) * down
+		if x == 0 {
+			x = 0 // not -0
+		}
+		if grid[h] = float32(x); !stays {
+			row[h] = x
+		}
 	}
-	m.setGrid()
 }
 
-// divide computes centroids from noisy sums and counts.
-func (m *model) divide(t int, words []int64) {
+// update turns the sum that a round released into the next centroids, row by row, so that each is in the cache.
+func (m *model) update(t int, words []int64) {
 	p := m.plan
-	j, d, kd := p.job, p.d, p.k*p.d
-	most, least := float64(p.together(1)), float64(p.together(0))
-	if j.Calibration == privacy.Published {
+	// After a drop-out the sum of means over m is short of an average.
+	up := float64(p.m) / float64(p.present(t)) / p.scale
+	in := p.domain(t)
+	for a := range p.k {
+		row, released := m.centroids[a*p.d:(a+1)*p.d], words[a*p.d:(a+1)*p.d]
+		copy(m.previous[a*p.d:], row)
+		if p.job.Release == Centroid {
+			for h, x := range released {
+				row[h] = float64(x) * up
+			}
+		} else {
+			m.divide(t, a, row, released, words[p.k*p.d+a], in)
+		}
+		p.job.Post.ApplyAll(row, -boxBound, boxBound)
+		m.setGridRow(a)
+	}
+	m.centres.Set(m.grid)
+}
+
+// domain bounds the count of a cluster and a coordinate's sum over one record.
+type domain struct{ least, most, reach float64 }
+
+// domain is that of round t.
+func (p *Plan) domain(t int) domain {
+	in := domain{float64(p.together(0)), float64(p.together(1)), boxBound}
+	if p.job.Calibration == privacy.Published {
 		// The released code treats the sums and counts of all clients with the
 		// sizes that a cluster has at one.
-		most, least = float64(p.hi), float64(p.lo)
+		in.least, in.most = float64(p.lo), float64(p.hi)
 	}
-	reach := boxBound
-	switch j.Method {
+	switch p.job.Method {
 	case Lloyd, SuLloyd, Relative:
-		most, least = float64(p.n), 0
+		in.least, in.most = 0, float64(p.n)
+	}
+	if p.job.Method == Relative {
+		in.reach = min(p.radius[t], 2*boxBound)
+	}
+	return in
+}
+
+// divide computes centroid a, row, from noisy sums and a count.
+func (m *model) divide(t, a int, row []float64, words []int64, count int64, in domain) {
+	p := m.plan
+	j := p.job
+	sums := m.sums[a*p.d : (a+1)*p.d]
+	for h, x := range words {
+		sums[h] = float64(x) * p.parts[0].unit
+	}
+	j.PostSum.ApplyAll(sums, -in.reach*in.most, in.reach*in.most)
+	m.counts[a] = j.PostCount.Apply(float64(count)*p.parts[1].unit, in.least, in.most)
+	n := m.counts[a]
+	if m.running != nil {
+		sums, n = m.running.add(a, sums, n)
 	}
 	if j.Method == Relative {
-		reach = min(p.radius[t], 2*boxBound)
-	}
-	for i := range kd {
-		m.sums[i] = j.PostSum.Apply(float64(words[i])*p.parts[0].unit, -reach*most, reach*most)
-	}
-	for a := range p.k {
-		m.counts[a] = j.PostCount.Apply(float64(words[kd+a])*p.parts[1].unit, least, most)
-	}
-	allSums, counts := m.sums, m.counts
-	if m.running != nil {
-		allSums, counts = m.running.add(allSums, counts)
-	}
-	for a := range p.k {
-		row, sums := m.centroids[a*d:(a+1)*d], allSums[a*d:(a+1)*d]
-		if j.Method == Relative {
-			p.move(row, sums, counts[a], p.radius[t])
-		} else {
-			p.mean(row, sums, counts[a])
-		}
-		for h, x := range row {
-			row[h] = j.Post.Apply(x, -boxBound, boxBound)
-		}
+		p.move(row, sums, n, p.radius[t])
+	} else {
+		p.mean(row, sums, n)
 	}
 }
 
@@ -184,9 +202,12 @@ func (p *Plan) move(row, sums []float64, count, r float64) {
 // withoutSquares is the sum of squared distances of the records to the centroids before the last
 // update, without the records' squares, which do not change: -2 c.x + |c|^2 over each cluster.
 func (m *model) withoutSquares() float64 {
-	sum := 0.0
-	for i, x := range m.previous {
-		sum += float64(x * (x*m.counts[i/m.plan.d] - 2*m.sums[i]))
+	sum, d := 0.0, m.plan.d
+	for a, n := range m.counts {
+		sums := m.sums[a*d : (a+1)*d]
+		for h, x := range m.previous[a*d : (a+1)*d] {
+			sum += float64(x * (x*n - 2*sums[h]))
+		}
 	}
 	return sum
 }
