@@ -104,12 +104,13 @@ const (
 	// restlessShare is the share of the centroids that may be restless, where the others
 	// move less by restlessBy: to compare them with all records takes so much of a round.
 	// There are no more of them than make the others move fewMore times as far as the least.
+	// Where rounds anew rank centroids there are none: to read all records would take a third of one.
 	restlessShare = 1. / 16
 	restlessBy    = 2
 	fewMore       = 1.25
 	stalePoints   = 1024
 	// So many runs of stalePoints tell how many records are left.
-	leftRuns = 64
+	leftRuns = 16
 )
 
 // batch is one worker's memory.
@@ -147,7 +148,7 @@ func NewPointBounds(points kernels.Panels, centres *kernels.Centroids, grid []fl
 		last:  make([]float32, len(grid)),
 		moved: make([]float64, centres.K), ways: make([]float64, centres.K), limits: make([]float32, centres.K),
 		keys: make([]float32, points.N), far: make([]float32, points.N), next: 1, sample: newBatch(points.D)}
-	for some := 1; float64(some) <= float64(centres.K)*restlessShare; some *= 2 {
+	for some := 1; float64(some) <= float64(centres.K)*restlessShare && !points.Ranks(centres.K); some *= 2 {
 		b.rooms, b.ranking = append(b.rooms, kernels.NewCentroids(some, points.D)), make([]int, centres.K)
 	}
 	b.dearer = dearer(centres.K, points.D)
