@@ -6,7 +6,7 @@
 // arc from point x to centroid c costs |x - c|^2, an exact integer in squared
 // grid units. [Solver] never builds the n*k arcs: it works on the k prices of the
 // clusters and on the points that lie near a boundary between clusters. [Reference]
-// solves the same problem by network simplex on the explicit graph.
+// solves the same problem by shortest augmenting paths over all of them.
 //
 // # Algorithm
 //
