@@ -217,13 +217,15 @@ func (t *transport) run(ctx context.Context, enough int64, rounds int) (solved, 
 	return true, false, nil
 }
 
-// bulk brings a large excess down by steps of scaling. Its first quantum is about the distance of a deficit.
+// bulk brings a large excess down by steps of scaling. Its first quantum is about the distance of a deficit. Where it
+// would begin too small and grow, an excess of some units in each column takes less time by paths.
 func (t *transport) bulk(ctx context.Context, enough, largest int64) (stuck bool, err error) {
 	var units int64
 	for _, x := range t.size {
 		units += x
 	}
-	if t.outside() <= max(5*int64(t.columns), units/64, enough) {
+	columns := int64(t.columns)
+	if t.outside() <= max(units/64, min(8*columns, max(5*columns, units/32)), enough) {
 		return false, nil
 	}
 	if found, err := t.search(ctx); err != nil || !found {
