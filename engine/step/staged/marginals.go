@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/protocol"
@@ -36,6 +37,10 @@ const (
 	// halved more than marginalDeep times on average if they are cut at all, but less if all are counted, as such a
 	// corner does, marginalEmpty stands in its place.
 	marginalSpread, marginalDeep = 2.2, 1.5
+	// marginalLeft is by how many standard deviations of its noise the number of records beyond a frame, as the second
+	// release has it, stands above zero where the frame is given up, if it is more than marginalMissed of all of them in
+	// each column that is cut.
+	marginalLeft, marginalMissed = 2.6, 0.03
 )
 
 // MarginalMost is the greatest share of the budget that the counts get.
@@ -79,6 +84,15 @@ func (f *Plan) AddMarginals(l Share) *Marginals {
 // Frame is the part of [-1,1]^d that released counts say holds the records.
 type Frame struct{ Lo, Hi []float64 }
 
+// wholeFrame is all of the box.
+func wholeFrame(d int) *Frame {
+	f := &Frame{make([]float64, d), make([]float64, d)}
+	for h := range d {
+		f.Lo[h], f.Hi[h] = -1, 1
+	}
+	return f
+}
+
 // Whole tells whether that is all of it; nil is.
 func (f *Frame) Whole() bool {
 	if f == nil {
@@ -95,11 +109,9 @@ func (f *Frame) Whole() bool {
 // ReleaseFrame releases the counts of the cells of each column, twice, and returns where the
 // records are.
 func (p *Party) ReleaseFrame(ctx context.Context, m *Marginals) (*Frame, error) {
-	frame := &Frame{make([]float64, p.D), make([]float64, p.D)}
-	for h := range p.D {
-		frame.Lo[h], frame.Hi[h] = -1, 1
-	}
+	frame := wholeFrame(p.D)
 	var fine []int64
+	var before []float64
 	for z, s := range m.counts {
 		counts, err := p.ReleaseCounts(ctx, s, p.D*marginalCells, func(words []int64) (err error) {
 			if fine == nil {
@@ -112,11 +124,19 @@ func (p *Party) ReleaseFrame(ctx context.Context, m *Marginals) (*Frame, error) 
 			return nil, err
 		}
 		frame, err = protocol.Once(p.Party, "columns", z, func() (*Frame, error) {
-			return frame.within(counts, float64(p.N), math.Sqrt(s.Share.Variance(s.Scale))), nil
+			noise := math.Sqrt(s.Share.Variance(s.Scale))
+			if frame.leaves(counts, float64(p.N), noise) {
+				return wholeFrame(p.D), nil
+			}
+			if !frame.Whole() {
+				before = nil // counts of other cells
+			}
+			return frame.within(counts, before, float64(p.N), noise), nil
 		})
 		if err != nil {
 			return nil, err
 		}
+		before = counts
 	}
 	return frame, nil
 }
@@ -124,15 +144,25 @@ func (p *Party) ReleaseFrame(ctx context.Context, m *Marginals) (*Frame, error) 
 // within is the part of the frame from the first to the last of the cells of each column that
 // surely have records, and one more on either side; all of it where too much lies beyond. The cells of a
 // column have all records, whose public number is total: what some have is known by the others, too.
-func (f *Frame) within(counts []float64, total, noise float64) *Frame {
+// before are counts of the same cells that have denied a frame, nil for none: what lies beyond has to be little by the
+// means of both.
+func (f *Frame) within(counts, before []float64, total, noise float64) *Frame {
 	d := len(f.Lo)
 	m, next := len(counts)/d, &Frame{make([]float64, d), make([]float64, d)}
-	total, unsure := believed(counts, d, total, noise)
+	all, allNoise, missed := counts, noise, 0.0
+	if before != nil {
+		all, allNoise, missed = slices.Clone(counts), noise/math.Sqrt2, float64(marginalMissed*total)
+		for i, n := range before {
+			all[i] = (n + all[i]) / 2
+		}
+	}
+	sum, unsure := believed(counts, d, total, noise)
+	allSum, allUnsure := believed(all, d, total, allNoise)
 	// Of what is cut off in all columns, and by how much it narrows them.
 	outside, variance, parts, gain, narrowed := 0.0, 0.0, 0.0, 0.0, 0
 	for h := range d {
-		c := newColumn(counts[h*m:(h+1)*m], total, unsure, noise)
-		first, last := c.kept()
+		first, last := newColumn(counts[h*m:(h+1)*m], sum, unsure, noise).kept()
+		c := newColumn(all[h*m:(h+1)*m], allSum, allUnsure, allNoise)
 		cut := first + m - 1 - last
 		outside, variance = outside+c.beyond(first, last), variance+c.variance(cut)
 		parts += float64(cut) / float64(m)
@@ -147,10 +177,32 @@ func (f *Frame) within(counts []float64, total, noise float64) *Frame {
 	if gain >= float64(marginalDeep*float64(narrowed)) && gain < float64(marginalDeep*float64(d)) {
 		most = marginalEmpty
 	}
-	if outside > float64(most*noise)*math.Sqrt(variance+float64(parts*parts*unsure)) {
+	if outside > max(float64(most*allNoise)*math.Sqrt(variance+float64(parts*parts*allUnsure)),
+		float64(missed*float64(narrowed))) {
 		return f
 	}
 	return next
+}
+
+// leaves tells whether the frame leaves out records of the total that there are: the outermost cells of its columns
+// also have those that lie beyond it, with the noise of one cell each, and not that of the many that were cut off.
+func (f *Frame) leaves(counts []float64, total, noise float64) bool {
+	d := len(f.Lo)
+	m, sum, sides, narrowed := len(counts)/d, 0.0, 0, 0
+	for h := range d {
+		before := sides
+		if f.Lo[h] > -1 {
+			sum, sides = sum+counts[h*m], sides+1
+		}
+		if f.Hi[h] < 1 {
+			sum, sides = sum+counts[(h+1)*m-1], sides+1
+		}
+		if sides > before {
+			narrowed++
+		}
+	}
+	sure := float64(marginalLeft*noise) * math.Sqrt(float64(sides))
+	return sum > max(sure, float64(marginalMissed*total)*float64(narrowed))
 }
 
 // believed is the sum of the cells of each of d columns, and its variance where that of a cell is 1. It is total, or,

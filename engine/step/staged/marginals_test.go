@@ -226,6 +226,22 @@ func TestFrameFollowsPublicNumbers(t *testing.T) {
 	}
 }
 
+// TestFrameIsGivenUp: records beside a heavy corner that the first release hides in its noise are seen by the second,
+// where all that lies beyond the frame is in one cell of each column, or has the noise of two releases.
+func TestFrameIsGivenUp(t *testing.T) {
+	const n, d, tries = 2000, 4, 60
+	cut := 0
+	for try := range uint64(tries) {
+		p := cornered(rand.New(rand.NewPCG(try, 14)), n, d, 10)
+		if slices.Min(framed(t, p, n, 0.03, try).Widths()) < 1 {
+			cut++
+		}
+	}
+	if cut > tries/8 {
+		t.Errorf("%d of %d frames beside a corner are cut", cut, tries)
+	}
+}
+
 // TestFrameWeighsDepth: what all columns cut off together must look emptier where few columns are cut deeply, as beside
 // a heavy corner, than where all records lie in a middle part of each column.
 func TestFrameWeighsDepth(t *testing.T) {
