@@ -68,7 +68,7 @@ func (h *highPlan) run(ctx context.Context, p *staged.Party) (centroids []float3
 		all := slices.Clone(centroids)
 		for j := range k - h.clusters {
 			one := staged.Widen(centroids[j*p.D : (j+1)*p.D])
-			all = append(all, around(one, radius, 2, p.FractionBits, stream)[p.D:]...)
+			all = append(all, around(one, nil, radius, 2, p.FractionBits, stream)[p.D:]...)
 		}
 		return all, nil
 	})

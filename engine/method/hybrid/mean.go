@@ -3,6 +3,7 @@ package hybrid
 import (
 	"context"
 	"math"
+	"slices"
 
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
@@ -57,6 +58,7 @@ func (o *meanPlan) run(ctx context.Context, p *staged.Party) (centroids []float3
 	if err != nil {
 		return nil, err
 	}
+	noisy := slices.Clone(mean)
 	towardCentre(mean, meanVariance(o.mean, p))
 	centre := staged.GridRow(mean, p.FractionBits)
 	var distances *staged.Distances
@@ -70,8 +72,8 @@ func (o *meanPlan) run(ctx context.Context, p *staged.Party) (centroids []float3
 	return protocol.Once(p.Party, "around", 0, func() ([]float32, error) {
 		stream := p.Public.Stream(int(protocol.Server), 0, "start")
 		far := farClusters(mean, 0, distances, p.K)
-		near := around(mean, radius, p.K-far, p.FractionBits, stream)
-		return append(near, around(make([]float64, p.D), unknownRadius(p.D), far, p.FractionBits, stream)...), nil
+		near := around(mean, noisy, radius, p.K-far, p.FractionBits, stream)
+		return append(near, around(make([]float64, p.D), nil, unknownRadius(p.D), far, p.FractionBits, stream)...), nil
 	})
 }
 
@@ -80,12 +82,16 @@ func meanVariance(mean *staged.Release, p *staged.Party) float64 {
 	return mean.Share.Variance(mean.Scale / float64(p.N))
 }
 
-// towardCentre shrinks a mean toward the centre of the box by the positive part of
-// 1 - d variance/|mean|^2, variance being that of its noise in each coordinate.
+// meanSure is by how many standard deviations the square of a mean stands above that of its noise before the centre of
+// the box is left: records lie about it as often as not.
+const meanSure = 1
+
+// towardCentre shrinks a mean toward the centre of the box by 1 - d variance/|mean|^2, variance being that of its noise
+// in each coordinate, and to it where noise makes such a mean.
 func towardCentre(mean []float64, variance float64) {
-	factor := 0.0
-	if square := elementary.SquaredLength(mean); square > 0 {
-		factor = max(0, 1-float64(len(mean))*variance/square)
+	factor, d := 0.0, float64(len(mean))
+	if square := elementary.SquaredLength(mean); square > float64((d+float64(meanSure*math.Sqrt(2*d)))*variance) {
+		factor = 1 - d*variance/square
 	}
 	for h := range mean {
 		mean[h] *= factor
@@ -99,8 +105,9 @@ const aroundTries = 20
 func unknownRadius(d int) float64 { return 0.4 * math.Sqrt(float64(d)) }
 
 // around returns a mean and k-1 points around it, in directions that are spread as a
-// greedy choice among random ones spreads them; nothing for no points.
-func around(mean []float64, radius float64, k, bits int, stream *privacy.Stream) []float32 {
+// greedy choice among random ones spreads them; nothing for no points. The first direction is that of
+// what has been shrunk to the mean, as that may have been too much; nil for nothing.
+func around(mean, shrunk []float64, radius float64, k, bits int, stream *privacy.Stream) []float32 {
 	if k == 0 {
 		return nil
 	}
@@ -109,29 +116,49 @@ func around(mean []float64, radius float64, k, bits int, stream *privacy.Stream)
 	centroids := staged.GridRow(mean, bits)
 	var taken [][]float64
 	for range k - 1 {
-		var best []float64
-		least := math.Inf(1)
-		for range aroundTries {
-			u, square := staged.Direction(d, stream)
-			nearest := math.Inf(-1)
-			for h := range u {
-				u[h] /= math.Sqrt(square)
-			}
-			for _, t := range taken {
-				cosine := 0.0
-				for h, x := range u {
-					cosine += float64(x * t[h])
-				}
-				nearest = max(nearest, cosine)
-			}
-			if best == nil || nearest < least {
-				best, least = u, nearest
-			}
+		next := toward(mean, shrunk)
+		if len(taken) > 0 || next == nil {
+			next = apart(taken, d, stream)
 		}
-		taken = append(taken, best)
-		for h, x := range best {
+		taken = append(taken, next)
+		for h, x := range next {
 			centroids = append(centroids, staged.OnGrid(mean[h]+float64(length*x), bits))
 		}
 	}
 	return centroids
+}
+
+// toward is the direction from a point to another, nil where there is none.
+func toward(from, to []float64) []float64 {
+	if to == nil || slices.Equal(from, to) {
+		return nil
+	}
+	u, length := make([]float64, len(to)), math.Sqrt(elementary.SquaredDistance(from, to))
+	for h, x := range to {
+		u[h] = (x - from[h]) / length
+	}
+	return u
+}
+
+// apart is the one of random directions that is farthest from those that are taken.
+func apart(taken [][]float64, d int, stream *privacy.Stream) (best []float64) {
+	least := math.Inf(1)
+	for range aroundTries {
+		u, square := staged.Direction(d, stream)
+		nearest := math.Inf(-1)
+		for h := range u {
+			u[h] /= math.Sqrt(square)
+		}
+		for _, t := range taken {
+			cosine := 0.0
+			for h, x := range u {
+				cosine += float64(x * t[h])
+			}
+			nearest = max(nearest, cosine)
+		}
+		if best == nil || nearest < least {
+			best, least = u, nearest
+		}
+	}
+	return best
 }

@@ -70,7 +70,7 @@ func TestTowardCentre(t *testing.T) {
 func TestAround(t *testing.T) {
 	norm, _ := datasettest.Builtin(t, "blobs", dataset.Generator{N: 2000, D: 6, K: 5, Separation: 6, Seed: 3})
 	mean, seed := []float64{0.9, 0.2, -0.1, 0, 0.3, -0.95}, uint64(1)
-	got := around(mean, 1.5, 8, datasettest.Bits, privacy.NewStreams(&seed).Stream(0, 0, "start"))
+	got := around(mean, nil, 1.5, 8, datasettest.Bits, privacy.NewStreams(&seed).Stream(0, 0, "start"))
 	if len(got) != 8*6 || !slices.Equal(got[:6], staged.GridRow(mean, datasettest.Bits)) {
 		t.Fatalf("%d coordinates, the first centre is %v", len(got), got[:6])
 	}
@@ -95,6 +95,22 @@ func TestAround(t *testing.T) {
 	for i, x := range got {
 		if x < -1 || x > 1 {
 			t.Errorf("coordinate %d is %g", i, x)
+		}
+	}
+}
+
+// TestAroundFollowsTheShrunk: the first point around a mean is where the mean was shrunk from, if it was.
+func TestAroundFollowsTheShrunk(t *testing.T) {
+	seed := uint64(4)
+	noisy := []float64{-0.9, -0.9, 0.9, 0.9}
+	got := around(make([]float64, 4), noisy, 0.8, 3, datasettest.Bits, privacy.NewStreams(&seed).Stream(0, 0, "start"))
+	if len(got) != 12 {
+		t.Fatalf("%d coordinates", len(got))
+	}
+	for h, x := range got[4:8] {
+		if want := math.Copysign(math.Abs(float64(got[4])), noisy[h]); math.Abs(float64(x)-want) > 1e-4 || x == 0 {
+			t.Errorf("the first point around the mean is %v, not toward %v", got[4:8], noisy)
+			break
 		}
 	}
 }
