@@ -178,6 +178,16 @@ func BenchmarkReassign(b *testing.B) {
 	})
 }
 
+func BenchmarkMeasureBounds(b *testing.B) {
+	overPoints(b, func(b *testing.B, p *Panels, c *Centroids, labels []uint16) {
+		if p.D >= exactDims {
+			b.Skip("no bounds")
+		}
+		bounds := make([]Bound, (p.N+BoundPoints-1)/BoundPoints)
+		run(b, p.N, bound(p.N, p.D, c.K), 4*p.N*p.D, func() { MeasureBounds(*p, c, bounds) })
+	})
+}
+
 // BenchmarkUpdateSums moves one point in a hundred.
 func BenchmarkUpdateSums(b *testing.B) {
 	overPoints(b, func(b *testing.B, p *Panels, c *Centroids, labels []uint16) {

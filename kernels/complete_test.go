@@ -41,6 +41,7 @@ var proofs = map[string]struct {
 	"Stale":           {[]string{"stalePortable"}, "TestStaleEqualsPortable", "BenchmarkStale"},
 	"StaleByDistance": {[]string{"staleByDistancePortable"}, "TestStaleEqualsPortable", "BenchmarkStaleByDistance"},
 	"Reassign":        {[]string{"reassignPortable"}, "TestReassignEqualsPortable", "BenchmarkReassign"},
+	"MeasureBounds":   {[]string{"assignPortable"}, "TestMeasureBoundsEqualsPortable", "BenchmarkMeasureBounds"},
 	"AssignAccumulateRadius": {[]string{"assignPortable", "distancesPortable"},
 		"TestAssignAccumulateRadiusEqualsPortable", "BenchmarkAssignAccumulateRadius"},
 	"Exchange": {[]string{"exchangePortable"}, "TestExchangeEqualsPortable", "BenchmarkExchange"},

@@ -140,6 +140,7 @@ var kernelTable = []struct {
 	{"Exchange", all},
 	{"Contributions", all},
 	{"Reassign", ranked},
+	{"MeasureBounds", all},
 	{"UpdateSums", all},
 	{"Stale", []path{avx2, avx512}},
 	{"StaleByDistance", []path{avx2, avx512}},

@@ -133,6 +133,8 @@ func TestMisuseOfSums(t *testing.T) {
 		{"Reassign", []string{"d=17", "16"}, func() {
 			Reassign(*wide, NewCentroids(4, 17), 1, labels, NewAccumulator(4, 17, 16), make([]Bound, 1))
 		}},
+		{"MeasureBounds", []string{"bounds", "2", "1"}, func() { MeasureBounds(*p, c, make([]Bound, 2)) }},
+		{"MeasureBounds", []string{"d=17", "16"}, func() { MeasureBounds(*wide, NewCentroids(4, 17), make([]Bound, 1)) }},
 		{"AssignAccumulateWeighted", []string{"d=2", "d=3"},
 			func() { AssignAccumulateWeighted(points, c, labels, nil, nil, NewWeightedAccumulator(4, 2)) }},
 		{"AddMembers", []string{"3", "20"}, func() { AddMembers(points, nil, make([]uint16, 3), nil) }},

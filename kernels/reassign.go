@@ -83,6 +83,23 @@ func Reassign(p Panels, c *Centroids, r2 float32, labels []uint16, acc *Accumula
 	return ch
 }
 
+// MeasureBounds fills in the bounds of the blocks of BoundPoints points as [Reassign] does, without a cut.
+func MeasureBounds(p Panels, c *Centroids, bounds []Bound) {
+	checkPair("MeasureBounds", &p, c)
+	checkLength("MeasureBounds", "bounds", len(bounds), (p.N+BoundPoints-1)/BoundPoints)
+	if p.D >= exactDims {
+		panic(fmt.Sprintf("kernels: MeasureBounds: d=%d, want less than %d", p.D, exactDims))
+	}
+	var label [BoundPoints]uint16
+	var dist, second [BoundPoints]float32
+	for b := range bounds {
+		lo := b * BoundPoints
+		part := p.Slice(lo, min(lo+BoundPoints, p.N))
+		assign(&part, c, label[:part.N], dist[:part.N], second[:part.N])
+		fillBounds(bounds[b:b+1], dist[:part.N], second[:part.N], c, float32(math.Inf(1)))
+	}
+}
+
 // marked returns the number of bits that are set.
 func marked(masks []uint32) int {
 	count := 0

@@ -55,6 +55,30 @@ func TestReassignEqualsPortable(t *testing.T) {
 	})
 }
 
+func TestMeasureBoundsEqualsPortable(t *testing.T) {
+	withPaths(t, func(t *testing.T) {
+		rng := rand.New(rand.NewPCG(5, 12))
+		shapes(func(n, d, k int) {
+			if d >= exactDims {
+				return
+			}
+			p, c := packed(gridHardRows(rng, n, d, 16), n, d), NewCentroids(k, d)
+			c.Set(gridHardRows(rng, k, d, 16))
+			labels, dist, second := make([]uint16, n), make([]float32, n), make([]float32, n)
+			assignPortable(p, c, labels, dist, second)
+			got := make([]Bound, (n+BoundPoints-1)/BoundPoints)
+			MeasureBounds(*p, c, got)
+			for b, x := range got {
+				lo, hi := b*BoundPoints, min((b+1)*BoundPoints, n)
+				want := make([]Bound, 1)
+				if fillBounds(want, dist[lo:hi], second[lo:hi], c, float32(math.Inf(1))); x != want[0] {
+					t.Fatalf("n=%d d=%d k=%d block %d: %+v, want %+v", n, d, k, b, x, want[0])
+				}
+			}
+		})
+	})
+}
+
 func TestExtremesEqualPortable(t *testing.T) {
 	withPaths(t, func(t *testing.T) {
 		rng := rand.New(rand.NewPCG(5, 11))

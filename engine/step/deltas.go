@@ -38,10 +38,8 @@ type Deltas struct {
 	reach   []float64
 	workers []workerDeltas
 	sample  []uint16
-	// distances of the points of a block from their centroids and from the next ones.
-	distances [2][]float32
-	recent    float64 // the travel of the last round
-	share     float64 // of the records that changed labels in the round before; -1: not known
+	recent  float64 // the travel of the last round
+	share   float64 // of the records that changed labels in the round before; -1: not known
 
 	// Measurements that settled too little are followed by rounds without one:
 	// those left of the present wait, and the length of the next.
@@ -104,9 +102,6 @@ func NewDeltas(points kernels.Panels, centres *kernels.Centroids, grid []float32
 	h := &Deltas{points: points, centres: centres, grid: grid, labels: labels, rounds: s.Rounds,
 		last: make([]float32, len(grid)), until: make([]float64, blocks),
 		workers: make([]workerDeltas, s.Workers), sample: make([]uint16, kernels.BoundPoints), share: -1, next: 1}
-	for i := range h.distances {
-		h.distances[i] = make([]float32, kernels.BoundPoints)
-	}
 	if s.Radius {
 		h.reach = make([]float64, blocks)
 	}
@@ -208,13 +203,8 @@ func (h *Deltas) wide() bool {
 	for q := range min(marginBlocks, blocks) {
 		lo := blocks * q / min(marginBlocks, blocks) * kernels.BoundPoints
 		hi := min(lo+kernels.BoundPoints, h.points.N)
-		dist, second := h.distances[0][:hi-lo], h.distances[1][:hi-lo]
-		kernels.Assign2(h.points.Slice(lo, hi), h.centres, h.sample[:hi-lo], dist, second)
-		gap, most := float32(math.Inf(1)), float32(0)
-		for i, x := range second {
-			gap, most = min(gap, x-dist[i]), max(most, x)
-		}
-		if float64(gap) > 2*math.Sqrt(float64(most))*h.recent { // as kernels has margins, but for roundings
+		bound := h.workers[0].bounds[:1]
+		if kernels.MeasureBounds(h.points.Slice(lo, hi), h.centres, bound); bound[0].Margin > h.recent {
 			return true
 		}
 	}
