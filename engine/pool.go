@@ -30,6 +30,7 @@ type Pool struct {
 	done    chan struct{}
 	exit    sync.WaitGroup
 	shares  []share // by worker
+	solvers solvers
 
 	watchers []RegionObserver   // set before the first region
 	progress []ProgressObserver // likewise

@@ -3,11 +3,14 @@ package engine
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/cohort-engine/cohort/flow"
 )
 
 func TestPoolRunsEveryIndexOnce(t *testing.T) {
@@ -218,4 +221,20 @@ func TestPoolSlowWorker(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestSolversAreKept takes a solver again, and a new one where none is idle.
+func TestSolversAreKept(t *testing.T) {
+	p := NewPool(1)
+	defer p.Close()
+	first := p.TakeSolver()
+	first.Began = func(flow.Stage, int) {}
+	if second := p.TakeSolver(); second == first {
+		t.Error("two runs have one solver")
+	}
+	p.KeepSolver(first)
+	if again := p.TakeSolver(); again != first || again.Began != nil {
+		t.Errorf("a kept solver comes back as %p, was %p, with Began %t", again, first, again.Began != nil)
+	}
+	runtime.KeepAlive(first)
 }

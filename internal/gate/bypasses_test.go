@@ -23,6 +23,10 @@ func f(s stepper) string { return fmt.Sprint(s) }`},
 func f(w io.Writer, p *kernels.Panels) error { return gob.NewEncoder(w).Encode(p) }`},
 	{"binary encoding of a mask secret", "sealed", "encoding/binary io internal/secret", `
 func f(w io.Writer, s secret.Root) error { return binary.Write(w, binary.LittleEndian, s) }`},
+	{"a weak pointer to records", "", "fmt weak engine/dataset", `
+func f(own *dataset.Part) string { return fmt.Sprint(weak.Make(own)) }`},
+	{"records behind a weak pointer", "sealed", "fmt weak engine/dataset", `
+func f(own weak.Pointer[dataset.Part]) string { return fmt.Sprint(own.Value()) }`},
 	{"records in the details of a result", "sealed", "engine kernels", `
 func f(r *engine.Result, p kernels.Panels) { r.Details["points"] = p }`},
 	{"sums in details by a literal", "sealed", "kernels", `

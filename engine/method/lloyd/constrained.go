@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"sync"
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/privacy"
@@ -29,11 +28,8 @@ type constrained struct {
 	alone   func(context.Context) error
 }
 
-// solvers keep their memory from run to run.
-var solvers = sync.Pool{New: func() any { return flow.NewSolver() }}
-
 func newConstrained(c *client) *constrained {
-	a := &constrained{c: c, solver: solvers.Get().(*flow.Solver)}
+	a := &constrained{c: c, solver: c.party.Pool().TakeSolver()}
 	lo, hi, own := make([]int, c.k), make([]int, c.k), c.sizes[c.party.Role]
 	for j := range c.k {
 		lo[j], hi[j] = own[0], own[1]
@@ -51,8 +47,7 @@ func newConstrained(c *client) *constrained {
 
 // end lets the next run have the solver.
 func (a *constrained) end() {
-	a.solver.Forget()
-	solvers.Put(a.solver)
+	a.c.party.Pool().KeepSolver(a.solver)
 }
 
 // tieKey is the key of a client's tie-break in a round, from its own randomness. The
