@@ -198,13 +198,22 @@ func (f *Plan) AddEqualRounds(l Share, rounds, k int) []*Release {
 }
 
 // EqualRounds runs relative rounds with one radius for all clusters, each
-// followed by James-Stein shrinkage. It returns the noisy counts of the last.
+// followed by James-Stein shrinkage; after a half and three quarters of them clusters without records are refilled.
+// It returns the noisy counts of the last.
 func (p *Party) EqualRounds(ctx context.Context, rounds []*Release, centroids []float32,
 	radius float64) (counts []float64, err error) {
 	o := NewOffsets(p.Pool(), p.K, p.D, p.FractionBits)
+	sums := make([]float64, len(centroids)/p.D)
 	for r, s := range rounds {
 		if counts, err = p.equalRound(ctx, o, s, centroids, radius); err != nil {
 			return nil, err
+		}
+		for c, n := range counts {
+			sums[c] += n
+		}
+		if r+1 == len(rounds)/2 || r+1 == len(rounds)*3/4 {
+			noise := math.Sqrt(float64(r+1) * s.Share.Variance(p.equalScales(s.Share, radius).Counts))
+			refill(sums, centroids, noise, radius/2, p.FractionBits, p.Public.Stream(int(protocol.Server), r, "refill"))
 		}
 		if p.alone {
 			continue
@@ -217,6 +226,38 @@ func (p *Party) EqualRounds(ctx context.Context, rounds []*Release, centroids []
 		}
 	}
 	return counts, nil
+}
+
+// refill gives each centroid whose sum of noisy counts is less than its noise one half of the cluster with the most
+// records: both start on either side of its centroid, so far from it in a random direction. Where two clusters were
+// one and a centroid has none, the rounds after it tell them apart. It does nothing where noise hides a fifth of a
+// cluster of the mean size: few records may be far away. It is post-processing of released counts.
+func refill(sums []float64, centroids []float32, noise, far float64, bits int, directions *privacy.Stream) {
+	all := 0.0
+	for _, n := range sums {
+		all += n
+	}
+	if float64(5*noise)*float64(len(sums)) > all {
+		return
+	}
+	d := len(centroids) / len(sums)
+	for c, n := range sums {
+		most := 0
+		for j, m := range sums {
+			if m > sums[most] {
+				most = j
+			}
+		}
+		if n >= noise {
+			continue
+		}
+		u, square := Direction(d, directions)
+		for h, x := range u {
+			at, step := float64(centroids[most*d+h]), float64(far*x)/math.Sqrt(square)
+			centroids[c*d+h], centroids[most*d+h] = OnGrid(at+step, bits), OnGrid(at-step, bits)
+		}
+		sums[c], sums[most] = sums[most]/2, sums[most]/2
+	}
 }
 
 // equalScales gives 2% of a round to the counts. Where two records change together under Gaussian noise, by 2 radius in

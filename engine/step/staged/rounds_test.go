@@ -118,6 +118,51 @@ func TestEqualRound(t *testing.T) {
 	}
 }
 
+// TestEqualRoundsRefill: a centroid without records finds one of two clusters that share one.
+func TestEqualRoundsRefill(t *testing.T) {
+	rng := rand.New(rand.NewPCG(43, 44))
+	const n, k, d, rounds = 4000, 4, 7, 8
+	centres := make([]float64, k*d)
+	for j := range k {
+		for h := range d {
+			centres[j*d+h] = -0.4
+			if h == j {
+				centres[j*d+h] = 0.4
+			}
+		}
+	}
+	p := kernels.NewPanels(n, d)
+	row := make([]float32, d)
+	for i := range n {
+		for h := range row {
+			row[h] = staged.OnGrid(centres[i%k*d+h]+0.05*rng.NormFloat64(), datasettest.Bits)
+		}
+		p.Set(i, row)
+	}
+	f := stagedtest.Plan(t, p, k)
+	planned := f.AddEqualRounds(staged.Share{Gaussian: true, Total: 1}, rounds, k)
+	centroids := make([]float32, k*d)
+	for h := range d {
+		centroids[h] = staged.OnGrid(centres[h], datasettest.Bits)
+		centroids[d+h] = staged.OnGrid(centres[d+h], datasettest.Bits)
+		centroids[2*d+h] = staged.OnGrid((centres[2*d+h]+centres[3*d+h])/2, datasettest.Bits)
+		centroids[3*d+h] = staged.OnGrid(0.9, datasettest.Bits)
+	}
+	stagedtest.OnParty(t, f, p, func(ctx context.Context, p *staged.Party) error {
+		_, err := p.EqualRounds(ctx, planned, centroids, 0.5)
+		return err
+	})
+	for j := range k {
+		nearest := math.Inf(1)
+		for c := range k {
+			nearest = min(nearest, distance(staged.Widen(centroids[c*d:(c+1)*d]), centres[j*d:(j+1)*d]))
+		}
+		if nearest > 0.1 {
+			t.Errorf("cluster %d is %v away from the nearest centroid", j, nearest)
+		}
+	}
+}
+
 func distance(x, y []float64) float64 {
 	square := 0.0
 	for i := range x {
