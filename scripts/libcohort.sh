@@ -25,7 +25,10 @@ for package in encoding/json reflect fmt time os flag context syscall strings by
     crypto/hmac crypto/sha3 gonum.org/... golang.org/x/text/... golang.org/x/sys/unix github.com/klauspost/cpuid/v2 \
     github.com/cohort-engine/cohort/engine/method/balcan github.com/cohort-engine/cohort/engine/method/evolve \
     github.com/cohort-engine/cohort/engine/method/hybrid github.com/cohort-engine/cohort/engine/method/lsf \
-    github.com/cohort-engine/cohort/engine/method/eugkm github.com/cohort-engine/cohort/engine/method/pca \
+    github.com/cohort-engine/cohort/engine/step/staged github.com/cohort-engine/cohort/engine/method/sketch \
+    github.com/cohort-engine/cohort/internal/secret github.com/cohort-engine/cohort/internal/filelock \
+    github.com/cohort-engine/cohort/internal/pages github.com/cohort-engine/cohort/engine/method/eugkm \
+    github.com/cohort-engine/cohort/engine/method/pca \
     compress/flate compress/gzip errors unicode/utf8 unicode/utf16 \
     github.com/cohort-engine/cohort/engine/catalog/... \
     github.com/cohort-engine/cohort/internal/fault github.com/cohort-engine/cohort/engine/protocol/... \
