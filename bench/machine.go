@@ -73,30 +73,38 @@ func describeMachine(workers int) *Machine {
 }
 
 // betweenCores measures Machine.Between: the least of some runs of trips counts, as other work on the machine only
-// adds to it.
+// adds to it. It ends early where that takes the cores away, and a trip lasts until they come back.
 func betweenCores() float64 {
-	const runs, trips = 10, 1000
+	const trips, longest = 100, 20 * time.Millisecond
 	var words [2]struct {
 		atomic.Int64
 		_ [2*64 - 8]byte // neighbouring cache lines may be fetched together
 	}
 	go func() {
-		for i := range int64(runs * trips) {
-			for words[0].Load() <= i {
+		for i := int64(1); ; i++ {
+			for x := words[0].Load(); x < i; x = words[0].Load() {
+				if x < 0 {
+					return
+				}
 			}
-			words[1].Store(i + 1)
+			words[1].Store(i)
 		}
 	}()
-	least := math.Inf(1)
-	for run := range int64(runs) {
+	least, begin, i := math.Inf(1), time.Now(), int64(0)
+	for range 100 {
 		start := time.Now()
-		for i := run * trips; i < (run+1)*trips; i++ {
-			words[0].Store(i + 1)
-			for words[1].Load() <= i {
+		if start.Sub(begin) > longest {
+			break
+		}
+		for range trips {
+			i++
+			words[0].Store(i)
+			for words[1].Load() < i {
 			}
 		}
 		least = min(least, float64(time.Since(start))/trips)
 	}
+	words[0].Store(-1)
 	return least
 }
 

@@ -35,13 +35,13 @@ type Pool struct {
 	watchers []RegionObserver   // set before the first region
 	progress []ProgressObserver // likewise
 
-	_ [cacheLine]byte
+	_ [linePair]byte
 	// state is the number of the region, whether it takes no more helpers, and how
 	// many are in it. The caller waits for those alone: a helper that wakes up when
 	// the work is done has missed the region.
 	state   atomic.Uint64
 	closing atomic.Bool
-	_       [cacheLine]byte
+	_       [linePair]byte
 
 	fn      func(worker, index int)
 	cancel  <-chan struct{}
@@ -49,8 +49,8 @@ type Pool struct {
 	failure atomic.Pointer[any]
 }
 
-// cacheLine is the size of two: neighbouring ones may be fetched together.
-const cacheLine = 128
+// linePair is the size of two cache lines: neighbouring ones may be fetched together.
+const linePair = 128
 
 // The parts of Pool.state.
 const (
@@ -62,8 +62,8 @@ const (
 // share is the run of indices that a worker begins with, on a cache line of its
 // own.
 type share struct {
-	next, end int64 // next is taken atomically
-	_         [cacheLine - 16]byte
+	next, end int64 // within a region next is atomic; what is set before one waits for no other core
+	_         [linePair - 16]byte
 }
 
 // NewPool starts workers-1 goroutines. It panics if workers < 1.

@@ -686,13 +686,13 @@ func (s *filterScratch) prune() {
 // are as near as rounding, by the chains. It returns the number of candidates.
 func (s *filterScratch) decide(p *Panels, c *Centroids, call *filterCall, undecided *[filterPanels]uint64,
 	labels []uint16) int {
-	loose := [filterPanels]uint64{} // points whose guess is not the least restrictive by far
+	loose := [filterPanels]uint64{} // points whose limit is by another centroid than their guess
 	for i := range s.limit {
 		s.exact[i], s.first[i] = float32(math.Inf(1)), int64(s.guesses[i])
 		switch bit := uint64(1) << (i % Lanes); {
 		case undecided[i/Lanes]&bit == 0:
 			s.limit[i] = math.MinInt32
-		case s.limit[i] < s.guessed[i]: // by another centroid
+		case s.limit[i] < s.guessed[i]:
 			s.first[i] = math.MaxInt64
 			loose[i/Lanes] |= bit
 		}

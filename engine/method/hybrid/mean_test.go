@@ -58,6 +58,10 @@ func TestTowardCentre(t *testing.T) {
 	if weak[0] != 0 || weak[1] != 0 {
 		t.Errorf("a mean in its noise becomes %v", weak)
 	}
+	little := []float64{0.3, -0.3} // its square is .18, that of noise .1, with a deviation of .1
+	if towardCentre(little, 0.05); little[0] != 0 || little[1] != 0 {
+		t.Errorf("a mean little above its noise becomes %v", little)
+	}
 	if math.Abs(strong[0]-0.5) > 1e-6 || math.Abs(strong[1]+0.5) > 1e-6 {
 		t.Errorf("a mean far above its noise becomes %v", strong)
 	}

@@ -91,7 +91,7 @@ func (c *client) run(ctx context.Context, party *protocol.Party) (*protocol.Outc
 		}
 	}
 	if a, ok := c.steps.(*constrained); ok {
-		a.end()
+		party.Pool().KeepSolver(a.solver)
 	}
 	return out, nil
 }

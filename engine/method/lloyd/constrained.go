@@ -45,11 +45,6 @@ func newConstrained(c *client) *constrained {
 	return a
 }
 
-// end lets the next run have the solver.
-func (a *constrained) end() {
-	a.c.party.Pool().KeepSolver(a.solver)
-}
-
 // tieKey is the key of a client's tie-break in a round, from its own randomness. The
 // centroids of a round follow from the assignments before it, so each has a key of its
 // own (THEOREMS.md T1).

@@ -242,14 +242,14 @@ func refill(sums []float64, centroids []float32, noise, far float64, bits int, d
 	}
 	d := len(centroids) / len(sums)
 	for c, n := range sums {
+		if n >= noise {
+			continue
+		}
 		most := 0
 		for j, m := range sums {
 			if m > sums[most] {
 				most = j
 			}
-		}
-		if n >= noise {
-			continue
 		}
 		u, square := Direction(d, directions)
 		for h, x := range u {
