@@ -101,7 +101,7 @@ func (s *Solver) improve(ctx context.Context, run Runner, whole *Problem, size i
 			outside, err = s.ascend(ctx, run, p, enough)
 		}
 		precise := s.ordered || s.ascent.radius >= singles
-		if err != nil || outside <= 8*enough && precise {
+		if err != nil || outside <= 6*enough && precise {
 			return err
 		}
 		s.stalled = !s.ordered // what the completion ends at is close enough for the next sample's steps

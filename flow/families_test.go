@@ -115,3 +115,24 @@ func outOfTurn(p *flow.Problem, res *flow.Result) (int, int) {
 	}
 	return 0, 0
 }
+
+// TestSampleOfABallIsCompleted: Newton's steps leave a third of a sample of such a ball outside the bounds, and
+// would leave 26,000 paths to the completion.
+func TestSampleOfABallIsCompleted(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a second")
+	}
+	set := instance.Ball(50000, 400, 1e-3)
+	p := set.Problem(set.Centroids(0))
+	s := flow.NewSolver()
+	var res flow.Result
+	if err := s.Solve(context.Background(), nil, p, &res); err != nil {
+		t.Fatal(err)
+	}
+	if err := flow.Verify(p, &res); err != nil {
+		t.Error(err)
+	}
+	if most := 2 * len(p.Lo); res.Stats.Paths > most {
+		t.Errorf("%d paths, want at most %d", res.Stats.Paths, most)
+	}
+}
