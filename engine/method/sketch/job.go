@@ -102,7 +102,7 @@ const (
 	DefaultGamma = 1.0 / 1024
 	// defaultShare is Job.Share where all parties share their keys: the local centres need more of the budget; all
 	// the more, smallShare is left, of two parties where n mu is below smallBudget. Pairs of parties with keys of
-	// their own share pairsShare.
+	// their own share pairsShare, and those whose joint estimate a mixture is fitted to (plan.refits).
 	defaultShare = 0.25
 	smallShare   = 0.15
 	smallBudget  = 600
@@ -420,7 +420,7 @@ func newPlan(j *Job) (*plan, error) {
 	}
 	switch j.Estimator {
 	case EstimatorEM, estimatorDraws:
-		sparse := p.pairKeys && jointCell*cells > j.PublicRecords() // chosen for pairs
+		sparse := p.pairKeys && sparseCell*cells > j.PublicRecords() // chosen for pairs
 		p.pairKeys = s > 2 && (!small || s*p.clusters > 128 || sparse)
 		p.mixture = p.pairKeys && j.Estimator == EstimatorEM
 	case EstimatorPair, EstimatorPaper:
@@ -505,15 +505,23 @@ func (p *plan) calibrateClaimed(j *Job) error {
 // so n mu says how much of the clusters is seen. Of two parties, where it is small, the local centres fail before the
 // intersections do. Where each pair of parties has keys of its own, the tables of pairs fail first: on sets of 1,000 to
 // 20,000 records and 8 and 16 parties a half does better than a quarter nearly everywhere, at most by 40 %.
+// The cells of all parties fail first, too, where more clusters than a party has are to be told apart in them.
 func (p *plan) chooseShare(j *Job, mu float64) {
 	switch p.share = defaultShare; {
 	case j.Share != 0:
 		p.share = j.Share
-	case p.pairKeys && j.Return != Noised:
+	case (p.pairKeys || p.refits(j)) && j.Return != Noised:
 		p.share = pairsShare
 	case p.parties == 2 && j.Return != Noised && float64(j.PublicRecords())*mu < smallBudget:
 		p.share = smallShare
 	}
+}
+
+// refits says whether a mixture is fitted to the joint likelihood of three parties and more (see refitJoint): where
+// there are more clusters than a party has, and the cells are more than twice the numbers of a mixture of them.
+func (p *plan) refits(j *Job) bool {
+	cells, small := product(p.clusters, p.parties, maxJoint)
+	return small && p.parties > 2 && p.clusters < j.K && cells > 2*j.K*p.parties*(p.clusters-1)
 }
 
 // calibrateProven gives a share of the squared mu of the budget to the sketches, the

@@ -61,14 +61,15 @@ func autoLocalK(k, parties, records int) int {
 // last for more: on many columns few local clusters say too little. As much as its noise is enough as long as a pair
 // has fewer cells than there are clusters; and at most fewClusters clusters have a local cluster each where that holds
 // clearCluster times the noise.
-var clearCells = [...]float64{4.5, 2.8, 1.5}
+var clearCells = [...]float64{4.5, 2.8, 1.5, 0.75}
 
 const (
 	clearCluster = 3
 	fewClusters  = 6
-	// Up to mostJoint parties with at most narrowColumns have a joint grid of at most one cell per jointCell records.
-	mostJoint, jointCell = 4, 8
-	narrowColumns        = 2
+	// Up to mostJoint parties with at most narrowColumns have a joint grid of at most one cell per jointCell records;
+	// others, whose keys would be for pairs, have keys for all where a grid has at most one per sparseCell.
+	mostJoint, narrowColumns = 4, 2
+	jointCell, sparseCell    = 3, 8
 	// Parties with a column each have one of at most one cell per singleCell records where a cluster stands less than
 	// clearPair times above the noise of a pair's cell.
 	singleCell, clearPair = 2, 18

@@ -30,15 +30,14 @@ type classMixture struct {
 	parties, clusters int
 	share             []float64
 	chance            [][][]float64
+	moved             [][][]float64 // what each class gets of each cluster in a step
 }
 
 // mixtureFit is a mixture with the tables that it is fitted to, as parts of all records.
 type mixtureFit struct {
 	*classMixture
 	pairs [][]float64
-	// Of a step: what each class gets of each cluster, a table over that of the mixture, and what one
-	// class gets of the second party's clusters.
-	moved       [][][]float64
+	// Of a step: a table over that of the mixture, and what one class gets of the second party's clusters.
 	ratio, left []float64
 }
 
@@ -64,11 +63,7 @@ func (f *mixtureFit) ratios(l1, l2 int) {
 
 // step is a step of the expectation maximisation.
 func (f *mixtureFit) step() {
-	for l := range f.moved {
-		for c := range f.moved[l] {
-			clear(f.moved[l][c])
-		}
-	}
+	f.begin()
 	for l1 := range f.parties {
 		for l2 := l1 + 1; l2 < f.parties; l2++ {
 			f.ratios(l1, l2)
@@ -77,25 +72,39 @@ func (f *mixtureFit) step() {
 			}
 		}
 	}
+	f.end()
+}
+
+// begin begins a step with nothing moved.
+func (m *classMixture) begin() {
+	for _, classes := range m.moved {
+		for _, x := range classes {
+			clear(x)
+		}
+	}
+}
+
+// end makes shares and chances of what was moved.
+func (m *classMixture) end() {
 	total := 0.0
-	for c := range f.share {
-		f.share[c] = 0
-		for l := range f.parties {
+	for c := range m.share {
+		m.share[c] = 0
+		for l := range m.parties {
 			sum := 0.0
-			for _, x := range f.moved[l][c] {
+			for _, x := range m.moved[l][c] {
 				sum += x
 			}
-			f.share[c] += sum
+			m.share[c] += sum
 			if sum > 0 {
-				for a, x := range f.moved[l][c] {
-					f.chance[l][c][a] = x / sum
+				for a, x := range m.moved[l][c] {
+					m.chance[l][c][a] = x / sum
 				}
 			}
 		}
-		total += f.share[c]
+		total += m.share[c]
 	}
-	for c := range f.share {
-		f.share[c] /= total
+	for c := range m.share {
+		m.share[c] /= total
 	}
 }
 
@@ -216,24 +225,21 @@ const (
 	refitStarts        = 5
 )
 
-// restart fits the mixture from classes with these centres, and shares as the weights, on.
-func (f *mixtureFit) restart(centers [][]float32, columns [][]int, s *synopsis.Solution) {
-	f.share = slices.Clone(s.Weights)
-	rescale(f.share, 1)
+// restart makes classes with these centres, and shares as the weights.
+func (m *classMixture) restart(centers [][]float32, columns [][]int, s *synopsis.Solution) {
+	m.share = slices.Clone(s.Weights)
+	rescale(m.share, 1)
+	m.chance, m.moved = make([][][]float64, m.parties), make([][][]float64, m.parties)
 	for l, local := range centers {
-		f.chance[l], f.moved[l] = nil, nil
 		d := len(columns[l])
 		sharpness, own := refitSharpness/max(nearestSquares(local, d), leastSum), make([]float64, d)
-		for c := range f.share {
+		for c := range m.share {
 			for h, column := range columns[l] {
-				own[h] = s.Centers[c*(len(s.Centers)/len(f.share))+column]
+				own[h] = s.Centers[c*(len(s.Centers)/len(m.share))+column]
 			}
-			f.chance[l] = append(f.chance[l], nearby(local, own, sharpness))
-			f.moved[l] = append(f.moved[l], make([]float64, f.clusters))
+			m.chance[l] = append(m.chance[l], nearby(local, own, sharpness))
+			m.moved[l] = append(m.moved[l], make([]float64, m.clusters))
 		}
-	}
-	for range refitSteps {
-		f.step()
 	}
 }
 
@@ -337,7 +343,79 @@ func mixtureEstimate(ctx context.Context, r *Release, tables, sizes [][]float64)
 			return nil, err
 		}
 		f.restart(r.centers, r.columns, s)
+		for range refitSteps {
+			f.step()
+		}
 		grid = f.grid(r.Records)
+	}
+	return grid, nil
+}
+
+// visit gives each cell of a grid of so many records the weights that the classes have there, or, with a ratio for each
+// cell, moves what a class has of a cell, so many times, to it.
+func (m *classMixture) visit(g *Grid, records float64, ratio []float64) {
+	for i := range g.Weights {
+		sum, cell := 0.0, g.cell(i)
+		for c, share := range m.share {
+			part := float64(share * records)
+			for l, a := range cell {
+				part *= m.chance[l][c][a]
+			}
+			sum += part
+			for l, a := range cell {
+				if ratio != nil {
+					m.moved[l][c][a] += float64(part * ratio[i])
+				}
+			}
+		}
+		if ratio == nil {
+			g.Weights[i] = sum
+		}
+	}
+}
+
+// jointStep is a step of the expectation maximisation, by a mixture, of the joint likelihood.
+func (m *classMixture) jointStep(ctx context.Context, run runner, l *likelihood, records float64) error {
+	m.visit(l.grid, records, nil)
+	before := slices.Clone(l.grid.Weights)
+	if err := l.step(ctx, run); err != nil {
+		return err
+	}
+	for i, w := range before {
+		before[i] = l.grid.Weights[i] / max(w, leastSum)
+	}
+	m.begin()
+	m.visit(l.grid, records, before)
+	m.end()
+	return nil
+}
+
+// refitJoint fits a mixture to the joint likelihood of all sketches, from the clusters found in the cells that it
+// leaves: where there are more clusters than a party has, most cells of few records are lost in noise, and what a
+// cluster has of each party's is not. It is post-processing.
+func refitJoint(ctx context.Context, run runner, r *Release, grid *Grid) (*Grid, error) {
+	dense, err := newDenseGrid(r.Parties, r.Clusters)
+	if err != nil {
+		return nil, err
+	}
+	l, err := newLikelihood(ctx, run, r.Joint, dense)
+	if err != nil {
+		return nil, err
+	}
+	m := &classMixture{parties: r.Parties, clusters: r.Clusters}
+	for range refits {
+		s, err := r.search(ctx, grid, refitStarts)
+		if err != nil {
+			return nil, err
+		}
+		m.restart(r.centers, r.columns, s)
+		for range refitSteps {
+			if err := m.jointStep(ctx, run, l, r.Records); err != nil {
+				return nil, err
+			}
+		}
+		m.visit(dense, r.Records, nil)
+		grid = dense
 	}
 	return grid, nil
 }

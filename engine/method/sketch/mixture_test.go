@@ -2,6 +2,7 @@ package sketch
 
 import (
 	"cmp"
+	"context"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -114,12 +115,64 @@ func TestMixtureFromCenters(t *testing.T) {
 		}
 	}
 	m.restart(centers, columns, s)
+	for range refitSteps {
+		m.step()
+	}
 	if after := distance(m.grid(1), exact); len(m.share) != classes || after > 0.5*before {
 		t.Errorf("%d classes, tables are off by %.3f, before by %.3f", len(m.share), after, before)
 	}
 	if near := nearby([]float32{0, 0, 1, 0, 0, 2}, []float64{0.1, 0}, 3); !slices.IsSortedFunc(near,
 		func(a, b float64) int { return cmp.Compare(b, a) }) || math.Abs(total(near)-1) > 1e-12 {
 		t.Errorf("parts %v", near)
+	}
+}
+
+// TestJointMixture: of more clusters than a party has, each with few records in a cell, the joint estimate has nearer
+// weights where a mixture is fitted to it from the clusters' centres.
+func TestJointMixture(t *testing.T) {
+	const parties, k, classes, records, keys, phantoms = 4, 5, 12, 3000, 512, 20
+	rng := rand.New(rand.NewPCG(7, 8))
+	truth := make([]float64, powInt(k, parties))
+	s := &synopsis.Solution{Weights: slices.Repeat([]float64{1}, classes)}
+	for c := range classes {
+		at := [parties]int{c % k, (2*c + c/k) % k, (3*c + 2*(c/k)) % k, (c*c + c/k) % k}
+		for range records / classes {
+			cell := make([]uint8, parties)
+			for l, a := range at {
+				cell[l] = uint8(a)
+				if rng.IntN(3) == 0 {
+					cell[l] = uint8((a + 1) % k)
+				}
+			}
+			truth[dense(cell, k)]++
+		}
+		for _, a := range at {
+			s.Centers = append(s.Centers, float64(a)/k)
+		}
+	}
+	r := &Release{Parties: parties, Clusters: k, Records: records,
+		Joint:  drawSketches(rng, distribution(t, DefaultGamma), parties, k, keys, truth, phantoms),
+		search: func(context.Context, *Grid, int) (*synopsis.Solution, error) { return s, nil }}
+	for l := range parties {
+		r.centers, r.columns = append(r.centers, nil), append(r.columns, []int{l})
+		for a := range k {
+			r.centers[l] = append(r.centers[l], float32(a)/k)
+		}
+	}
+	var off [2]float64
+	for i := range off {
+		r.refit = i == 1
+		g, err := r.estimate(t.Context(), inline{}, EstimatorEM)
+		if err != nil {
+			t.Fatal(err)
+		}
+		off[i] = relativeError(denseWeights(g), truth)
+		if sum := total(g.Weights); math.Abs(sum-records) > 1e-6*records {
+			t.Errorf("weights add up to %v", sum)
+		}
+	}
+	if off[1] > 0.7*off[0] {
+		t.Errorf("weights are off by %.3f with a mixture, by %.3f without", off[1], off[0])
 	}
 }
 
@@ -163,7 +216,7 @@ func TestFewPartiesManyClusters(t *testing.T) {
 		n, d, k, parties, least, most int
 		pairs                         bool
 	}{
-		{5000, 8, 20, 4, 5, 5, false}, {20_000, 6, 26, 3, 13, 13, false}, {5000, 16, 20, 4, 8, 14, true},
+		{5000, 8, 20, 4, 6, 6, false}, {20_000, 6, 26, 3, 17, 17, false}, {5000, 16, 20, 4, 12, 24, true},
 		{5000, 9, 20, 3, 9, 16, true}, {5000, 8, 20, 8, 2, 2, false}, {5000, 8, 5, 8, 5, 6, true},
 		{100, 8, 20, 4, 2, 2, false}, {5000, 8, 5, 4, 5, 5, false},
 	} {

@@ -234,7 +234,8 @@ func (r *run) outcome(cells int, centroids, weights []float64) *protocol.Outcome
 // receive is what the server makes of the messages.
 func (v *server) receive(messages []*message) *Release {
 	plan := v.plan
-	r := &Release{Parties: plan.parties, Clusters: plan.clusters, Mixture: plan.mixture, Classes: plan.classes}
+	r := &Release{Parties: plan.parties, Clusters: plan.clusters, Mixture: plan.mixture, Classes: plan.classes,
+		refit: plan.refits(v.job)}
 	view := func(sketches ...*Sketches) *View {
 		return &View{Distribution: plan.distribution, Sketches: sketches, Phantoms: plan.phantoms,
 			Shared: v.job.Calibration == privacy.Proven, Floor: plan.floor}
@@ -280,7 +281,11 @@ func (r *Release) estimate(ctx context.Context, run runner, e Estimator) (*Grid,
 	case e == EstimatorPair:
 		return pairEstimate(ctx, run, r)
 	case r.Joint != nil:
-		return jointEstimate(ctx, run, r.Joint, r.Records, r.Margins, emThresholds)
+		g, err := jointEstimate(ctx, run, r.Joint, r.Records, r.Margins, emThresholds)
+		if err != nil || !r.refit || r.search == nil {
+			return g, err
+		}
+		return refitJoint(ctx, run, r, g)
 	}
 	return pairwiseJointEstimate(ctx, run, r)
 }

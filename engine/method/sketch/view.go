@@ -74,6 +74,8 @@ type Release struct {
 	Mixture bool
 	Classes int
 
+	// refit says that a mixture is fitted to the joint likelihood.
+	refit bool
 	// search finds clusters of a grid's cells, which are tuples of the parties' centers of their columns; nil where
 	// these are not at hand.
 	search  func(ctx context.Context, g *Grid, starts int) (*synopsis.Solution, error)
