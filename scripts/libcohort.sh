@@ -28,7 +28,8 @@ for package in encoding/json reflect fmt time os flag context syscall strings by
     github.com/cohort-engine/cohort/engine/step/staged github.com/cohort-engine/cohort/engine/method/sketch \
     github.com/cohort-engine/cohort/internal/secret github.com/cohort-engine/cohort/internal/filelock \
     github.com/cohort-engine/cohort/internal/pages github.com/cohort-engine/cohort/engine/method/eugkm \
-    github.com/cohort-engine/cohort/engine/method/pca \
+    github.com/cohort-engine/cohort/engine/method/pca github.com/cohort-engine/cohort \
+    github.com/cohort-engine/cohort/engine/metrics crypto/internal/fips140/sha512 crypto/internal/fips140/sha256 \
     compress/flate compress/gzip errors unicode/utf8 unicode/utf16 \
     github.com/cohort-engine/cohort/engine/catalog/... \
     github.com/cohort-engine/cohort/internal/fault github.com/cohort-engine/cohort/engine/protocol/... \
