@@ -217,7 +217,7 @@ func (s *setting) bound() (a arithmetic, ok bool) {
 	n, k, d, slotsN := float64(s.n), float64(s.k), float64(s.d), float64(s.p.N())
 	batches, pairs := math.Ceil(n/slotsN), k*(k-1)/2
 	variances, node := s.variances()
-	sign := boundSign(variances, 2*s.log, float64(2*s.log)*s.relin.most)
+	sign := knownSign(variances, 2*s.log, float64(2*s.log)*s.relin.most)
 	// Each factor of a product is off by at most swing, and a node of it by at most half of that.
 	swing := max(sign.error+math.Sqrt(2*s.log*s.turns*node*s.turn.most), 2*math.Sqrt(2*s.log*node*s.relin.most))
 	game := newGame(s.k, swing)

@@ -250,6 +250,33 @@ const (
 	inputCells = signCells * (1 - inputSpare)
 )
 
+// signBounds are those of the last few settings: they are public and take milliseconds.
+var signBounds struct {
+	mu    sync.Mutex
+	known [8]struct {
+		variances       [signStages]float64
+		inputMost, most float64
+		bound           signBound
+	}
+	next int
+}
+
+// knownSign is boundSign, or what it found for the same numbers before.
+func knownSign(variances [signStages]float64, inputMost, most float64) signBound {
+	s := &signBounds
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.known {
+		if k := &s.known[i]; k.variances == variances && k.inputMost == inputMost && k.most == most {
+			return k.bound
+		}
+	}
+	k := &s.known[s.next%len(s.known)]
+	k.variances, k.inputMost, k.most, k.bound = variances, inputMost, most, boundSign(variances, inputMost, most)
+	s.next++
+	return k.bound
+}
+
 // boundSign bounds what roundings with the given variance proxies at a slot do to a comparison: each is at most the
 // root of its proxy times inputMost, for the input's, or most.
 func boundSign(variances [signStages]float64, inputMost, most float64) signBound {
