@@ -366,9 +366,9 @@ func TestWeightsAreThoseOfErrors(t *testing.T) {
 	s := &setting{p: p, n: p.N(), k: 3, d: 2, rounds: 1, encrypted: 1, holders: 1, failure: 1e-7}
 	s.prepare()
 	rnd := testEntropy(4)
-	sk := newSecretKey(p, rnd)
-	ev, err := newEvaluator(p, newRelinearisation(p, sk, rnd, alone).expand(p, alone),
-		map[int]*rns.Key{1: newRotation(p, sk, 1, rnd.key("seed", 0), rnd, alone).expand(p, alone)})
+	sk := newSecretKey(p, rnd, alone)
+	ev, err := newEvaluator(p, newRelinearisation(p, sk, rnd).make(alone).expand(p, alone),
+		map[int]*rns.Key{1: newRotation(p, sk, 1, rnd.key("seed", 0), rnd).make(alone).expand(p, alone)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -397,7 +397,7 @@ func TestWeightsAreThoseOfErrors(t *testing.T) {
 	}
 	a, b := encrypt(0), encrypt(1)
 	x, y := decode(t, p, a, sk), decode(t, p, b, sk)
-	ev.product(w, level, a, b, 1)
+	ev.product(w, a, b, 1)
 	check("product", ev.finish(w, level, a.scale*b.scale), func(i int) float64 { return x[i] * y[i] }, s.relin)
 	turned, err := ev.rotate(w, a, 1)
 	if err != nil {

@@ -115,8 +115,8 @@ func BenchmarkSign(b *testing.B) {
 				b.Fatal(err)
 			}
 			rnd := testEntropy(7)
-			sk := newSecretKey(p, rnd)
-			ev, err := newEvaluator(p, newRelinearisation(p, sk, rnd, alone).expand(p, alone), nil)
+			sk := newSecretKey(p, rnd, alone)
+			ev, err := newEvaluator(p, newRelinearisation(p, sk, rnd).make(alone).expand(p, alone), nil)
 			if err != nil {
 				b.Fatal(err)
 			}

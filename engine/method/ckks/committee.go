@@ -40,7 +40,7 @@ func (s *run) newMember(party int) *member {
 // join makes the member's secret key too.
 func (m *member) join(p *protocol.Party) {
 	m.peer.join(p)
-	m.secret = newSecretKey(m.params, m.rnd)
+	m.secret = newSecretKey(m.params, m.rnd, alone)
 	m.share = newSmallSecret(m.params, m.secret.small)
 }
 
@@ -309,15 +309,15 @@ func (m *member) firstShares(root []byte, shifts []int) (*keyShareMessage, *rlwe
 	p := m.params
 	msg := &keyShareMessage{
 		Public: newPublicKey(p, m.secret, p.MaxLevel(), 0, commonSeed(root, "public key", 0), m.rnd),
-		Small:  newSmallRing(p, m.secret, commonSeed(root, "ring switching key", 0), m.rnd, alone),
+		Small:  newSmallRing(p, m.secret, commonSeed(root, "ring switching key", 0), m.rnd).make(alone),
 	}
 	for _, shift := range shifts {
-		msg.Rotations = append(msg.Rotations, newRotation(p, m.secret, shift, commonSeed(root, "rotation key", shift), m.rnd,
-			alone))
+		msg.Rotations = append(msg.Rotations, newRotation(p, m.secret, shift, commonSeed(root, "rotation key", shift),
+			m.rnd).make(alone))
 	}
 	// h0 = s_i P w - u_i a + e0,  h1 = s_i a + e1, row by row.
 	seed := commonSeed(root, "relinearisation key", 0)
-	u := sampleSecret(p, m.rnd.prng("ephemeral secret", 0), 1)
+	u := sampleSecret(p, m.rnd.prng("ephemeral secret", 0), 1, alone)
 	msg.Relin = newSwitchKey(p, m.secret.main.Value.Q, u, p.relin, seed, m.rnd, "relinearisation key, round 1", 0,
 		alone)
 	msg.Mask = &switchKey{gadget: p.relin, Seed: seed}
@@ -372,7 +372,9 @@ func (c *computer) receiveCollectiveKeys(ctx context.Context, pool *engine.Pool,
 		mask := sum.Mask.Rows[i]
 		key.Set(i, row.Q.Coeffs, row.P.Coeffs, mask.Q.Coeffs, mask.P.Coeffs)
 	}
-	return c.install(ctx, pool, key, sum.Rotations, sum.Small, sum.Public)
+	all := expandKeys(c.params, abreast(ctx, pool), append([]*switchKey{sum.Small}, sum.Rotations...))
+	c.receivePublicKey(sum.Public)
+	return c.keep(ctx, key, all[0], all[1:])
 }
 
 // aggregateRing are the parameters of the ring in which aggregates are

@@ -1,8 +1,10 @@
 package ckks
 
 import (
+	"cmp"
 	"context"
 	"math"
+	"slices"
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/method/ckks/rns"
@@ -44,10 +46,13 @@ type computer struct {
 func newComputer(ctx context.Context, pool *engine.Pool, p *parameters, lay layout, cols columns, own [][]float64,
 	lowScale float64, rnd entropy) (*computer, error) {
 	c := &computer{params: p, lay: lay, cols: cols, own: own, rnd: rnd}
-	for range pool.Workers() {
-		c.work = append(c.work, newScratch(p))
+	c.work = make([]*scratch, pool.Workers())
+	abreast(ctx, pool)(len(c.work), func(i int) { c.work[i] = newScratch(p) })
+	if err := ctx.Err(); err != nil {
+		return nil, err
 	}
 	c.plainScale = lowScale
+	var items []func(w *scratch) error
 	c.plain, c.slots = make([][]rns.Poly, cols.d+1), make([][][]float64, cols.d)
 	c.tops, c.lows = make([][]*cipher, cols.d), make([][]*cipher, cols.d)
 	for h := range c.plain {
@@ -59,59 +64,83 @@ func newComputer(ctx context.Context, pool *engine.Pool, p *parameters, lay layo
 			column = own[h]
 		}
 		c.plain[h] = make([]rns.Poly, lay.lows())
-		err := c.each(ctx, pool, lay.lows(), func(w *scratch, b int) (err error) {
-			lay.fillLow(b, column, w.values)
-			if c.plain[h][b], err = w.encode(w.values, aggregateLevel, c.plainScale); err == nil {
-				p.lattice.Factor(c.plain[h][b])
-			}
-			return err
-		})
-		if err == nil && h < cols.d && lay.rank == nil {
-			err = c.embedSlots(ctx, pool, h, column)
+		for b := range c.plain[h] {
+			items = append(items, func(w *scratch) (err error) {
+				lay.fillLow(b, column, w.values)
+				if c.plain[h][b], err = w.encode(w.values, aggregateLevel, c.plainScale); err == nil {
+					p.lattice.Factor(c.plain[h][b])
+				}
+				return err
+			})
 		}
-		if err != nil {
-			return nil, err
+		if h < cols.d && lay.rank == nil {
+			c.slots[h] = make([][]float64, lay.tops())
+			for i := range c.slots[h] {
+				items = append(items, func(w *scratch) error {
+					lay.fillTop(i, column, w.values)
+					c.slots[h][i] = make([]float64, len(w.values))
+					return w.embed.coefficients(w.values, c.slots[h][i])
+				})
+			}
 		}
 	}
-	return c, nil
+	return c, c.each(ctx, pool, len(items), func(w *scratch, i int) error { return items[i](w) })
 }
 
-// embedSlots encodes an own column for comparisons.
-func (c *computer) embedSlots(ctx context.Context, pool *engine.Pool, h int, column []float64) error {
-	c.slots[h] = make([][]float64, c.lay.tops())
-	return c.each(ctx, pool, c.lay.tops(), func(w *scratch, i int) error {
-		c.lay.fillTop(i, column, w.values)
-		c.slots[h][i] = make([]float64, len(w.values))
-		return w.embed.coefficients(w.values, c.slots[h][i])
-	})
-}
-
-// each runs f for all indices below n: as many as the workers divide evenly each
-// on one worker, the rest one after the other on all workers.
+// each runs f for all indices below n, which take equally long.
 func (c *computer) each(ctx context.Context, pool *engine.Pool, n int, f func(w *scratch, i int) error) error {
+	return c.eachOf(ctx, pool, make([]int, n), f)
+}
+
+// eachOf runs f for as many indices as there are costs, what they take, in their order: most of them each on one worker,
+// some one after the other on all workers.
+func (c *computer) eachOf(ctx context.Context, pool *engine.Pool, costs []int, f func(w *scratch, i int) error) error {
+	n := len(costs)
 	errs := make([]error, n)
-	even := n - n%pool.Workers()
+	order, wide := schedule(costs, pool.Workers())
 	first := c.items
 	c.items += n
 	item := func(w *scratch, i int) error {
 		w.round(c.rnd.rounding("roundings", first+i))
 		return f(w, i)
 	}
-	err := pool.Run(ctx, even, func(worker, i int) {
-		errs[i] = item(c.work[worker], i)
+	err := pool.Run(ctx, n-wide, func(worker, i int) {
+		errs[order[i]] = item(c.work[worker], order[i])
 		c.steps.one()
 	})
-	if err == nil && even < n {
-		wide := c.work[0].wide(ctx, pool, c.work)
-		for i := even; i < n && ctx.Err() == nil; i++ {
-			errs[i] = item(wide, i)
-			c.steps.one()
+	if err == nil && wide > 0 {
+		w := c.work[0].wide(ctx, pool, c.work)
+		for _, i := range order[n-wide:] {
+			if ctx.Err() == nil {
+				errs[i] = item(w, i)
+				c.steps.one()
+			}
 		}
-		c.ops.add(wide.ops)
-		wide.Free()
+		c.ops.add(w.ops)
 		err = ctx.Err()
 	}
 	return firstError(err, errs)
+}
+
+// schedule orders items of given costs: the last of them, as many as the workers do not divide evenly, are for all workers
+// at once, the others for one each, in the runs that a pool hands out, with the dearest first and in turn.
+func schedule(costs []int, workers int) (order []int, wide int) {
+	n := len(costs)
+	order = make([]int, n)
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(costs[b], costs[a]) })
+	wide = n % workers
+	sorted, each := slices.Clone(order), n/workers
+	for at, i := range sorted[:n-wide] {
+		lap, worker := at/workers, at%workers
+		if lap%2 == 1 {
+			worker = workers - 1 - worker
+		}
+		order[worker*each+lap] = i
+	}
+	return order, wide
 }
 
 // liveCiphertexts bounds the comparisons that are held at a time.
@@ -188,21 +217,28 @@ func firstError(err error, errs []error) error {
 // re-labelled with the scale of the comparison, plus Alice's part in the clear.
 func (c *computer) input(w *scratch, r *roundPlan, batch int, g *group) *cipher {
 	top := topLevel(r.depth)
-	in := c.ev.newZero(top)
+	in := c.ev.newCipher(top)
 	in.scale = math.Exp2(r.scales.in)
-	clear(w.values)
+	add := false
 	for h, enc := range c.cols.encrypted {
 		if enc {
-			c.ev.addSparse(w, in, c.tops[h][batch], g.whole[h])
+			c.ev.sparse(w, in, c.tops[h][batch], g.whole[h], add)
+			add = true
 		}
-		addProduct(w.values, g.plain[h], c.slots[h][batch])
 	}
-	for j, x := range g.offset {
-		w.values[j*len(w.values)/len(g.offset)] += x
-	}
-	m := w.lift(w.values, top, in.scale)
-	c.params.lattice.Add(in.c[0], in.c[0], m)
-	c.params.lattice.Free(m)
+	w.LiftAdd(in.c[0], w.embed.roundParts(in.scale, w.Parts, func(lo, hi int) []float64 {
+		part := w.values[lo:hi]
+		clear(part)
+		for h, f := range g.plain {
+			addProduct(part, lo, f, c.slots[h][batch])
+		}
+		for j, x := range g.offset {
+			if at := j * len(w.values) / len(g.offset); lo <= at && at < hi {
+				w.values[at] += x
+			}
+		}
+		return part
+	}))
 	return in
 }
 
@@ -211,7 +247,13 @@ func (c *computer) input(w *scratch, r *roundPlan, batch int, g *group) *cipher 
 func (c *computer) memberships(ctx context.Context, pool *engine.Pool, r *roundPlan, h [][]*cipher, lo int,
 	out [][]*cipher) error {
 	k := len(r.factors)
-	return c.each(ctx, pool, k*len(h), func(w *scratch, index int) error {
+	var costs []int
+	for range h {
+		for _, fs := range r.factors {
+			costs = append(costs, len(fs))
+		}
+	}
+	return c.eachOf(ctx, pool, costs, func(w *scratch, index int) error {
 		b, i := index/k, index%k
 		var fs []*cipher
 		for _, f := range r.factors[i] {
@@ -245,12 +287,20 @@ type total struct {
 func (c *computer) totals(ctx context.Context, pool *engine.Pool, round int, member [][]*cipher) ([]total, error) {
 	width := c.cols.d + 1
 	out := make([]total, len(member)*width)
-	err := c.each(ctx, pool, len(out), func(w *scratch, index int) error {
-		i, h := index/width, index%width-1
-		if h < 0 {
-			h = c.cols.d
+	costs := make([]int, len(out))
+	column := func(index int) int {
+		if h := index%width - 1; h >= 0 {
+			return h
 		}
-		out[index] = c.total(w, member[i], h, round*len(out)+index)
+		return c.cols.d
+	}
+	for index := range costs {
+		if h := column(index); h < c.cols.d && c.cols.encrypted[h] {
+			costs[index] = 1 // a relinearisation more
+		}
+	}
+	err := c.eachOf(ctx, pool, costs, func(w *scratch, index int) error {
+		out[index] = c.total(w, member[index/width], column(index), round*len(out)+index)
 		return nil
 	})
 	for _, ms := range member {
@@ -273,9 +323,9 @@ func (c *computer) total(w *scratch, member []*cipher, h, index int) total {
 	} else {
 		for b, m := range member {
 			if b == 0 {
-				c.ev.product(w, aggregateLevel, m, c.lows[h][b], 1)
+				c.ev.product(w, m, c.lows[h][b], 1)
 			} else {
-				c.ev.addProduct(w, aggregateLevel, m, c.lows[h][b], 1)
+				c.ev.addProduct(w, m, c.lows[h][b], 1)
 			}
 		}
 		scale *= c.lows[h][0].scale

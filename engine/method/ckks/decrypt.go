@@ -42,10 +42,7 @@ func newSmallSecret(p *parameters, sk *rlwe.SecretKey) smallSecret {
 func (s *smallSecret) product(p *parameters, a *Aggregate) (out [aggregateLevel + 1]uint64) {
 	for j := range out {
 		m := p.aggregate[j]
-		var sum uint64
-		for i, c := range a.C1[j][1:] {
-			sum = m.add(sum, m.multiply(c, s[j][1+i]))
-		}
+		sum := m.inner(a.C1[j][1:], s[j][1:])
 		out[j] = m.add(m.add(sum, sum), m.multiply(a.C1[j][0], s[j][0]))
 	}
 	return out

@@ -103,7 +103,11 @@ func (w *scratch) round(r *rounding) {
 // wide is memory for a computation that uses all workers of a pool, prime by prime or in parts, while workers, w's
 // among them, do nothing else.
 func (w *scratch) wide(ctx context.Context, pool *engine.Pool, workers []*scratch) *scratch {
-	return &scratch{Workspace: w.embed.chain.NewWideWorkspace(ctx, pool), embed: w.embed, values: w.values,
+	var memory []*rns.Workspace
+	for _, o := range workers {
+		memory = append(memory, o.Workspace)
+	}
+	return &scratch{Workspace: rns.NewWideWorkspace(ctx, pool, memory), embed: w.embed, values: w.values,
 		split: func(n int, f func(w *scratch, i int)) bool {
 			return len(workers) > 1 && pool.Run(ctx, n, func(worker, i int) { f(workers[worker], i) }) == nil
 		}}
@@ -129,30 +133,30 @@ func (e *evaluator) free(cs ...*cipher) {
 	}
 }
 
-// product sets the unfinished product at level l to times a b, where times is 1,
+// product sets the unfinished product to times a b, where times is 1,
 // -1 or 2. Its scale is the product of the two scales.
-func (e *evaluator) product(w *scratch, l int, a, b *cipher, times int) {
-	w.Product(l, &a.c, &b.c, times)
+func (e *evaluator) product(w *scratch, a, b *cipher, times int) {
+	w.Product(&a.c, &b.c, times)
 	w.ops.Products++
 }
 
 // addProduct adds times a b to the unfinished product, where times is 1 or -1.
-func (e *evaluator) addProduct(w *scratch, l int, a, b *cipher, times int) {
-	w.ProductAdd(l, &a.c, &b.c, times)
+func (e *evaluator) addProduct(w *scratch, a, b *cipher, times int) {
+	w.ProductAdd(&a.c, &b.c, times)
 	w.ops.Products++
 }
 
 // addScaled adds f a, with f rounded to an integer, to the unfinished product.
-func (e *evaluator) addScaled(w *scratch, l int, f float64, a *cipher) {
-	w.AddScaled(l, &a.c, f)
+func (e *evaluator) addScaled(w *scratch, f float64, a *cipher) {
+	w.AddScaled(&a.c, f)
 	w.ops.Scalars++
 }
 
-// addSparse adds to dst the product of a with the polynomial whose coefficients are 0 but for as many, equally spaced,
-// as are given.
-func (e *evaluator) addSparse(w *scratch, dst, a *cipher, coefficients []int64) {
+// sparse sets dst to the product of a with the polynomial whose coefficients are 0 but for as many, equally spaced, as
+// are given, or adds it to dst.
+func (e *evaluator) sparse(w *scratch, dst, a *cipher, coefficients []int64, add bool) {
 	if len(coefficients) == 1 {
-		w.Multiple(&dst.c, &a.c, float64(coefficients[0]), true)
+		w.Multiple(&dst.c, &a.c, float64(coefficients[0]), add)
 		w.ops.Scalars++
 		return
 	}
@@ -161,9 +165,7 @@ func (e *evaluator) addSparse(w *scratch, dst, a *cipher, coefficients []int64) 
 	for j, x := range coefficients {
 		whole[j*len(whole)/len(coefficients)] = x
 	}
-	factor := e.chain.NewPoly(dst.level())
-	w.MultiplyAdd(&dst.c, &a.c, factor, whole)
-	e.chain.Free(factor)
+	w.MultiplyIntegers(&dst.c, &a.c, whole, add)
 	w.ops.Plaintexts++
 }
 
@@ -207,19 +209,19 @@ func (w *scratch) together(stage int, f, g func(w *scratch)) {
 // double is 2 a^2 - 1, with f a + c added, at the next level.
 func (e *evaluator) double(w *scratch, a *cipher, f, c float64) *cipher {
 	l, s := a.level(), a.scale*a.scale
-	e.product(w, l, a, a, 2)
+	e.product(w, a, a, 2)
 	if f != 0 {
-		e.addScaled(w, l, f*a.scale, a)
+		e.addScaled(w, f*a.scale, a)
 	}
-	w.AddConstant(l, (c-1)*s)
+	w.AddConstant((c - 1) * s)
 	return e.finish(w, l, s)
 }
 
 // third is u = 2 T1 T2 + r T1, at the level below T2's.
 func (e *evaluator) third(w *scratch, t1, t2 *cipher, r float64) *cipher {
 	l := t2.level()
-	e.product(w, l, t1, t2, 2)
-	e.addScaled(w, l, r*t2.scale, t1)
+	e.product(w, t1, t2, 2)
+	e.addScaled(w, r*t2.scale, t1)
 	return e.finish(w, l, t1.scale*t2.scale)
 }
 
@@ -229,11 +231,11 @@ func (e *evaluator) join(w *scratch, x, y *cipher, a float64, t1 *cipher, f floa
 	if a < 0 {
 		times = -1
 	}
-	e.product(w, l, x, y, times)
+	e.product(w, x, y, times)
 	s := x.scale * y.scale / math.Abs(a)
-	e.addScaled(w, l, f*s/t1.scale, t1)
+	e.addScaled(w, f*s/t1.scale, t1)
 	if g != 0 {
-		e.addScaled(w, l, g*s/u.scale, u)
+		e.addScaled(w, g*s/u.scale, u)
 	}
 	return e.finish(w, l, s)
 }
@@ -306,17 +308,9 @@ func (e *evaluator) rotate(w *scratch, a *cipher, by int) (*cipher, error) {
 	if !ok {
 		return nil, fmt.Errorf("rotation by %d slots: there is no key", by)
 	}
-	l := a.level()
-	x, switched, out := e.chain.NewPoly(l), e.newCipher(l), e.newCipher(l)
-	rns.Copy(x, a.c[1])
-	w.Switch(l, key, x, &switched.c)
-	e.chain.Add(switched.c[0], switched.c[0], a.c[0])
-	for i := range out.c {
-		rns.Permute(out.c[i], switched.c[i], e.turns[by])
-	}
+	out := e.newCipher(a.level())
+	w.Rotate(a.level(), key, &a.c, e.turns[by], &out.c)
 	out.scale = a.scale
-	e.chain.Free(x)
-	e.free(switched)
 	w.ops.Rotations++
 	return out, nil
 }
@@ -329,7 +323,7 @@ func (e *evaluator) tree(w *scratch, factors []*cipher) *cipher {
 		var next []*cipher
 		l := f[0].level()
 		for i := 0; i+1 < len(f); i += 2 {
-			e.product(w, l, f[i], f[i+1], 1)
+			e.product(w, f[i], f[i+1], 1)
 			next = append(next, e.finish(w, l, f[i].scale*f[i+1].scale))
 			e.free(f[i], f[i+1])
 		}

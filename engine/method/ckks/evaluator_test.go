@@ -64,8 +64,8 @@ func TestSignUnderEncryption(t *testing.T) {
 		t.Log(p.Security)
 		start := time.Now()
 		rnd := testEntropy(7)
-		sk := newSecretKey(p, rnd)
-		ev, err := newEvaluator(p, newRelinearisation(p, sk, rnd, alone).expand(p, alone), nil)
+		sk := newSecretKey(p, rnd, alone)
+		ev, err := newEvaluator(p, newRelinearisation(p, sk, rnd).make(alone).expand(p, alone), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

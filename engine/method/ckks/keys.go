@@ -67,29 +67,32 @@ type secretKey struct {
 }
 
 // newSecretKey samples two ternary secrets.
-func newSecretKey(p *parameters, rnd entropy) *secretKey {
+func newSecretKey(p *parameters, rnd entropy, run region) *secretKey {
 	return &secretKey{
-		main:  sampleSecret(p, rnd.prng("secret", 0), 1),
-		small: sampleSecret(p, rnd.prng("secret of the aggregates", 0), p.stride),
+		main:  sampleSecret(p, rnd.prng("secret", 0), 1, run),
+		small: sampleSecret(p, rnd.prng("secret of the aggregates", 0), p.stride, run),
 	}
 }
 
-func sampleSecret(p *parameters, prng sampling.PRNG, stride int) *rlwe.SecretKey {
-	sk := &rlwe.SecretKey{Value: p.rings.NewPoly()}
-	sk.Value.Q = wideRows(p, ternary(p.N(), prng), p.MaxLevel())
+func sampleSecret(p *parameters, prng sampling.PRNG, stride int, run region) *rlwe.SecretKey {
+	coefficients := ternary(p.N(), prng)
 	if stride > 1 {
-		for _, row := range sk.Value.Q.Coeffs {
-			for i := range row {
-				if i%stride != 0 {
-					row[i] = 0
-				}
+		for i := range coefficients {
+			if i%stride != 0 {
+				coefficients[i] = 0
 			}
 		}
 	}
-	qp := p.rings
-	qp.ExtendBasisSmallNormAndCenter(sk.Value.Q, p.MaxLevelP(), sk.Value.Q, sk.Value.P)
-	p.lattice.ForwardWide(sk.Value.Q.Coeffs, sk.Value.P.Coeffs)
-	qp.MForm(sk.Value, sk.Value)
+	sk := &rlwe.SecretKey{}
+	sk.Value.Q.Coeffs, sk.Value.P.Coeffs = make([][]uint64, len(p.Q())), make([][]uint64, len(p.P()))
+	run(len(p.Q())+len(p.P()), func(i int) {
+		row := p.lattice.SmallFactor(i, coefficients)
+		if i < len(p.Q()) {
+			sk.Value.Q.Coeffs[i] = row
+		} else {
+			sk.Value.P.Coeffs[i-len(p.Q())] = row
+		}
+	})
 	return sk
 }
 
@@ -173,105 +176,185 @@ type switchKey struct {
 // levels are the levels of a key's rows.
 func (k *switchKey) levels() (q, aux int) { return k.gadget.MaxLevel(), k.gadget.Auxiliary() - 1 }
 
-// newSwitchKey encrypts the secret `from` (in Montgomery NTT form) under `to`: row
+// draft is a switching key in the making: what is drawn for it, digit by digit, and the two secrets.
+type draft struct {
+	p       *parameters
+	key     *switchKey
+	errs    sampling.PRNG
+	secrets func() (from ring.Poly, to *rlwe.SecretKey)
+	a       []rns.Poly
+	e       [][]int8
+	from    ring.Poly
+	to      *rlwe.SecretKey
+}
+
+// newDraft is for a key that encrypts the secret `from` (in Montgomery NTT form) under `to`: row
 // d is -a s + e, plus P from modulo the primes of digit d. With a common seed the
 // sum of the parties' keys, row by row, is the key for the sums of their secrets.
 // The key is kept in Montgomery form, so its message and error are too.
-func newSwitchKey(p *parameters, from ring.Poly, to *rlwe.SecretKey, g *rns.Gadget, seed [32]byte, rnd entropy,
-	purpose string, index int, run region) *switchKey {
-	k := &switchKey{gadget: g, Seed: seed}
-	errs, as := rnd.prng(purpose+": errors", index), newPRNG(k.Seed[:])
-	levelQ, levelP := k.levels()
-	type draws struct {
-		a rns.Poly
-		e []int8
-	}
-	draw := func() draws { return draws{uniformRows(p, as, levelQ, levelP), smallErrors(p.N(), errs)} }
-	digits, next := g.Digits(levelQ), draw()
-	for d := range digits {
-		now, row := next, ringqp.NewPoly(p.N(), levelQ, levelP)
-		// What is drawn comes from one stream: the next digit's meanwhile.
-		run(1+g.Rows(), func(i int) {
-			if i == 0 {
-				if d+1 < digits {
-					next = draw()
-				}
-				return
-			}
-			i--
-			out, secret := row.Q.Coeffs, to.Value.Q.Coeffs
-			place := i
-			if i > levelQ {
-				out, secret, place = row.P.Coeffs, to.Value.P.Coeffs, i-levelQ-1
-			}
-			words := p.lattice.NewPoly(2)
-			rns.Narrow(words[1], secret[place])
-			if i <= levelQ {
-				rns.Narrow(words[2], from.Coeffs[place])
-			}
-			g.Encrypt(d, i, words[0], now.a[i], words[1], words[2], now.e)
-			rns.Widen(out[place], words[0])
-			p.lattice.Free(words)
-		})
-		p.lattice.Free(now.a)
-		k.Rows = append(k.Rows, row)
-	}
-	return k
+func newDraft(p *parameters, g *rns.Gadget, seed [32]byte, rnd entropy, purpose string, index int,
+	secrets func() (from ring.Poly, to *rlwe.SecretKey)) *draft {
+	return &draft{p: p, key: &switchKey{gadget: g, Seed: seed}, errs: rnd.prng(purpose+": errors", index), secrets: secrets}
 }
 
-// expand restores the full key.
-func (k *switchKey) expand(p *parameters, run region) *rns.Key {
+// newSwitchKey is the key of such a draft.
+func newSwitchKey(p *parameters, from ring.Poly, to *rlwe.SecretKey, g *rns.Gadget, seed [32]byte, rnd entropy,
+	purpose string, index int, run region) *switchKey {
+	return newDraft(p, g, seed, rnd, purpose, index,
+		func() (ring.Poly, *rlwe.SecretKey) { return from, to }).make(run)
+}
+
+// draftParts are what can be drawn for a draft at once: each of the two streams is read in order.
+const draftParts = 3
+
+func (d *draft) draw(part int) {
+	levelQ, levelP := d.key.levels()
+	digits := d.key.gadget.Digits(levelQ)
+	switch part {
+	case 0:
+		d.a = d.key.factors(d.p)
+	case 1:
+		for range digits {
+			d.e = append(d.e, smallErrors(d.p.N(), d.errs))
+		}
+	default:
+		d.from, d.to = d.secrets()
+		d.key.Rows = make([]ringqp.Poly, digits)
+		for i := range d.key.Rows {
+			d.key.Rows[i].Q.Coeffs, d.key.Rows[i].P.Coeffs = make([][]uint64, levelQ+1), make([][]uint64, levelP+1)
+		}
+	}
+}
+
+// factors expands the seed.
+func (k *switchKey) factors(p *parameters) (a []rns.Poly) {
 	levelQ, levelP := k.levels()
-	out, as := k.gadget.NewKey(), newPRNG(k.Seed[:])
-	next := uniformRows(p, as, levelQ, levelP)
-	for d, b := range k.Rows {
-		a := next
-		run(1+k.gadget.Rows(), func(i int) {
-			if i == 0 {
-				if d+1 < len(k.Rows) {
-					next = uniformRows(p, as, levelQ, levelP)
-				}
-				return
+	as := newPRNG(k.Seed[:])
+	for range k.gadget.Digits(levelQ) {
+		a = append(a, uniformRows(p, as, levelQ, levelP))
+	}
+	return a
+}
+
+// row makes row i of a digit: of those modulo Q and then modulo P.
+func (d *draft) row(digit, i int) {
+	levelQ, _ := d.key.levels()
+	lattice, out := d.p.lattice, make([]uint64, d.p.N())
+	words := lattice.NewPoly(2)
+	if i <= levelQ {
+		rns.Narrow(words[1], d.to.Value.Q.Coeffs[i])
+		rns.Narrow(words[2], d.from.Coeffs[i])
+		d.key.Rows[digit].Q.Coeffs[i] = out
+	} else {
+		rns.Narrow(words[1], d.to.Value.P.Coeffs[i-levelQ-1])
+		d.key.Rows[digit].P.Coeffs[i-levelQ-1] = out
+	}
+	d.key.gadget.Encrypt(digit, i, words[0], d.a[digit][i], words[1], words[2], d.e[digit])
+	rns.Widen(out, words[0])
+	lattice.Free(words)
+}
+
+func (d *draft) make(run region) *switchKey {
+	makeKeys(run, d)
+	return d.key
+}
+
+// keysAtOnce bounds the keys that are made or expanded at the same time, which takes the memory of half of each.
+const keysAtOnce = 4
+
+// makeKeys makes the keys of at most keysAtOnce drafts.
+func makeKeys(run region, drafts ...*draft) {
+	run(draftParts*len(drafts), func(i int) { drafts[i%len(drafts)].draw(i / len(drafts)) })
+	runRows(run, len(drafts), func(key int) *rns.Gadget { return drafts[key].key.gadget },
+		func(key, digit, i int) { drafts[key].row(digit, i) })
+	for _, d := range drafts {
+		d.p.lattice.Free(d.a...)
+	}
+}
+
+// runRows calls f for all rows of all digits of keys.
+func runRows(run region, keys int, gadget func(key int) *rns.Gadget, f func(key, digit, i int)) {
+	var rows [][3]int
+	for key := range keys {
+		g := gadget(key)
+		for digit := range g.Digits(g.MaxLevel()) {
+			for i := range g.Rows() {
+				rows = append(rows, [3]int{key, digit, i})
 			}
-			i--
-			rows, place := b.Q.Coeffs, i
-			if i > levelQ {
-				rows, place = b.P.Coeffs, i-levelQ-1
+		}
+	}
+	run(len(rows), func(i int) { f(rows[i][0], rows[i][1], rows[i][2]) })
+}
+
+// expandKeys restores full keys. also are other things to do meanwhile.
+func expandKeys(p *parameters, run region, keys []*switchKey, also ...func()) []*rns.Key {
+	out := make([]*rns.Key, len(keys))
+	for len(keys) > 0 {
+		n := min(len(keys), keysAtOnce)
+		done := out[len(out)-len(keys):]
+		as := make([][]rns.Poly, n)
+		run(2*n+len(also), func(i int) {
+			switch {
+			case i < n:
+				as[i] = keys[i].factors(p)
+			case i < 2*n:
+				done[i-n] = keys[i-n].gadget.NewKey()
+			default:
+				also[i-2*n]()
+			}
+		})
+		runRows(run, n, func(key int) *rns.Gadget { return keys[key].gadget }, func(key, digit, i int) {
+			rows, place := keys[key].Rows[digit].Q.Coeffs, i
+			if levelQ, _ := keys[key].levels(); i > levelQ {
+				rows, place = keys[key].Rows[digit].P.Coeffs, i-levelQ-1
 			}
 			words := p.lattice.NewPoly(0)
 			rns.Narrow(words[0], rows[place])
-			out.SetRow(d, i, words[0], a[i])
+			done[key].SetRow(digit, i, words[0], as[key][digit][i])
 			p.lattice.Free(words)
 		})
-		p.lattice.Free(a)
+		for _, a := range as {
+			p.lattice.Free(a...)
+		}
+		keys, also = keys[n:], nil
 	}
 	return out
 }
 
+// expand restores the full key.
+func (k *switchKey) expand(p *parameters, run region) *rns.Key {
+	return expandKeys(p, run, []*switchKey{k})[0]
+}
+
 // newRelinearisation makes the key that brings s^2 back to s.
-func newRelinearisation(p *parameters, sk *secretKey, rnd entropy, run region) *switchKey {
-	sq := p.rings.RingQ.NewPoly()
-	p.rings.RingQ.MulCoeffsMontgomery(sk.main.Value.Q, sk.main.Value.Q, sq)
-	return newSwitchKey(p, sq, sk.main, p.relin, rnd.key("relinearisation key: seed", 0), rnd, "relinearisation key", 0,
-		run)
+func newRelinearisation(p *parameters, sk *secretKey, rnd entropy) *draft {
+	return newDraft(p, p.relin, rnd.key("relinearisation key: seed", 0), rnd, "relinearisation key", 0,
+		func() (ring.Poly, *rlwe.SecretKey) {
+			sq := p.rings.RingQ.NewPoly()
+			p.rings.RingQ.MulCoeffsMontgomery(sk.main.Value.Q, sk.main.Value.Q, sq)
+			return sq, sk.main
+		})
 }
 
 // newRotation makes the key for rotations by `by` slots.
-func newRotation(p *parameters, sk *secretKey, by int, seed [32]byte, rnd entropy, run region) *switchKey {
-	// A rotated ciphertext is first switched to the inverse image of s.
-	inverse := p.first.ModInvGaloisElement(p.first.GaloisElement(by))
-	out := &rlwe.SecretKey{Value: p.rings.NewPoly()}
-	index, err := ring.AutomorphismNTTIndex(p.N(), uint64(p.first.NthRoot()), inverse)
-	if err != nil {
-		panic(fmt.Sprintf("he: rotation by %d: %v", by, err))
-	}
-	p.rings.AutomorphismNTTWithIndex(sk.main.Value, index, out.Value)
-	return newSwitchKey(p, sk.main.Value.Q, out, p.rotation, seed, rnd, "rotation key", by, run)
+func newRotation(p *parameters, sk *secretKey, by int, seed [32]byte, rnd entropy) *draft {
+	return newDraft(p, p.rotation, seed, rnd, "rotation key", by, func() (ring.Poly, *rlwe.SecretKey) {
+		// A rotated ciphertext is first switched to the inverse image of s.
+		inverse := p.first.ModInvGaloisElement(p.first.GaloisElement(by))
+		out := &rlwe.SecretKey{Value: p.rings.NewPoly()}
+		index, err := ring.AutomorphismNTTIndex(p.N(), uint64(p.first.NthRoot()), inverse)
+		if err != nil {
+			panic(fmt.Sprintf("he: rotation by %d: %v", by, err))
+		}
+		p.rings.AutomorphismNTTWithIndex(sk.main.Value, index, out.Value)
+		return sk.main.Value.Q, out
+	})
 }
 
 // newSmallRing makes the key that switches aggregates to the smaller ring.
-func newSmallRing(p *parameters, sk *secretKey, seed [32]byte, rnd entropy, run region) *switchKey {
-	return newSwitchKey(p, sk.main.Value.Q, sk.small, p.small, seed, rnd, "ring switching key", 0, run)
+func newSmallRing(p *parameters, sk *secretKey, seed [32]byte, rnd entropy) *draft {
+	return newDraft(p, p.small, seed, rnd, "ring switching key", 0,
+		func() (ring.Poly, *rlwe.SecretKey) { return sk.main.Value.Q, sk.small })
 }
 
 // publicKey is a seeded public key (b, a) with b = -a s + e. With LevelP < 0

@@ -58,7 +58,7 @@ func lattigoKey(p *parameters, from ring.Poly, to *rlwe.SecretKey, g *rns.Gadget
 func TestKeysEqualLattigos(t *testing.T) {
 	p := smallParameters(t)
 	rnd := testEntropy(3)
-	sk := newSecretKey(p, rnd)
+	sk := newSecretKey(p, rnd, alone)
 	pool := engine.NewPool(3)
 	defer pool.Close()
 	for name, g := range map[string]*rns.Gadget{"relinearisation": p.relin, "rotation": p.rotation, "small": p.small} {

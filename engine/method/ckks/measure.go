@@ -32,8 +32,8 @@ func MeasuredOperations() (ops []Operation, failure func() error, err error) {
 		return nil, nil, err
 	}
 	rnd := entropy{secret.Simulated(0, "measurement")}
-	sk := newSecretKey(p, rnd)
-	ev, err := newEvaluator(p, newRelinearisation(p, sk, rnd, alone).expand(p, alone), nil)
+	sk := newSecretKey(p, rnd, alone)
+	ev, err := newEvaluator(p, newRelinearisation(p, sk, rnd).make(alone).expand(p, alone), nil)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -107,8 +107,10 @@ func (m *measurement) transforms() error {
 func (m *measurement) product(level int) {
 	a, b := m.pair(level)
 	out := ckks.NewCiphertext(m.full, 2, level)
-	m.add("product of ciphertexts, level "+strconv.Itoa(level), func() { m.ev.product(m.w, level, a, a, 1) },
-		func() { m.try(m.theirs.Mul(b, b, out)) })
+	m.add("product of ciphertexts, level "+strconv.Itoa(level), func() {
+		m.ev.product(m.w, a, a, 1)
+		m.w.Make(level)
+	}, func() { m.try(m.theirs.Mul(b, b, out)) })
 }
 
 func (m *measurement) finish(level int) {
@@ -117,7 +119,8 @@ func (m *measurement) finish(level int) {
 	relinearised := ckks.NewCiphertext(m.full, 1, level)
 	out := ckks.NewCiphertext(m.full, 1, level-1)
 	m.try(m.theirs.Mul(b, b, square))
-	m.ev.product(m.w, level, a, a, 1)
+	m.ev.product(m.w, a, a, 1)
+	m.w.Make(level)
 	m.add("relinearise and rescale, level "+strconv.Itoa(level),
 		func() { m.ev.free(m.ev.finish(m.w, level, 1<<40)) }, func() {
 			m.try(m.theirs.Relinearize(square, relinearised))

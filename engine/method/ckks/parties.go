@@ -2,6 +2,7 @@ package ckks
 
 import (
 	"context"
+	"slices"
 
 	"github.com/tuneinsight/lattigo/v6/ring"
 
@@ -94,8 +95,7 @@ func (a *alice) prepareHolder(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := a.install(ctx, a.Pool(), keys.Relin.expand(p, abreast(ctx, a.Pool())), keys.Rotations, keys.Small,
-		keys.Public); err != nil {
+	if err := a.install(ctx, a.Pool(), keys); err != nil {
 		return err
 	}
 	for q := 1; q < len(a.job.Columns); q++ {
@@ -133,7 +133,9 @@ func (a *alice) receiveColumns(ctx context.Context, party int) error {
 		if err != nil {
 			return err
 		}
-		a.receiveColumn(m)
+		if err := a.receiveColumn(ctx, a.Pool(), m); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -240,7 +242,7 @@ func (s *run) newBob() *bob {
 // join makes his secret key too.
 func (b *bob) join(p *protocol.Party) {
 	b.peer.join(p)
-	b.secret = newSecretKey(b.params, b.rnd)
+	b.secret = newSecretKey(b.params, b.rnd, abreast(context.Background(), b.Pool()))
 	b.small = newSmallSecret(b.params, b.secret.small)
 }
 
@@ -404,29 +406,41 @@ func (h *bob) keys(ctx context.Context) (*keysMessage, error) {
 	p, run := h.params, abreast(ctx, h.Pool())
 	m := &keysMessage{}
 	shifts := h.lay.shifts()
-	progress := &steps{pool: h.Pool(), what: "keys", total: 3 + len(shifts)}
-	m.Relin = newRelinearisation(p, h.secret, h.rnd, run)
-	progress.one()
-	m.Small = newSmallRing(p, h.secret, h.rnd.key("ring switching key: seed", 0), h.rnd, run)
-	progress.one()
+	drafts := []*draft{newRelinearisation(p, h.secret, h.rnd),
+		newSmallRing(p, h.secret, h.rnd.key("ring switching key: seed", 0), h.rnd)}
+	for _, shift := range shifts {
+		drafts = append(drafts, newRotation(p, h.secret, shift, h.rnd.key("rotation key: seed", shift), h.rnd))
+	}
+	progress := &steps{pool: h.Pool(), what: "keys", total: 1 + len(drafts)}
 	m.Public = newPublicKey(p, h.secret, aggregateLevel, -1, h.rnd.key("public key: seed", 0), h.rnd)
 	progress.one()
-	for _, shift := range shifts {
-		m.Rotations = append(m.Rotations, newRotation(p, h.secret, shift, h.rnd.key("rotation key: seed", shift), h.rnd, run))
-		progress.one()
+	for some := range slices.Chunk(drafts, keysAtOnce) {
+		makeKeys(run, some...)
+		for range some {
+			progress.one()
+		}
+	}
+	m.Relin, m.Small = drafts[0].key, drafts[1].key
+	for _, d := range drafts[2:] {
+		m.Rotations = append(m.Rotations, d.key)
 	}
 	return m, ctx.Err()
 }
 
 // install keeps the evaluation keys.
-func (c *computer) install(ctx context.Context, pool *engine.Pool, relin *rns.Key, rotations []*switchKey,
-	small *switchKey, public *publicKey) (err error) {
-	keys, run := map[int]*rns.Key{}, abreast(ctx, pool)
+func (c *computer) install(ctx context.Context, pool *engine.Pool, m *keysMessage) error {
+	keys := append([]*switchKey{m.Relin, m.Small}, m.Rotations...)
+	all := expandKeys(c.params, abreast(ctx, pool), keys, func() { c.receivePublicKey(m.Public) })
+	return c.keep(ctx, all[0], all[1], all[2:])
+}
+
+// keep makes the evaluator for full keys.
+func (c *computer) keep(ctx context.Context, relin, small *rns.Key, rotations []*rns.Key) (err error) {
+	c.small = small
+	keys := map[int]*rns.Key{}
 	for i, shift := range c.lay.shifts() {
-		keys[shift] = rotations[i].expand(c.params, run)
+		keys[shift] = rotations[i]
 	}
-	c.small = small.expand(c.params, run)
-	c.receivePublicKey(public)
 	if c.ev, err = newEvaluator(c.params, relin, keys); err != nil {
 		return err
 	}
@@ -441,16 +455,22 @@ func (c *computer) receivePublicKey(k *publicKey) {
 }
 
 // receiveColumn installs an encrypted column.
-func (c *computer) receiveColumn(m *columnMessage) {
-	for i := range m.Tops {
-		c.tops[m.Column] = append(c.tops[m.Column], m.Tops[i].expand(c.params))
-		if c.lay.rank == nil {
+func (c *computer) receiveColumn(ctx context.Context, pool *engine.Pool, m *columnMessage) error {
+	tops, lows := len(m.Tops), len(m.Lows)
+	c.tops[m.Column], c.lows[m.Column] = make([]*cipher, tops), make([]*cipher, lows)
+	if c.lay.rank == nil {
+		c.slots[m.Column] = make([][]float64, tops)
+	}
+	return pool.Run(ctx, tops+lows+len(c.slots[m.Column]), func(worker, i int) {
+		if i < tops {
+			c.tops[m.Column][i] = m.Tops[i].expand(c.params)
+		} else if i -= tops; i < lows {
+			c.lows[m.Column][i] = m.Lows[i].expand(c.params)
+		} else {
+			i -= lows
 			x := make([]float64, c.params.N())
-			c.work[0].embed.subtractDither(dither(m.Dither), i, m.Tops[i].Scale, x)
-			c.slots[m.Column] = append(c.slots[m.Column], x)
+			c.work[worker].embed.subtractDither(dither(m.Dither), i, m.Tops[i].Scale, x)
+			c.slots[m.Column][i] = x
 		}
-	}
-	for i := range m.Lows {
-		c.lows[m.Column] = append(c.lows[m.Column], m.Lows[i].expand(c.params))
-	}
+	})
 }

@@ -327,7 +327,7 @@ func (c *computer) distances(w *scratch, r *rankPlan, g int) (*cipher, error) {
 			}
 		})
 	}
-	started := false
+	var diffs []*cipher
 	for h := range d {
 		if !c.cols.encrypted[h] {
 			continue
@@ -352,17 +352,17 @@ func (c *computer) distances(w *scratch, r *rankPlan, g int) (*cipher, error) {
 			if !byColumn {
 				times = -1
 			}
-			if started {
-				c.ev.addProduct(w, l, diff, diff, times)
+			if diffs == nil {
+				c.ev.product(w, diff, diff, times)
 			} else {
-				c.ev.product(w, l, diff, diff, times)
-				started = true
+				c.ev.addProduct(w, diff, diff, times)
 			}
-			c.ev.free(diff)
+			diffs = append(diffs, diff)
 		}
 	}
-	w.ScaleProduct(l, r.gain)
+	w.ScaleProduct(r.gain)
 	half := c.ev.finish(w, l, rankScale*rankScale*r.gain)
+	c.ev.free(diffs...)
 	t := c.ev.rescale(w, half)
 	c.ev.free(half)
 	fill(func(i, record, j int) float64 {

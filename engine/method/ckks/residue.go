@@ -30,6 +30,18 @@ func (m modulus) add(x, y uint64) uint64 { return m.below(x + y) }
 // multiply returns x y for residues.
 func (m modulus) multiply(x, y uint64) uint64 { return m.reduce(x * y) }
 
+// inner returns the sum of the products of x and y, residues.
+func (m modulus) inner(x, y []uint64) (sum uint64) {
+	y = y[:len(x)]
+	for ; len(x) >= 4; x, y = x[4:], y[4:] { // four products below 2^62
+		sum = m.add(sum, m.reduce(x[0]*y[0]+x[1]*y[1]+x[2]*y[2]+x[3]*y[3]))
+	}
+	for i, v := range x {
+		sum = m.add(sum, m.multiply(v, y[i]))
+	}
+	return sum
+}
+
 // signed returns z modulo q.
 func (m modulus) signed(z int64) uint64 {
 	sign := uint64(z >> 63)

@@ -47,7 +47,7 @@ func TestResiduesEqualBigIntegers(t *testing.T) {
 
 // secretFunctions handle coefficients of keys, decrypted totals or noise.
 var secretFunctions = map[string][]string{
-	"residue.go":                    {"below", "reduce", "add", "multiply", "signed"},
+	"residue.go":                    {"below", "reduce", "add", "multiply", "inner", "signed"},
 	"decrypt.go":                    {"product", "crt", "splitInteger"},
 	"../../../kernels/ntt/prime.go": {"mont", "divide", "reduce", "canonical"},
 	"../../../kernels/ntt/transform.go": {"butterfly", "unbutterfly", "foldAt", "unfoldAt", "forward2Portable",
@@ -56,8 +56,9 @@ var secretFunctions = map[string][]string{
 	"../../../kernels/ntt/vector.go": {"addWordsPortable", "subWordsPortable", "addScalarPortable",
 		"scaleAddPortable", "subScalePortable", "multiplyPortable", "multiplyAddPortable", "cross", "productPortable",
 		"productAddPortable", "convertPortable", "wholePortable", "innerPortable"},
-	"rns/division.go":  {"divide"},
-	"rns/workspace.go": {"Product", "ProductAdd", "Finish", "Relinearise", "Switch", "Rescale"},
+	"rns/division.go":  {"divide", "remainder", "quotient"},
+	"rns/rounding.go":  {"whole"},
+	"rns/workspace.go": {"Product", "ProductAdd", "Finish", "Relinearise", "Rotate", "Rescale", "inner", "takeApart", "extend"},
 }
 
 // TestSecretsMeetNoDivision reads the source: functions that handle secrets have

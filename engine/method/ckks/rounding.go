@@ -22,9 +22,13 @@ func (e entropy) rounding(purpose string, index int) *rounding {
 }
 
 // Words implements rns.Dither.
-func (r *rounding) Words(index uint64, dst []uint32) {
+func (r *rounding) Words(index uint64, dst []uint32) { r.wordsFrom(index, 0, dst) }
+
+// wordsFrom fills dst with the words of polynomial number index from number at on, a multiple of those in a block.
+func (r *rounding) wordsFrom(index uint64, at int, dst []uint32) {
 	var counter [aes.BlockSize]byte
 	binary.BigEndian.PutUint64(counter[:], index)
+	binary.BigEndian.PutUint64(counter[8:], uint64(at/(aes.BlockSize/4)))
 	clear(dst)
 	words := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(dst))), 4*len(dst))
 	stdcipher.NewCTR(r.block, counter[:]).XORKeyStream(words, words)
@@ -40,17 +44,37 @@ const encodings = 1 << 63
 // round rounds x scale to integers: to floor(x scale + U) for U uniform in [0, 1), whose mean is x scale,
 // or without randomness to the nearest.
 func (m *embedder) round(x []float64, scale float64) []int64 {
+	m.roundPart(x, 0, scale)
+	m.drawn++
+	return m.whole
+}
+
+// roundPart is round of the numbers from number lo on.
+func (m *embedder) roundPart(x []float64, lo int, scale float64) {
+	words, whole := m.words[lo:][:len(x)], m.whole[lo:][:len(x)]
 	if m.dither == nil {
 		for i, v := range x {
-			m.whole[i] = int64(math.RoundToEven(v * scale))
+			whole[i] = int64(math.RoundToEven(v * scale))
 		}
-		return m.whole
+		return
 	}
-	m.dither.Words(encodings+m.drawn, m.words)
-	m.drawn++
+	m.dither.wordsFrom(encodings+m.drawn, lo, words)
 	for i, v := range x {
-		m.whole[i] = int64(math.Floor(float64(v*scale) + fraction(m.words[i])))
+		whole[i] = int64(math.Floor(float64(v*scale) + fraction(words[i])))
 	}
+}
+
+// partWords is the length of parts that are rounded on a worker each.
+const partWords = 1024
+
+// roundParts is round of numbers that compute returns by parts, from one on and up to another.
+func (m *embedder) roundParts(scale float64, run region, compute func(lo, hi int) []float64) []int64 {
+	n := len(m.whole)
+	run((n+partWords-1)/partWords, func(i int) {
+		lo := i * partWords
+		m.roundPart(compute(lo, min(lo+partWords, n)), lo, scale)
+	})
+	m.drawn++
 	return m.whole
 }
 

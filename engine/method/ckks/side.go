@@ -159,23 +159,28 @@ func (s *sides) factors(exact [][]float64, cols columns, unit float64, count int
 	return out
 }
 
-// addProduct adds to the polynomial dst that of x with one in Y + 1/Y with the given coefficients.
-func addProduct(dst, coefficients, x []float64) {
-	n := len(x)
+// addProduct adds to dst, the coefficients from lo on of a polynomial, those of the product of x with one in Y + 1/Y with
+// the given coefficients.
+func addProduct(dst []float64, lo int, coefficients, x []float64) {
+	n, hi := len(x), lo+len(dst)
 	for j, f := range coefficients {
 		if j == 0 {
-			addMultiple(dst, f, x)
+			addMultiple(dst, f, x[lo:hi])
 			continue
 		}
 		// (X^i + X^-i)(X^s + X^-s) has the powers i + s and i - s; X^-i is X^i there, and X^(2N) = -1.
 		s := j * n / len(coefficients)
-		addMultiple(dst[s:], f, x[:n-s])
-		addMultiple(dst[:n-s], f, x[s:])
-		for k := range s {
-			dst[k] += float64(f * x[s-k])
+		if from := max(lo, s); from < hi {
+			addMultiple(dst[from-lo:], f, x[from-s:hi-s])
 		}
-		for k := 1; k < s; k++ {
-			dst[n-s+k] -= float64(f * x[n-k])
+		if to := min(hi, n-s); lo < to {
+			addMultiple(dst[:to-lo], f, x[lo+s:to+s])
+		}
+		for k := lo; k < min(hi, s); k++ {
+			dst[k-lo] += float64(f * x[s-k])
+		}
+		for k := max(lo, n-s+1); k < hi; k++ {
+			dst[k-lo] -= float64(f * x[2*n-s-k])
 		}
 	}
 }

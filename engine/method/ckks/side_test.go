@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/tuneinsight/lattigo/v6/ring"
@@ -60,7 +61,7 @@ func TestSidesAreSparsePolynomials(t *testing.T) {
 		if err := errors.Join(m.coefficients(x, got), m.coefficients(product, want)); err != nil {
 			t.Fatal(err)
 		}
-		addProduct(sum, sparse, got)
+		addProduct(sum, 0, sparse, got)
 		for i := range sum {
 			if math.Abs(sum[i]-want[i]) > 1e-12 {
 				t.Fatalf("%d blocks: coefficient %d of a product is %g, not %g", blocks, i, sum[i], want[i])
@@ -296,5 +297,25 @@ func TestRoundingKeepsWhatPruningPromises(t *testing.T) {
 	}
 	if restored == 0 {
 		t.Error("no rounding asked for a pair that was pruned: nothing was tested")
+	}
+}
+
+// TestScheduleSharesCosts: dear items are divided among workers, and what is left for all of them at once is cheap.
+func TestScheduleSharesCosts(t *testing.T) {
+	for _, c := range []struct {
+		costs   []int
+		workers int
+		order   []int
+		wide    int
+	}{
+		{[]int{1, 1, 1, 1, 1}, 2, []int{0, 3, 1, 2, 4}, 1},
+		{[]int{0, 0, 1, 0, 0, 1}, 2, []int{2, 1, 3, 5, 0, 4}, 0},
+		{[]int{1, 3, 2, 4, 2}, 2, []int{3, 4, 1, 2, 0}, 1},
+		{[]int{1, 2}, 4, []int{1, 0}, 2},
+		{[]int{1, 2}, 1, []int{1, 0}, 0},
+	} {
+		if order, wide := schedule(c.costs, c.workers); !slices.Equal(order, c.order) || wide != c.wide {
+			t.Errorf("costs %v on %d workers: %v, %d for all; want %v, %d", c.costs, c.workers, order, wide, c.order, c.wide)
+		}
 	}
 }

@@ -124,7 +124,7 @@ func TestRerandomisationAddsErrorsToBothHalves(t *testing.T) {
 		t.Fatal(err)
 	}
 	rnd := testEntropy(10)
-	key := newPublicKey(p, newSecretKey(p, rnd), aggregateLevel, -1, rnd.key("seed", 0), rnd)
+	key := newPublicKey(p, newSecretKey(p, rnd, alone), aggregateLevel, -1, rnd.key("seed", 0), rnd)
 	b, a := key.expand(p)
 	c := &computer{params: p, rnd: rnd, ev: &evaluator{chain: p.lattice}}
 	c.receivePublicKey(key)

@@ -220,8 +220,8 @@ func (r *reader) unpack(n int, q uint64) []uint64 {
 	width := bits.Len64(q - 1)
 	mask := uint64(1)<<width - 1
 	out := make([]uint64, n)
+	at, over := 0, uint64(0) // over is the sign of one of q-1-v
 	for i := range out {
-		at := i * width
 		var word uint64 // has room for a value of at most 56 bits behind the up to 7 before it
 		if rest := b[at/8:]; len(rest) >= 8 {
 			word = binary.LittleEndian.Uint64(rest)
@@ -230,10 +230,14 @@ func (r *reader) unpack(n int, q uint64) []uint64 {
 				word |= uint64(x) << (8 * j)
 			}
 		}
-		if out[i] = word >> (at % 8) & mask; out[i] >= q {
-			r.fail("has a coefficient that is not below its prime")
-			return nil
-		}
+		v := word >> (at % 8) & mask
+		out[i] = v
+		over |= q - 1 - v
+		at += width
+	}
+	if over>>63 != 0 {
+		r.fail("has a coefficient that is not below its prime")
+		return nil
 	}
 	if end := n * width; end%8 != 0 && b[end/8]>>(end%8) != 0 {
 		r.fail("has padding that is not zero")

@@ -47,47 +47,41 @@ func (c *Chain) product(r *ntt.Ring, indices []int, skip int) uint64 {
 	return x
 }
 
-// divide sets dst[h] = x[h]/M for the polynomials x, whose rows are found by row, rounded as the
-// workspace rounds. The rows of M are spoilt in none of them.
-func (w *Workspace) divide(d *division, halves int, row func(h, prime int) []uint32, dst func(h int) Poly) {
-	w.remainders(d, halves, row)
+// divide sets the halves of dst to those of a over M, rounded as the workspace rounds.
+func (w *Workspace) divide(d *division, a, dst *[2]Poly) {
+	number, terms := w.draw(len(a)), len(d.by)
+	w.run(len(a), func(_, h int) {
+		for k, i := range d.by {
+			w.remainder(d, h, k, a[h][i])
+		}
+		w.whole(number+uint64(h), h, w.parts[h][terms], w.parts[h][:terms], &d.turns)
+	})
+	w.quotients(d, 0, func(_, h, j int, rest []uint32) { w.quotient(d, j, dst[h][j], a[h][j], rest) })
+}
+
+// remainder finds the remainder modulo prime k of M of half h of what is divided, given its row there. The remainder
+// modulo M are these parts and, behind them, how often they go round.
+func (w *Workspace) remainder(d *division, h, k int, row []uint32) {
+	w.c.rings[d.by[k]].InverseLazy(w.parts[h][k], row, d.down[k])
+}
+
+// quotients calls f for the halves from one on of what is divided and the primes j of the result, with the coefficients
+// of the remainder there, which f may spoil.
+func (w *Workspace) quotients(d *division, from int, f func(worker, h, j int, rest []uint32)) {
+	halves := 2 - from
 	w.run(halves*d.to, func(worker, i int) {
-		h, j := i/d.to, i%d.to
-		r, t := w.c.rings[j], w.local[worker][0]
-		r.Convert(t, w.parts[h][:len(d.by)+1], d.rest[j])
-		r.ForwardLazy(t, t)
-		r.SubScale(dst(h)[j], row(h, j), t, d.inverse[j])
+		h, j := from+i%halves, place(i/halves, d.to, len(w.local))
+		rest := w.local[worker][0]
+		w.c.rings[j].Convert(rest, w.parts[h][:len(d.by)+1], d.rest[j])
+		f(worker, h, j, rest)
 	})
 }
 
-// remainders finds the remainders of polynomials modulo M: in parts, their residues and how often these go round.
-func (w *Workspace) remainders(d *division, halves int, row func(h, prime int) []uint32) {
-	terms := len(d.by)
-	w.run(halves*terms, func(_, i int) {
-		h, k := i/terms, i%terms
-		w.c.rings[d.by[k]].InverseLazy(w.parts[h][k], row(h, d.by[k]), d.down[k])
-	})
-	w.wholes(halves, func(h int) (dst []uint32, src Poly, t *turns) {
-		return w.parts[h][terms], w.parts[h][:terms], &d.turns
-	})
-}
-
-// divideHead divides the key's product by M: its second half, to c1, as coefficients if these are wanted, and of its
-// first half coefficient 0 alone, which it returns.
-func (w *Workspace) divideHead(d *division, c1 Poly, coefficients bool) []uint32 {
-	second := func(_, prime int) []uint32 { return w.k[1][prime] }
-	if coefficients {
-		w.remainders(d, 1, second)
-		w.run(d.to, func(worker, j int) {
-			r, t, x := w.c.rings[j], w.local[worker][0], w.local[worker][1]
-			r.Convert(t, w.parts[0][:len(d.by)+1], d.rest[j])
-			r.Inverse(x, w.k[1][j], r.Constant(1))
-			r.SubScale(c1[j], x, t, d.inverse[j])
-		})
-	} else {
-		w.divide(d, 1, second, func(int) Poly { return c1 })
-	}
-	return w.headQuotient(d)
+// quotient sets dst to row over M modulo prime j, given the coefficients of the remainder.
+func (w *Workspace) quotient(d *division, j int, dst, row, rest []uint32) {
+	r := w.c.rings[j]
+	r.ForwardLazy(rest, rest)
+	r.SubScale(dst, row, rest, d.inverse[j])
 }
 
 // headWords is the length of a row that holds one residue: what kernels take at a time.
@@ -107,7 +101,7 @@ func (w *Workspace) headQuotient(d *division) []uint32 {
 		r.Scale(row, row, d.down[k])
 		row[0] = centred(uint64(row[0]), r.Q())
 	}
-	w.wholes(1, func(int) (dst []uint32, src Poly, t *turns) { return parts[terms], parts[:terms], &d.turns })
+	w.whole(w.draw(1), 0, parts[terms], parts[:terms], &d.turns)
 	out := make([]uint32, d.to)
 	rest, value := w.local[0][0][:headWords], w.local[0][1][:headWords]
 	for j := range out {

@@ -76,6 +76,14 @@ func (g *Gadget) split(level int) []run {
 	return runs
 }
 
+// digit is that of prime j.
+func (v *gadgetLevel) digit(j int) (d int) {
+	for j >= v.digits[d].from+v.digits[d].count {
+		d++
+	}
+	return d
+}
+
 // indices are the places in rings of the auxiliary primes.
 func (g *Gadget) indices() []int {
 	var is []int
@@ -206,11 +214,7 @@ func (g *Gadget) Rows() int { return g.maxLevel + 1 + g.auxiliary }
 func (g *Gadget) Encrypt(digit, i int, dst, a, s, from []uint32, e []int8) {
 	j := g.ring(i)
 	own, r := g.split(g.maxLevel)[digit], g.c.rings[j]
-	for t, x := range e {
-		dst[t] = uint32(int32(x)) + r.Q()&uint32(int32(x)>>31)
-	}
-	r.Forward(dst, dst)
-	r.Scale(dst, dst, r.Constant(radix(r)*radix(r)))
+	small(r, dst, e)
 	minus := g.c.NewPoly(0)
 	r.Scale(minus[0], s, ^uint32(0)) // -s R
 	r.MultiplyAdd(dst, a, minus[0])
@@ -218,6 +222,25 @@ func (g *Gadget) Encrypt(digit, i int, dst, a, s, from []uint32, e []int8) {
 	if j >= own.from && j < own.from+own.count {
 		r.ScaleAdd(dst, from, r.Constant(g.c.product(r, g.indices(), -1)))
 	}
+}
+
+// small sets dst to the transform of small coefficients, times 2^64.
+func small(r *ntt.Ring, dst []uint32, x []int8) {
+	for t, v := range x {
+		dst[t] = uint32(int32(v)) + r.Q()&uint32(int32(v)>>31)
+	}
+	r.Forward(dst, dst)
+	r.Scale(dst, dst, r.Constant(radix(r)*radix(r)))
+}
+
+// SmallFactor returns the transform of small coefficients modulo prime i, of those of ciphertexts and then the auxiliary
+// ones, times 2^64, as Lattigo keeps keys.
+func (c *Chain) SmallFactor(i int, x []int8) []uint64 {
+	r, row, out := c.rings[i], c.NewPoly(0), make([]uint64, c.n)
+	small(r, row[0], x)
+	Widen(out, row[0])
+	c.Free(row)
+	return out
 }
 
 // centre maps canonical words to (-q/2, q/2].

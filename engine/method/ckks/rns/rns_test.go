@@ -279,10 +279,10 @@ func TestFinishAgreesWithLattigo(t *testing.T) {
 			r := x.params.RingQ().AtLevel(l)
 			for _, times := range []int{1, 2, -1} {
 				a, b := [2]Poly{x.random(l, false), x.random(l, times == 2)}, [2]Poly{x.random(l, false), x.random(l, false)}
-				w.Product(l, &a, &b, times)
-				w.ProductAdd(l, &b, &b, 1)
-				w.AddConstant(l, 12345)
-				w.AddScaled(l, &a, -777)
+				w.Product(&a, &b, times)
+				w.ProductAdd(&b, &b, 1)
+				w.AddConstant(12345)
+				w.AddScaled(&a, -777)
 				dst := [2]Poly{x.NewPoly(l - 1), x.NewPoly(l - 1)}
 				w.Finish(l, key, &dst)
 				// The phase of the unfinished product is the same combination of phases.
@@ -354,12 +354,8 @@ func TestSwitchAgreesWithLattigo(t *testing.T) {
 			if err := eval.Automorphism(in, element, out); err != nil {
 				t.Fatal(err)
 			}
-			switched, turned := [2]Poly{x.NewPoly(l), x.NewPoly(l)}, [2]Poly{x.NewPoly(l), x.NewPoly(l)}
-			w.Switch(l, key, c1, &switched)
-			x.Add(switched[0], switched[0], c0)
-			for h := range turned {
-				Permute(turned[h], switched[h], turn)
-			}
+			turned := [2]Poly{x.NewPoly(l), x.NewPoly(l)}
+			w.Rotate(l, key, &[2]Poly{c0, c1}, turn, &turned)
 			got := x.phase(x.wide(turned[0]), x.wide(turned[1]))
 			digit := x.LogQ(min(aux-1, l))
 			limit := 3*math.Sqrt(float64(x.N())) + 6.4*math.Sqrt(4.0/3*float64(x.N())*float64(l+1))*math.Exp2(digit-x.logP(aux))
@@ -368,6 +364,16 @@ func TestSwitchAgreesWithLattigo(t *testing.T) {
 			}
 		}
 	})
+}
+
+// switched sets dst to the product of x with key, divided by P: a rotation of (0, x) by nothing.
+func switched(w *Workspace, l int, key *Key, x Poly, dst *[2]Poly) {
+	a, stay := [2]Poly{w.c.NewPoly(l), x}, make([]uint32, w.c.N())
+	Clear(a[0])
+	for i := range stay {
+		stay[i] = uint32(i)
+	}
+	w.Rotate(l, key, &a, stay, dst)
 }
 
 // Relinearisation and switching for who needs coefficient 0 of the first half alone give what they give otherwise.
@@ -393,14 +399,12 @@ func TestHeadsAreCoefficientZero(t *testing.T) {
 					t.Errorf("%s, level %d: the second half differs", what, l)
 				}
 			}
-			w.Product(l, &a, &a, 1)
+			w.Product(&a, &a, 1)
 			w.Relinearise(l, key, &whole)
-			w.Product(l, &a, &a, 1)
+			w.Product(&a, &a, 1)
 			same("relinearisation", w.RelineariseHead(l, key, c1), false)
-			y := x.NewPoly(l)
-			Copy(y, a[1])
 			Copy(c1, a[1])
-			w.Switch(l, key, y, &whole)
+			switched(w, l, key, a[1], &whole)
 			same("switch", w.SwitchHead(l, key, c1, c1), true)
 			want := x.Head(a[0])
 			x.Inverse(a[0])
@@ -421,7 +425,7 @@ func TestHeadsAreRoundedAtRandom(t *testing.T) {
 		w := x.NewWorkspace()
 		a, c1 := [2]Poly{x.random(l, false), x.random(l, false)}, x.NewPoly(l)
 		v := key.g.levels[l].out
-		w.Product(l, &a, &a, 1)
+		w.Product(&a, &a, 1)
 		w.RelineariseHead(l, key, c1) // leaves the key's product
 		nearest := w.headQuotient(v)
 		w.Round(words{x.rng})
@@ -483,10 +487,7 @@ func TestDivisionRoundsToNearest(t *testing.T) {
 			for j := range l {
 				q.Mul(q, big.NewInt(int64(x.Q(j))))
 			}
-			rows := map[int][]uint32{}
-			for j := range len(x.rings) {
-				rows[j] = make([]uint32, x.N())
-			}
+			rows := x.NewPoly(len(x.rings) - 1)
 			quotients := make([]*big.Int, x.N())
 			half := new(big.Int).Rsh(m, 1)
 			for i := range x.N() {
@@ -508,7 +509,7 @@ func TestDivisionRoundsToNearest(t *testing.T) {
 				r.Forward(rows[j], rows[j])
 			}
 			got := x.NewPoly(l - 1)
-			w.divide(d, 1, func(_, prime int) []uint32 { return rows[prime] }, func(int) Poly { return got })
+			w.divide(d, &[2]Poly{rows, rows}, &[2]Poly{x.NewPoly(l - 1), got})
 			x.Inverse(got)
 			for j, row := range got {
 				for i, v := range row {
@@ -542,23 +543,46 @@ func TestWideWorkspaceGivesTheSameBits(t *testing.T) {
 		for i := range integers {
 			integers[i] = x.rng.Int64N(1 << 40)
 		}
+		turn := make([]uint32, x.N())
+		for i := range turn {
+			turn[i] = uint32(i) ^ 5
+		}
 		var digests [2][32]byte
-		for i, w := range []*Workspace{x.NewWorkspace(), x.NewWideWorkspace(context.Background(), pool)} {
+		wide := NewWideWorkspace(context.Background(), pool, []*Workspace{x.NewWorkspace(), x.NewWorkspace(), x.NewWorkspace()})
+		for i, w := range []*Workspace{x.NewWorkspace(), wide} {
 			w.Round(numbered{})
-			w.Product(l, &a, &a, 2)
+			w.Product(&a, &a, 2)
 			dst, c1, lifted := [2]Poly{x.NewPoly(l - 1), x.NewPoly(l - 1)}, x.NewPoly(l), x.NewPoly(l)
 			w.Finish(l, key, &dst)
 			w.Multiple(&dst, &a, 12345, true)
-			w.Product(l, &a, &a, 1)
+			w.Product(&a, &a, 1)
 			head := w.RelineariseHead(l, key, c1)
 			w.Lift(lifted, integers)
-			digests[i] = digest(dst[0], dst[1], c1, lifted, Poly{head})
-			w.Free()
+			turned := [2]Poly{x.NewPoly(l), x.NewPoly(l)}
+			w.Rotate(l, key, &a, turn, &turned)
+			digests[i] = digest(dst[0], dst[1], c1, lifted, Poly{head}, turned[0], turned[1])
 		}
 		if digests[0] != digests[1] {
 			t.Error("a workspace on three workers gives other bits than one on one")
 		}
 	})
+}
+
+// TestRowsStayWithTheirWorker: of any number of rows a worker's run in a pool's region has those of its remainder.
+func TestRowsStayWithTheirWorker(t *testing.T) {
+	for workers := 1; workers <= 4; workers++ {
+		for n := 1; n <= 20; n++ {
+			i := 0
+			for w := range workers {
+				want := n - 1 - ((n-1-w)%workers+workers)%workers // the last one
+				for run := (n - w + workers - 1) / workers; run > 0; run, i, want = run-1, i+1, want-workers {
+					if got := place(i, n, workers); got != want {
+						t.Fatalf("number %d of %d rows on %d workers is row %d, want %d", i, n, workers, got, want)
+					}
+				}
+			}
+		}
+	}
 }
 
 // numbered is a dither whose words follow from their number alone, as those of a party's randomness do.
@@ -603,13 +627,13 @@ func TestGolden(t *testing.T) {
 	}
 	w := c.NewWorkspace()
 	a, b := [2]Poly{c.FromWide(rows(6, 0)), c.FromWide(rows(6, 0))}, [2]Poly{c.NewPoly(4), c.NewPoly(4)}
-	w.Product(5, &a, &a, -1)
-	w.AddScaled(5, &a, 1e15)
+	w.Product(&a, &a, -1)
+	w.AddScaled(&a, 1e15)
 	w.Finish(5, key, &b)
 	d := [2]Poly{c.NewPoly(3), c.NewPoly(3)}
 	w.Rescale(c.NewRescaling(4), &b, &d)
 	e := [2]Poly{c.NewPoly(3), c.NewPoly(3)}
-	w.Switch(3, key, d[1], &e)
+	switched(w, 3, key, d[1], &e)
 	c.Inverse(e[0])
 	const want = "397a6a409ab3f45dec8b5eaee59ece63dcf8c8fe87087c3336482229f9d68f97"
 	if got := fmt.Sprintf("%x", digest(b[0], b[1], e[0], e[1])); got != want {

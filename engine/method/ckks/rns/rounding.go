@@ -45,34 +45,38 @@ func (c *Chain) newTurns(by []int) turns {
 	return t
 }
 
-// wholes sets dst, for n numbers h, to the sum z of the residues in src over their primes, rounded:
-// to the nearest integer, or with a dither to floor(z + U) for U uniform in [0, 1), whose mean is z
-// whatever z is.
-func (w *Workspace) wholes(n int, terms func(h int) (dst []uint32, src Poly, t *turns)) {
-	first := w.drawn
+// draw takes n of the dither's polynomials and returns the number of the first.
+func (w *Workspace) draw(n int) (first uint64) {
+	first = w.drawn
 	w.drawn += uint64(n)
-	w.run(n, func(_, h int) {
-		dst, src, t := terms(h)
-		if w.dither == nil {
-			ntt.Whole(dst, src, t.fractions, t.bits)
-			return
-		}
-		offset := w.offset[h][:len(dst)]
-		w.dither.Words(first+uint64(h), offset)
-		var all [maxTerms + 1][]uint32
-		n := copy(all[:], src)
-		if n < ntt.MaxTerms { // U - 1/2 is a word over 2^32
-			all[n] = offset
-			ntt.Whole(dst, all[:n+1], t.dithered, t.bits)
-			return
-		}
-		// There is no room for a term more: U - 1/2 is a multiple of 1/m that is added to the first residue.
-		m, residues := uint64(t.first), src[0][:len(offset)]
-		half := uint32(m / 2)
-		for i, x := range residues {
-			offset[i] = x + uint32(uint64(offset[i])*m>>32) - half
-		}
-		all[0] = offset
-		ntt.Whole(dst, all[:n], t.fractions, t.bits)
-	})
+	return first
+}
+
+// whole sets dst to the sum z of the residues in src over their primes, rounded: to the nearest integer, or with a
+// dither, whose polynomial of a number it takes, to floor(z + U) for U uniform in [0, 1), whose mean is z whatever z is.
+// Those that are computed at once, or whose words have been drawn before, have memory of different places.
+func (w *Workspace) whole(number uint64, place int, dst []uint32, src Poly, t *turns) {
+	if w.dither == nil {
+		ntt.Whole(dst, src, t.fractions, t.bits)
+		return
+	}
+	offset := w.offset[place][:len(dst)]
+	if !w.early {
+		w.dither.Words(number, offset)
+	}
+	var all [maxTerms + 1][]uint32
+	n := copy(all[:], src)
+	if n < ntt.MaxTerms { // U - 1/2 is a word over 2^32
+		all[n] = offset
+		ntt.Whole(dst, all[:n+1], t.dithered, t.bits)
+		return
+	}
+	// There is no room for a term more: U - 1/2 is a multiple of 1/m that is added to the first residue.
+	m, residues := uint64(t.first), src[0][:len(offset)]
+	half := t.first >> 1
+	for i, x := range residues {
+		offset[i] = x + uint32(uint64(offset[i])*m>>32) - half
+	}
+	all[0] = offset
+	ntt.Whole(dst, all[:n], t.fractions, t.bits)
 }

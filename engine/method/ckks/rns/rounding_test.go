@@ -88,7 +88,7 @@ func TestDitheredDigitsSwitchKeys(t *testing.T) {
 			var phases [2]ring.Poly
 			for i, w := range []*Workspace{plain, random} {
 				dst := [2]Poly{x.NewPoly(l), x.NewPoly(l)}
-				w.Product(l, &a, &b, 1)
+				w.Product(&a, &b, 1)
 				w.Relinearise(l, key, &dst)
 				phases[i] = x.phase(x.wide(dst[0]), x.wide(dst[1]))
 			}
@@ -123,7 +123,7 @@ func TestDitheredRelinearisationHasNoBias(t *testing.T) {
 		bias := func() float64 {
 			total, squares := r.NewPoly(), 0.0
 			for range trials {
-				w.Product(l, &a, &a, 1)
+				w.Product(&a, &a, 1)
 				w.Relinearise(l, key, &dst)
 				off := x.phase(x.wide(dst[0]), x.wide(dst[1]))
 				r.Sub(off, want, off)
@@ -143,7 +143,7 @@ func TestDitheredRelinearisationHasNoBias(t *testing.T) {
 			t.Errorf("with a dither the error's mean has %g of its squares, want %g", got, 1.0/trials)
 		}
 		drawn.calls = 0
-		w.Product(l, &a, &a, 1)
+		w.Product(&a, &a, 1)
 		w.Finish(l, key, &[2]Poly{dst[0][:l], dst[1][:l]})
 		if want := key.g.Digits(l) + 2; drawn.calls != want {
 			t.Errorf("a relinearisation with division draws %d polynomials of randomness, want %d", drawn.calls, want)

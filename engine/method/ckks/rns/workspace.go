@@ -3,6 +3,7 @@ package rns
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/kernels/ntt"
@@ -13,8 +14,10 @@ import (
 // on all workers of a pool.
 type Workspace struct {
 	c *Chain
-	// C is the unfinished product (c0, c1, c2), divided by R.
-	C [3]Poly
+	// C is the unfinished product (c0, c1, c2), divided by R. Its rows are made by terms, in their order, when it is
+	// finished.
+	C     [3]Poly
+	terms []func(j int)
 	// digits of a polynomial before their extension, and the key's product by
 	// index in rings.
 	digits Poly
@@ -23,35 +26,25 @@ type Workspace struct {
 	parts [2]Poly
 	local []Poly
 	run   func(n int, f func(worker, i int))
+	// left counts the rows that a digit, or the remainders, wait for.
+	left [MaxDigits + 1]atomic.Int32
 	// dither is where roundings take random words from, and drawn the number of polynomials so far. The digits' turns are
 	// in turns; offset is what is rounded.
 	dither        Dither
 	drawn         uint64
+	early         bool // a product's words are drawn before they are needed
 	turns, offset Poly
 }
 
 // NewWorkspace makes a workspace for one worker.
 func (c *Chain) NewWorkspace() *Workspace {
-	return c.newWorkspace(1, func(n int, f func(worker, i int)) {
-		for i := range n {
-			f(0, i)
-		}
-	})
-}
-
-// NewWideWorkspace makes a workspace whose operations use all workers of pool. They
-// must not be called from a region of the pool. When ctx is cancelled what they
-// return is not defined.
-func (c *Chain) NewWideWorkspace(ctx context.Context, pool *engine.Pool) *Workspace {
-	return c.newWorkspace(pool.Workers(), func(n int, f func(worker, i int)) {
-		// The caller finds out from ctx.
-		_ = pool.Run(ctx, n, f)
-	})
-}
-
-func (c *Chain) newWorkspace(workers int, run func(n int, f func(worker, i int))) *Workspace {
-	w := &Workspace{c: c, run: run, digits: c.NewPoly(c.MaxLevel()), turns: c.NewPoly(MaxDigits - 1),
-		offset: c.NewPoly(MaxDigits - 1)}
+	w := &Workspace{c: c, digits: c.NewPoly(c.MaxLevel()), local: []Poly{c.NewPoly(MaxDigits - 1)},
+		turns: c.NewPoly(MaxDigits - 1), offset: c.NewPoly(MaxDigits + 1),
+		run: func(n int, f func(worker, i int)) {
+			for i := range n {
+				f(0, i)
+			}
+		}}
 	for i := range w.C {
 		w.C[i] = c.NewPoly(c.MaxLevel())
 	}
@@ -59,56 +52,94 @@ func (c *Chain) newWorkspace(workers int, run func(n int, f func(worker, i int))
 		w.k[i] = c.NewPoly(len(c.rings) - 1)
 		w.parts[i] = c.NewPoly(maxTerms)
 	}
-	for range workers {
-		w.local = append(w.local, c.NewPoly(MaxDigits-1))
+	return w
+}
+
+// NewWideWorkspace returns a workspace whose operations use all workers of pool and the memory of their workspaces,
+// which stay idle meanwhile or have products of their own between two of its operations. These must not be called from a
+// region of the pool. When ctx is cancelled what they return is not defined.
+func NewWideWorkspace(ctx context.Context, pool *engine.Pool, workers []*Workspace) *Workspace {
+	first := workers[0]
+	w := &Workspace{c: first.c, C: first.C, digits: first.digits, k: first.k, parts: first.parts, turns: first.turns,
+		offset: first.offset, run: func(n int, f func(worker, i int)) {
+			// The caller finds out from ctx.
+			_ = pool.Run(ctx, n, f)
+		}}
+	for _, o := range workers {
+		w.local = append(w.local, o.local[0])
 	}
 	return w
 }
 
-// Free gives the memory back. The workspace must not be used any more.
-func (w *Workspace) Free() {
-	w.c.Free(w.digits, w.turns, w.offset)
-	w.c.Free(w.C[:]...)
-	w.c.Free(w.k[:]...)
-	w.c.Free(w.parts[:]...)
-	w.c.Free(w.local...)
+// rows calls f for 0 <= j < n, the places of primes. Those that are equal modulo the number of workers are one worker's,
+// unless another has none left: they stay in its cache from one operation to the next.
+func (w *Workspace) rows(n int, f func(worker, j int)) {
+	workers := len(w.local)
+	w.run(n, func(worker, i int) { f(worker, place(i, n, workers)) })
 }
 
-// Product sets the unfinished product at level l to times a b, times -2 to 2.
-func (w *Workspace) Product(l int, a, b *[2]Poly, times int) {
-	w.run(l+1, func(_, j int) { w.c.rings[j].Product(w.row(j), rowOf(a, j), rowOf(b, j), times) })
+// place is the i-th of n rows: those of each of the workers in turn, the last ones first, as a pool hands them out.
+func place(i, n, workers int) int {
+	each, more := n/workers, n%workers
+	long := more * (each + 1)
+	if i < long {
+		return (each-i%(each+1))*workers + i/(each+1)
+	}
+	i -= long
+	return (each-1-i%each)*workers + more + i/each
 }
 
-// ProductAdd adds times a b, times -1 or 1.
-func (w *Workspace) ProductAdd(l int, a, b *[2]Poly, times int) {
-	w.run(l+1, func(_, j int) { w.c.rings[j].ProductAdd(w.row(j), rowOf(a, j), rowOf(b, j), times) })
+// Product sets the unfinished product to times a b, times -2 to 2. Neither may change until it is finished.
+func (w *Workspace) Product(a, b *[2]Poly, times int) {
+	w.terms = append(w.terms[:0], func(j int) { w.c.rings[j].Product(w.triple(j), rowOf(a, j), rowOf(b, j), times) })
 }
 
-func (w *Workspace) row(j int) *[3][]uint32 { return &[3][]uint32{w.C[0][j], w.C[1][j], w.C[2][j]} }
+// ProductAdd adds times a b, times -1 or 1. Neither may change until the product is finished.
+func (w *Workspace) ProductAdd(a, b *[2]Poly, times int) {
+	w.terms = append(w.terms, func(j int) { w.c.rings[j].ProductAdd(w.triple(j), rowOf(a, j), rowOf(b, j), times) })
+}
+
+func (w *Workspace) triple(j int) *[3][]uint32 { return &[3][]uint32{w.C[0][j], w.C[1][j], w.C[2][j]} }
 
 func rowOf(a *[2]Poly, j int) *[2][]uint32 { return &[2][]uint32{a[0][j], a[1][j]} }
 
-// Lift writes the integers x, below 2^56 in magnitude, modulo each prime of dst and transforms them.
-func (w *Workspace) Lift(dst Poly, x []int64) {
-	w.run(len(dst), func(worker, j int) { lift(w.c.rings[j], dst[j], w.local[worker][0], x) })
+// Parts calls f(0) .. f(n-1), which do not depend on each other.
+func (w *Workspace) Parts(n int, f func(i int)) { w.run(n, func(_, i int) { f(i) }) }
+
+// LiftAdd adds to dst what Lift writes.
+func (w *Workspace) LiftAdd(dst Poly, x []int64) {
+	w.rows(len(dst), func(worker, j int) {
+		r, row := w.c.rings[j], w.local[worker][1]
+		lift(r, row, w.local[worker][0], x)
+		r.Add(dst[j], dst[j], row)
+	})
 }
 
-// MultiplyAdd adds to dst the product of a with the polynomial of integers x, below 2^56 in magnitude. It
-// spoils factor, which has the rows of dst's halves.
-func (w *Workspace) MultiplyAdd(dst, a *[2]Poly, factor Poly, x []int64) {
-	w.run(len(factor), func(worker, j int) {
-		r := w.c.rings[j]
-		lift(r, factor[j], w.local[worker][0], x)
-		r.Scale(factor[j], factor[j], r.Constant(radix(r)))
+// Lift writes the integers x, below 2^56 in magnitude, modulo each prime of dst and transforms them.
+func (w *Workspace) Lift(dst Poly, x []int64) {
+	w.rows(len(dst), func(worker, j int) { lift(w.c.rings[j], dst[j], w.local[worker][0], x) })
+}
+
+// MultiplyIntegers sets dst to the product of a with the polynomial of integers x, below 2^56 in magnitude, or adds it to
+// dst.
+func (w *Workspace) MultiplyIntegers(dst, a *[2]Poly, x []int64, add bool) {
+	w.rows(len(dst[0]), func(worker, j int) {
+		r, factor := w.c.rings[j], w.local[worker][1]
+		lift(r, factor, w.local[worker][0], x)
+		r.Scale(factor, factor, r.Constant(radix(r)))
 		for h := range dst {
-			r.MultiplyAdd(dst[h][j], a[h][j], factor[j])
+			if add {
+				r.MultiplyAdd(dst[h][j], a[h][j], factor)
+			} else {
+				r.Multiply(dst[h][j], a[h][j], factor)
+			}
 		}
 	})
 }
 
 // Multiple sets dst to f, rounded, times a, or adds it to dst.
 func (w *Workspace) Multiple(dst, a *[2]Poly, f float64, add bool) {
-	w.run(len(dst[0]), func(_, j int) {
+	w.rows(len(dst[0]), func(_, j int) {
 		r := w.c.rings[j]
 		x := r.Constant(residue(f, r))
 		for h := range dst {
@@ -121,9 +152,9 @@ func (w *Workspace) Multiple(dst, a *[2]Poly, f float64, add bool) {
 	})
 }
 
-// AddScaled adds f, rounded, times a to (c0, c1) of the unfinished product.
-func (w *Workspace) AddScaled(l int, a *[2]Poly, f float64) {
-	w.run(l+1, func(_, j int) {
+// AddScaled adds f, rounded, times a to (c0, c1) of the unfinished product. a may not change until it is finished.
+func (w *Workspace) AddScaled(a *[2]Poly, f float64) {
+	w.terms = append(w.terms, func(j int) {
 		r := w.c.rings[j]
 		x := centred(residue(f, r), r.Q())
 		r.ScaleAdd(w.C[0][j], a[0][j], x)
@@ -132,21 +163,34 @@ func (w *Workspace) AddScaled(l int, a *[2]Poly, f float64) {
 }
 
 // AddConstant adds the constant x, rounded, to the unfinished product.
-func (w *Workspace) AddConstant(l int, x float64) {
-	for j := range l + 1 {
+func (w *Workspace) AddConstant(x float64) {
+	w.terms = append(w.terms, func(j int) {
 		r := w.c.rings[j]
 		r.AddScalar(w.C[0][j], w.C[0][j], uint32(residue(x, r)*r.Invert(radix(r))%uint64(r.Q())))
-	}
+	})
 }
 
 // ScaleProduct multiplies the unfinished product by an integer.
-func (w *Workspace) ScaleProduct(l int, f float64) {
-	for j := range l + 1 {
+func (w *Workspace) ScaleProduct(f float64) {
+	w.terms = append(w.terms, func(j int) {
 		r := w.c.rings[j]
 		x := r.Constant(residue(f, r))
 		for _, c := range w.C {
 			r.Scale(c[j], c[j], x)
 		}
+	})
+}
+
+// Make computes the unfinished product of level l, which finishing it does otherwise.
+func (w *Workspace) Make(l int) {
+	w.rows(l+1, func(_, j int) { w.row(j) })
+	w.terms = w.terms[:0]
+}
+
+// row makes row j of the unfinished product.
+func (w *Workspace) row(j int) {
+	for _, f := range w.terms {
+		f(j)
 	}
 }
 
@@ -156,50 +200,59 @@ func (w *Workspace) ScaleProduct(l int, f float64) {
 // below that of the rounding even where P is smaller than a digit. dst is of
 // level l-1.
 func (w *Workspace) Finish(l int, key *Key, dst *[2]Poly) {
-	w.inner(l, key, w.C[2], w.C[0], w.C[1])
-	w.divide(key.g.levels[l].drop, 2, func(h, prime int) []uint32 { return w.k[h][prime] },
-		func(h int) Poly { return dst[h] })
+	d := key.g.levels[l].drop
+	w.inner(l, key, d, 0, w.C[2], w.C[0], w.C[1], w.row)
+	w.quotients(d, 0, func(_, h, j int, rest []uint32) { w.quotient(d, j, dst[h][j], w.k[h][j], rest) })
 }
 
 // Relinearise is Finish without the division by the level's prime; dst is of level
 // l.
 func (w *Workspace) Relinearise(l int, key *Key, dst *[2]Poly) {
-	w.inner(l, key, w.C[2], w.C[0], w.C[1])
-	w.divide(key.g.levels[l].out, 2, func(h, prime int) []uint32 { return w.k[h][prime] },
-		func(h int) Poly { return dst[h] })
+	d := key.g.levels[l].out
+	w.inner(l, key, d, 0, w.C[2], w.C[0], w.C[1], w.row)
+	w.quotients(d, 0, func(_, h, j int, rest []uint32) { w.quotient(d, j, dst[h][j], w.k[h][j], rest) })
 }
 
-// Switch sets dst to the product of x with key, divided by P: an encryption of x
-// times the key's message. x is spoilt.
-func (w *Workspace) Switch(l int, key *Key, x Poly, dst *[2]Poly) {
-	for j := range l + 1 {
-		w.c.rings[j].Scale(x[j], x[j], 1)
-	}
-	w.inner(l, key, x, nil, nil)
-	w.divide(key.g.levels[l].out, 2, func(h, prime int) []uint32 { return w.k[h][prime] },
-		func(h int) Poly { return dst[h] })
+// Rotate sets dst to a with its second half switched by key, divided by P, and then all its values moved to where index
+// says: dst[i] is value index[i].
+func (w *Workspace) Rotate(l int, key *Key, a *[2]Poly, index []uint32, dst *[2]Poly) {
+	d, x := key.g.levels[l].out, w.C[2]
+	w.inner(l, key, d, 0, x, nil, nil, func(j int) { w.c.rings[j].Scale(x[j], a[1][j], 1) })
+	w.quotients(d, 0, func(worker, h, j int, rest []uint32) {
+		q := w.local[worker][1]
+		w.quotient(d, j, q, w.k[h][j], rest)
+		if h == 0 {
+			w.c.rings[j].Add(q, q, a[0][j])
+		}
+		ntt.Permute(dst[h][j], q, index)
+	})
 }
 
 // RelineariseHead is Relinearise for who needs of the first half its coefficient 0 alone, which it returns modulo
 // q_0 .. q_l; c1 is the second half.
 func (w *Workspace) RelineariseHead(l int, key *Key, c1 Poly) []uint32 {
-	w.inner(l, key, w.C[2], w.C[0], w.C[1])
-	return w.divideHead(key.g.levels[l].out, c1, false)
+	d := key.g.levels[l].out
+	w.inner(l, key, d, 1, w.C[2], w.C[0], w.C[1], w.row)
+	w.quotients(d, 1, func(_, _, j int, rest []uint32) { w.quotient(d, j, c1[j], w.k[1][j], rest) })
+	return w.headQuotient(d)
 }
 
-// SwitchHead is Switch for who needs of the first half its coefficient 0 alone, which it returns modulo q_0 .. q_l, and
-// of the second half, c1, its coefficients. x is spoilt; it may be c1.
+// SwitchHead sets c1 to the coefficients of the second half of the product of x with key, divided by P: an encryption of
+// x times the key's message, of whose first half it returns coefficient 0 modulo q_0 .. q_l. x is spoilt; it may be c1.
 func (w *Workspace) SwitchHead(l int, key *Key, x, c1 Poly) []uint32 {
-	for j := range l + 1 {
-		w.c.rings[j].Scale(x[j], x[j], 1)
-	}
-	w.inner(l, key, x, nil, nil)
-	return w.divideHead(key.g.levels[l].out, c1, true)
+	d := key.g.levels[l].out
+	w.inner(l, key, d, 1, x, nil, nil, func(j int) { w.c.rings[j].Scale(x[j], x[j], 1) })
+	w.quotients(d, 1, func(worker, _, j int, rest []uint32) {
+		r, q := w.c.rings[j], w.local[worker][1]
+		r.Inverse(q, w.k[1][j], r.Constant(1))
+		r.SubScale(c1[j], q, rest, d.inverse[j])
+	})
+	return w.headQuotient(d)
 }
 
 // Rescale divides a, of level l, by the prime of its level; dst is of level l-1.
 func (w *Workspace) Rescale(d *Rescaling, a, dst *[2]Poly) {
-	w.divide(d.division, 2, func(h, prime int) []uint32 { return a[h][prime] }, func(h int) Poly { return dst[h] })
+	w.divide(d.division, a, dst)
 }
 
 // Rescaling holds the constants of the division by one level's prime.
@@ -211,57 +264,104 @@ func (c *Chain) NewRescaling(l int) *Rescaling {
 }
 
 // inner sets k to the product of x with the key modulo Q P at level l, with P
-// (c0, c1) added where they are given. x, c0 and c1 are divided by R.
-func (w *Workspace) inner(l int, key *Key, x, c0, c1 Poly) {
-	random := w.dither != nil
+// (c0, c1) added where they are given, and finds the remainders of its halves from the given one on by d. x, c0 and c1 are
+// divided by R; row makes their rows.
+func (w *Workspace) inner(l int, key *Key, d *division, from int, x, c0, c1 Poly, row func(j int)) {
 	g, c := key.g, w.c
 	if l > g.maxLevel {
 		panic(fmt.Sprintf("rns: level %d, the key has %d", l, g.maxLevel))
 	}
 	v := &g.levels[l]
-	w.run(l+1, func(_, j int) { c.rings[j].InverseLazy(w.digits[j], x[j], v.shrink[j]) })
-	if random {
-		w.wholes(len(v.digits), func(d int) (dst []uint32, src Poly, t *turns) {
-			run := v.digits[d]
-			return w.turns[d], w.digits[run.from:][:run.count], &v.turns[d]
-		})
-	}
-	rows := g.rows(l)
-	w.run(len(rows), func(worker, i int) {
-		// Auxiliary primes have a digit more to extend: they come first.
-		j := rows[len(rows)-1-i]
-		r := c.rings[j]
-		var digits [MaxDigits][]uint32
-		for d, run := range v.digits {
-			if j >= run.from && j < run.from+run.count {
-				digits[d] = x[j]
-				continue
-			}
-			digits[d] = w.local[worker][d]
-			var terms [maxTerms + 1][]uint32
-			count := copy(terms[:], w.digits[run.from:run.from+run.count])
-			if random {
-				terms[count] = w.turns[d]
-				count++
-			}
-			r.Convert(digits[d], terms[:count], v.extend[j][d][:count])
-			r.ForwardLazy(digits[d], digits[d])
+	number := w.takeApart(l, v, x, 2-from, row)
+	rows, terms := l+1+g.auxiliary, len(d.by)
+	w.left[MaxDigits].Store(int32(terms))
+	w.rows(rows, func(worker, p int) {
+		j, by := p, -1 // the place among the primes of d
+		if p > l {
+			j, by = c.auxiliary(p-l-1), p-l-1
+		} else if p == l && terms > g.auxiliary {
+			by = g.auxiliary
 		}
+		r := c.rings[j]
+		digits := w.extend(v, j, x, w.local[worker])
 		var r0, r1 []uint32
 		var lift uint32
 		if c0 != nil && j <= l {
 			r0, r1, lift = c0[j], c1[j], v.lift[j]
 		}
 		key.rows[j].inner(r, w.k[0][j], w.k[1][j], digits[:len(v.digits)], r0, r1, lift)
+		if by >= 0 {
+			for h := from; h < len(w.k); h++ {
+				w.remainder(d, h, by, w.k[h][j])
+			}
+			if w.left[MaxDigits].Add(-1) == 0 {
+				for h := from; h < len(w.k); h++ {
+					w.whole(number+uint64(h-from), MaxDigits+h, w.parts[h][terms], w.parts[h][:terms], &d.turns)
+				}
+			}
+		}
 	})
+	w.early = false
+}
+
+// takeApart makes the rows of x, takes it apart into digits and counts how often these go round. It returns the number
+// of the first of halves polynomials of the dither for those of the product. On several workers all words are drawn
+// here: they are little pieces, with which workers end about together.
+func (w *Workspace) takeApart(l int, v *gadgetLevel, x Poly, halves int, row func(j int)) (behind uint64) {
+	var number uint64
+	words := 0
+	if w.dither != nil {
+		number = w.draw(len(v.digits))
+		if w.early = len(w.local) > 1; w.early {
+			words = len(v.digits) + halves
+		}
+	}
+	behind = w.draw(halves)
+	for d, run := range v.digits {
+		w.left[d].Store(int32(run.count + min(words, 1)))
+	}
+	one := func(d int) {
+		if w.left[d].Add(-1) == 0 && w.dither != nil {
+			run := v.digits[d]
+			w.whole(number+uint64(d), d, w.turns[d], w.digits[run.from:][:run.count], &v.turns[d])
+		}
+	}
+	w.rows(words+l+1, func(_, i int) {
+		switch j := i - words; {
+		case j >= 0:
+			row(j)
+			w.c.rings[j].InverseLazy(w.digits[j], x[j], v.shrink[j])
+			one(v.digit(j))
+		case i < len(v.digits):
+			w.dither.Words(number+uint64(i), w.offset[i])
+			one(i)
+		default:
+			w.dither.Words(number+uint64(i), w.offset[MaxDigits+2-words+i])
+		}
+	})
+	return behind
+}
+
+// extend returns the digits of x modulo prime j in the transform's domain, in memory or in x.
+func (w *Workspace) extend(v *gadgetLevel, j int, x, memory Poly) (digits [MaxDigits][]uint32) {
+	r := w.c.rings[j]
+	for d, run := range v.digits {
+		if j >= run.from && j < run.from+run.count {
+			digits[d] = x[j]
+			continue
+		}
+		digits[d] = memory[d]
+		var terms [maxTerms + 1][]uint32
+		count := copy(terms[:], w.digits[run.from:run.from+run.count])
+		if w.dither != nil {
+			terms[count] = w.turns[d]
+			count++
+		}
+		r.Convert(digits[d], terms[:count], v.extend[j][d][:count])
+		r.ForwardLazy(digits[d], digits[d])
+	}
+	return digits
 }
 
 // MaxDigits bounds the digits of a key.
 const MaxDigits = 7
-
-// Permute sets dst[i] = a[index[i]] in every row.
-func Permute(dst, a Poly, index []uint32) {
-	for j, row := range dst {
-		ntt.Permute(row, a[j], index)
-	}
-}
