@@ -92,8 +92,8 @@ func (c *computer) each(ctx context.Context, pool *engine.Pool, n int, f func(w 
 	return c.eachOf(ctx, pool, make([]int, n), f)
 }
 
-// eachOf runs f for as many indices as there are costs, what they take, in their order: most of them each on one worker,
-// some one after the other on all workers.
+// eachOf runs f for as many indices as there are costs, what they take, in their order: most of them each on one
+// worker, some one after the other on all workers.
 func (c *computer) eachOf(ctx context.Context, pool *engine.Pool, costs []int, f func(w *scratch, i int) error) error {
 	n := len(costs)
 	errs := make([]error, n)
@@ -122,8 +122,8 @@ func (c *computer) eachOf(ctx context.Context, pool *engine.Pool, costs []int, f
 	return firstError(err, errs)
 }
 
-// schedule orders items of given costs: the last of them, as many as the workers do not divide evenly, are for all workers
-// at once, the others for one each, in the runs that a pool hands out, with the dearest first and in turn.
+// schedule orders items of given costs: the last of them, as many as the workers do not divide evenly, are for all
+// workers at once, the others for one each, in the runs that a pool hands out, with the dearest first and in turn.
 func schedule(costs []int, workers int) (order []int, wide int) {
 	n := len(costs)
 	order = make([]int, n)

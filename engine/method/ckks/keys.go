@@ -194,7 +194,8 @@ type draft struct {
 // The key is kept in Montgomery form, so its message and error are too.
 func newDraft(p *parameters, g *rns.Gadget, seed [32]byte, rnd entropy, purpose string, index int,
 	secrets func() (from ring.Poly, to *rlwe.SecretKey)) *draft {
-	return &draft{p: p, key: &switchKey{gadget: g, Seed: seed}, errs: rnd.prng(purpose+": errors", index), secrets: secrets}
+	return &draft{p: p, key: &switchKey{gadget: g, Seed: seed}, errs: rnd.prng(purpose+": errors", index),
+		secrets: secrets}
 }
 
 // newSwitchKey is the key of such a draft.

@@ -46,8 +46,9 @@ func wireMessages(t testing.TB, p *parameters) []wireMessage {
 	lay := layout{n: 100, slots: p.slots(), batches: 1, blocks: 2}
 	seedKey := rnd.key("test", 0)
 	keys := &keysMessage{
-		Relin: newRelinearisation(p, sk, rnd).make(alone), Rotations: []*switchKey{newRotation(p, sk, 100, seedKey, rnd).make(alone)},
-		Small: newSmallRing(p, sk, seedKey, rnd).make(alone), Public: newPublicKey(p, sk, aggregateLevel, -1, seedKey, rnd),
+		Relin:     newRelinearisation(p, sk, rnd).make(alone),
+		Rotations: []*switchKey{newRotation(p, sk, 100, seedKey, rnd).make(alone)},
+		Small:     newSmallRing(p, sk, seedKey, rnd).make(alone), Public: newPublicKey(p, sk, aggregateLevel, -1, seedKey, rnd),
 	}
 	top, low := lattigo(p).RingQ().NewPoly(), lattigo(p).RingQ().AtLevel(aggregateLevel).NewPoly()
 	topCipher := columnCipher{SeededCipher: *encryptSeeded(p, top, 1<<22, sk, rnd, "top", 0)}

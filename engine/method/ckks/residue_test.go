@@ -56,9 +56,10 @@ var secretFunctions = map[string][]string{
 	"../../../kernels/ntt/vector.go": {"addWordsPortable", "subWordsPortable", "addScalarPortable",
 		"scaleAddPortable", "subScalePortable", "multiplyPortable", "multiplyAddPortable", "cross", "productPortable",
 		"productAddPortable", "convertPortable", "wholePortable", "innerPortable"},
-	"rns/division.go":  {"divide", "remainder", "quotient"},
-	"rns/rounding.go":  {"whole"},
-	"rns/workspace.go": {"Product", "ProductAdd", "Finish", "Relinearise", "Rotate", "Rescale", "inner", "takeApart", "extend"},
+	"rns/division.go": {"divide", "remainder", "quotient"},
+	"rns/rounding.go": {"whole"},
+	"rns/workspace.go": {"Product", "ProductAdd", "Finish", "Relinearise", "Rotate", "Rescale", "inner",
+		"takeApart", "extend"},
 }
 
 // TestSecretsMeetNoDivision reads the source: functions that handle secrets have

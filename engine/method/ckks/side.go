@@ -159,8 +159,8 @@ func (s *sides) factors(exact [][]float64, cols columns, unit float64, count int
 	return out
 }
 
-// addProduct adds to dst, the coefficients from lo on of a polynomial, those of the product of x with one in Y + 1/Y with
-// the given coefficients.
+// addProduct adds to dst, the coefficients from lo on of a polynomial, those of the product of x with one in Y + 1/Y
+// with the given coefficients.
 func addProduct(dst []float64, lo int, coefficients, x []float64) {
 	n, hi := len(x), lo+len(dst)
 	for j, f := range coefficients {

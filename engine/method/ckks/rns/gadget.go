@@ -233,8 +233,8 @@ func small(r *ntt.Ring, dst []uint32, x []int8) {
 	r.Scale(dst, dst, r.Constant(radix(r)*radix(r)))
 }
 
-// SmallFactor returns the transform of small coefficients modulo prime i, of those of ciphertexts and then the auxiliary
-// ones, times 2^64, as Lattigo keeps keys.
+// SmallFactor returns the transform of small coefficients modulo prime i, of those of ciphertexts and then the
+// auxiliary ones, times 2^64, as Lattigo keeps keys.
 func (c *Chain) SmallFactor(i int, x []int8) []uint64 {
 	r, row, out := c.rings[i], c.NewPoly(0), make([]uint64, c.n)
 	small(r, row[0], x)

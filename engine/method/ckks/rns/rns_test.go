@@ -548,7 +548,8 @@ func TestWideWorkspaceGivesTheSameBits(t *testing.T) {
 			turn[i] = uint32(i) ^ 5
 		}
 		var digests [2][32]byte
-		wide := NewWideWorkspace(context.Background(), pool, []*Workspace{x.NewWorkspace(), x.NewWorkspace(), x.NewWorkspace()})
+		memory := []*Workspace{x.NewWorkspace(), x.NewWorkspace(), x.NewWorkspace()}
+		wide := NewWideWorkspace(context.Background(), pool, memory)
 		for i, w := range []*Workspace{x.NewWorkspace(), wide} {
 			w.Round(numbered{})
 			w.Product(&a, &a, 2)

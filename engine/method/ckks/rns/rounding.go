@@ -53,8 +53,8 @@ func (w *Workspace) draw(n int) (first uint64) {
 }
 
 // whole sets dst to the sum z of the residues in src over their primes, rounded: to the nearest integer, or with a
-// dither, whose polynomial of a number it takes, to floor(z + U) for U uniform in [0, 1), whose mean is z whatever z is.
-// Those that are computed at once, or whose words have been drawn before, have memory of different places.
+// dither, whose polynomial of a number it takes, to floor(z + U) for U uniform in [0, 1), whose mean is z whatever z
+// is. Those that are computed at once, or whose words have been drawn before, have memory of different places.
 func (w *Workspace) whole(number uint64, place int, dst []uint32, src Poly, t *turns) {
 	if w.dither == nil {
 		ntt.Whole(dst, src, t.fractions, t.bits)

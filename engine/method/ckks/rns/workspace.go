@@ -56,8 +56,8 @@ func (c *Chain) NewWorkspace() *Workspace {
 }
 
 // NewWideWorkspace returns a workspace whose operations use all workers of pool and the memory of their workspaces,
-// which stay idle meanwhile or have products of their own between two of its operations. These must not be called from a
-// region of the pool. When ctx is cancelled what they return is not defined.
+// which stay idle meanwhile or have products of their own between two of its operations. These must not be called from
+// a region of the pool. When ctx is cancelled what they return is not defined.
 func NewWideWorkspace(ctx context.Context, pool *engine.Pool, workers []*Workspace) *Workspace {
 	first := workers[0]
 	w := &Workspace{c: first.c, C: first.C, digits: first.digits, k: first.k, parts: first.parts, turns: first.turns,
@@ -71,8 +71,8 @@ func NewWideWorkspace(ctx context.Context, pool *engine.Pool, workers []*Workspa
 	return w
 }
 
-// rows calls f for 0 <= j < n, the places of primes. Those that are equal modulo the number of workers are one worker's,
-// unless another has none left: they stay in its cache from one operation to the next.
+// rows calls f for 0 <= j < n, the places of primes. Those that are equal modulo the number of workers are one
+// worker's, unless another has none left: they stay in its cache from one operation to the next.
 func (w *Workspace) rows(n int, f func(worker, j int)) {
 	workers := len(w.local)
 	w.run(n, func(worker, i int) { f(worker, place(i, n, workers)) })
@@ -120,8 +120,8 @@ func (w *Workspace) Lift(dst Poly, x []int64) {
 	w.rows(len(dst), func(worker, j int) { lift(w.c.rings[j], dst[j], w.local[worker][0], x) })
 }
 
-// MultiplyIntegers sets dst to the product of a with the polynomial of integers x, below 2^56 in magnitude, or adds it to
-// dst.
+// MultiplyIntegers sets dst to the product of a with the polynomial of integers x, below 2^56 in magnitude, or adds it
+// to dst.
 func (w *Workspace) MultiplyIntegers(dst, a *[2]Poly, x []int64, add bool) {
 	w.rows(len(dst[0]), func(worker, j int) {
 		r, factor := w.c.rings[j], w.local[worker][1]
@@ -237,8 +237,9 @@ func (w *Workspace) RelineariseHead(l int, key *Key, c1 Poly) []uint32 {
 	return w.headQuotient(d)
 }
 
-// SwitchHead sets c1 to the coefficients of the second half of the product of x with key, divided by P: an encryption of
-// x times the key's message, of whose first half it returns coefficient 0 modulo q_0 .. q_l. x is spoilt; it may be c1.
+// SwitchHead sets c1 to the coefficients of the second half of the product of x with key, divided by P: an encryption
+// of x times the key's message, of whose first half it returns coefficient 0 modulo q_0 .. q_l. x is spoilt; it may be
+// c1.
 func (w *Workspace) SwitchHead(l int, key *Key, x, c1 Poly) []uint32 {
 	d := key.g.levels[l].out
 	w.inner(l, key, d, 1, x, nil, nil, func(j int) { w.c.rings[j].Scale(x[j], x[j], 1) })
@@ -264,8 +265,8 @@ func (c *Chain) NewRescaling(l int) *Rescaling {
 }
 
 // inner sets k to the product of x with the key modulo Q P at level l, with P
-// (c0, c1) added where they are given, and finds the remainders of its halves from the given one on by d. x, c0 and c1 are
-// divided by R; row makes their rows.
+// (c0, c1) added where they are given, and finds the remainders of its halves from the given one on by d. x, c0 and c1
+// are divided by R; row makes their rows.
 func (w *Workspace) inner(l int, key *Key, d *division, from int, x, c0, c1 Poly, row func(j int)) {
 	g, c := key.g, w.c
 	if l > g.maxLevel {
