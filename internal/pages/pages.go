@@ -5,6 +5,7 @@ package pages
 import (
 	"runtime"
 	"sync"
+	"sync/atomic"
 )
 
 // Huge is the size in bytes of a transparent huge page on amd64 and arm64 (4 KiB granule).
@@ -20,7 +21,7 @@ const (
 
 // floor is never touched. It counts as part of the heap, which is collected when it has doubled: that of a run of a
 // fifth of a second, from nothing to 50 MB, was collected eight times, with all workers stopped each time.
-var floor []byte
+var floor atomic.Pointer[[]byte]
 
 // Heap asks for huge pages for what the heap has room for next, and has the heap collected after each 64 MB at the
 // earliest, once in a process. The runtime does not ask by itself, but it takes the lowest free addresses: those of
@@ -31,7 +32,8 @@ var Heap = sync.OnceFunc(func() {
 		blocks[i] = make([]byte, blockBytes)
 		Advise(blocks[i])
 	}
-	floor = make([]byte, floorBytes)
+	block := make([]byte, floorBytes)
+	floor.Store(&block)
 	runtime.KeepAlive(&blocks)
 	runtime.GC()
 })

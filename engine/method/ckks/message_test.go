@@ -48,7 +48,8 @@ func wireMessages(t testing.TB, p *parameters) []wireMessage {
 	keys := &keysMessage{
 		Relin:     newRelinearisation(p, sk, rnd).make(alone),
 		Rotations: []*switchKey{newRotation(p, sk, 100, seedKey, rnd).make(alone)},
-		Small:     newSmallRing(p, sk, seedKey, rnd).make(alone), Public: newPublicKey(p, sk, aggregateLevel, -1, seedKey, rnd),
+		Small:     newSmallRing(p, sk, seedKey, rnd).make(alone),
+		Public:    newPublicKey(p, sk, aggregateLevel, -1, seedKey, rnd),
 	}
 	top, low := lattigo(p).RingQ().NewPoly(), lattigo(p).RingQ().AtLevel(aggregateLevel).NewPoly()
 	topCipher := columnCipher{SeededCipher: *encryptSeeded(p, top, 1<<22, sk, rnd, "top", 0)}
