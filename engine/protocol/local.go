@@ -105,9 +105,11 @@ func (l *local) run(ctx context.Context, stop func() bool) error {
 			}
 			running = running || !s.left
 		}
-		if err := l.workAbreast(ctx); err != nil {
-			l.close()
-			return err
+		if len(l.abreast) == l.parties || before == l.events { // else others may still ask, and then work beside them
+			if err := l.workAbreast(ctx); err != nil {
+				l.close()
+				return err
+			}
 		}
 		switch {
 		case !running:

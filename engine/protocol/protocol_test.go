@@ -240,6 +240,32 @@ func TestAbreast(t *testing.T) {
 	}
 }
 
+// Work waits for that of roles that have not yet had their turn since a meeting: else the first rounds of
+// parties would come one after the other.
+func TestAbreastAfterAMeeting(t *testing.T) {
+	const parties = 3
+	plan, _, _ := summing(t, parties, 1, protocol.Nobody, nil)
+	var programs []protocol.Program
+	var asked [parties]bool
+	for id := range parties {
+		programs = append(programs, func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
+			if err := p.Meet(ctx); err != nil {
+				return nil, err
+			}
+			asked[id] = true
+			return nil, p.Abreast(ctx, func(context.Context) error {
+				if asked != [parties]bool{true, true, true} {
+					t.Errorf("party %d works while %v have asked", id, asked)
+				}
+				return nil
+			})
+		})
+	}
+	if err := protocol.Start(runtime(t), plan, programs, nil, protocol.Options{}).Run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // In a ring the first party's mask covers what goes around; what comes out is the
 // noisy sum that all may see. Every party records its own exact values and the sum.
 func TestRingShowsOnlyTheSum(t *testing.T) {
