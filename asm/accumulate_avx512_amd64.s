@@ -2454,9 +2454,9 @@ panels:
 	VZEROUPPER
 	RET
 
-// func ScatterAVX512(x *float32, panels int, d int, labels *uint16, table *int32, width int, bias float32, counts *int32, ahead int)
+// func ScatterAVX512(x *float32, panels int, d int, labels *uint16, table *int32, width int, bias float32, counts *int32)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·ScatterAVX512(SB), $1088-72
+TEXT ·ScatterAVX512(SB), $1088-64
 	MOVQ         x+0(FP), AX
 	MOVQ         panels+8(FP), CX
 	MOVQ         d+16(FP), DX
@@ -2541,24 +2541,22 @@ copy:
 	MOVQ    $0x00000010, DI
 
 block:
-	MOVQ            ahead+64(FP), AX
-	ADDQ            R8, AX
-	PREFETCHT1      (AX)
-	PREFETCHT1      64(AX)
-	PREFETCHT1      128(AX)
-	PREFETCHT1      192(AX)
-	PREFETCHT1      256(AX)
-	PREFETCHT1      320(AX)
-	PREFETCHT1      384(AX)
-	PREFETCHT1      448(AX)
-	PREFETCHT1      512(AX)
-	PREFETCHT1      576(AX)
-	PREFETCHT1      640(AX)
-	PREFETCHT1      704(AX)
-	PREFETCHT1      768(AX)
-	PREFETCHT1      832(AX)
-	PREFETCHT1      896(AX)
-	PREFETCHT1      960(AX)
+	PREFETCHT0      4096(R8)
+	PREFETCHT0      4160(R8)
+	PREFETCHT0      4224(R8)
+	PREFETCHT0      4288(R8)
+	PREFETCHT0      4352(R8)
+	PREFETCHT0      4416(R8)
+	PREFETCHT0      4480(R8)
+	PREFETCHT0      4544(R8)
+	PREFETCHT0      4608(R8)
+	PREFETCHT0      4672(R8)
+	PREFETCHT0      4736(R8)
+	PREFETCHT0      4800(R8)
+	PREFETCHT0      4864(R8)
+	PREFETCHT0      4928(R8)
+	PREFETCHT0      4992(R8)
+	PREFETCHT0      5056(R8)
 	VBROADCASTF64X4 (R8), Z3
 	VINSERTF64X4    $0x01, 256(R8), Z3, Z3
 	VADDPS          Z0, Z3, Z3

@@ -7,8 +7,8 @@ package asm
 // AssignDot1AVX512 writes the label of the smallest score |c|^2/2 - x.c of each point of
 // panels > 0 panels of d > 0 dimensions at x, and the score and the second smallest
 // score where score and second are not nil. The score is the chain
-// s = half, s = fma(-x, c, s). tiles holds wide > 0 tiles [d][1] of centroids and then
-// narrow tiles [d][0]; half holds |c|^2/2 of each centroid.
+// s = half, s = fma(-x, c, s). tiles holds wide > 0 tiles [d][1] of centroids and then narrow tiles [d][0];
+// half holds |c|^2/2 of each centroid.
 //
 //go:noescape
 func AssignDot1AVX512(x *float32, panels int, d int, tiles *float32, half *float32, wide int, narrow int, labels *uint16, score *float32, second *float32)
@@ -16,8 +16,8 @@ func AssignDot1AVX512(x *float32, panels int, d int, tiles *float32, half *float
 // AssignDot2AVX512 writes the label of the smallest score |c|^2/2 - x.c of each point of
 // panels > 0 panels of d > 0 dimensions at x, and the score and the second smallest
 // score where score and second are not nil. The score is the chain
-// s = half, s = fma(-x, c, s). tiles holds wide > 0 tiles [d][2] of centroids and then
-// narrow tiles [d][1]; half holds |c|^2/2 of each centroid.
+// s = half, s = fma(-x, c, s). tiles holds wide > 0 tiles [d][2] of centroids and then narrow tiles [d][1];
+// half holds |c|^2/2 of each centroid.
 //
 //go:noescape
 func AssignDot2AVX512(x *float32, panels int, d int, tiles *float32, half *float32, wide int, narrow int, labels *uint16, score *float32, second *float32)
@@ -25,8 +25,8 @@ func AssignDot2AVX512(x *float32, panels int, d int, tiles *float32, half *float
 // AssignDot3AVX512 writes the label of the smallest score |c|^2/2 - x.c of each point of
 // panels > 0 panels of d > 0 dimensions at x, and the score and the second smallest
 // score where score and second are not nil. The score is the chain
-// s = half, s = fma(-x, c, s). tiles holds wide > 0 tiles [d][3] of centroids and then
-// narrow tiles [d][2]; half holds |c|^2/2 of each centroid.
+// s = half, s = fma(-x, c, s). tiles holds wide > 0 tiles [d][3] of centroids and then narrow tiles [d][2];
+// half holds |c|^2/2 of each centroid.
 //
 //go:noescape
 func AssignDot3AVX512(x *float32, panels int, d int, tiles *float32, half *float32, wide int, narrow int, labels *uint16, score *float32, second *float32)
@@ -34,8 +34,8 @@ func AssignDot3AVX512(x *float32, panels int, d int, tiles *float32, half *float
 // AssignDot4AVX512 writes the label of the smallest score |c|^2/2 - x.c of each point of
 // panels > 0 panels of d > 0 dimensions at x, and the score and the second smallest
 // score where score and second are not nil. The score is the chain
-// s = half, s = fma(-x, c, s). tiles holds wide > 0 tiles [d][4] of centroids and then
-// narrow tiles [d][3]; half holds |c|^2/2 of each centroid.
+// s = half, s = fma(-x, c, s). tiles holds wide > 0 tiles [d][4] of centroids and then narrow tiles [d][3];
+// half holds |c|^2/2 of each centroid.
 //
 //go:noescape
 func AssignDot4AVX512(x *float32, panels int, d int, tiles *float32, half *float32, wide int, narrow int, labels *uint16, score *float32, second *float32)
@@ -43,8 +43,8 @@ func AssignDot4AVX512(x *float32, panels int, d int, tiles *float32, half *float
 // AssignDot5AVX512 writes the label of the smallest score |c|^2/2 - x.c of each point of
 // panels > 0 panels of d > 0 dimensions at x, and the score and the second smallest
 // score where score and second are not nil. The score is the chain
-// s = half, s = fma(-x, c, s). tiles holds wide > 0 tiles [d][5] of centroids and then
-// narrow tiles [d][4]; half holds |c|^2/2 of each centroid.
+// s = half, s = fma(-x, c, s). tiles holds wide > 0 tiles [d][5] of centroids and then narrow tiles [d][4];
+// half holds |c|^2/2 of each centroid.
 //
 //go:noescape
 func AssignDot5AVX512(x *float32, panels int, d int, tiles *float32, half *float32, wide int, narrow int, labels *uint16, score *float32, second *float32)
@@ -52,11 +52,20 @@ func AssignDot5AVX512(x *float32, panels int, d int, tiles *float32, half *float
 // AssignDot6AVX512 writes the label of the smallest score |c|^2/2 - x.c of each point of
 // panels > 0 panels of d > 0 dimensions at x, and the score and the second smallest
 // score where score and second are not nil. The score is the chain
-// s = half, s = fma(-x, c, s). tiles holds wide > 0 tiles [d][6] of centroids and then
-// narrow tiles [d][5]; half holds |c|^2/2 of each centroid.
+// s = half, s = fma(-x, c, s). tiles holds wide > 0 tiles [d][6] of centroids and then narrow tiles [d][5];
+// half holds |c|^2/2 of each centroid.
 //
 //go:noescape
 func AssignDot6AVX512(x *float32, panels int, d int, tiles *float32, half *float32, wide int, narrow int, labels *uint16, score *float32, second *float32)
+
+// AssignDot10AVX512 writes the label of the smallest score |c|^2/2 - x.c of each point of
+// panels > 0 panels of d > 0 dimensions at x, and the score and the second smallest
+// score where score and second are not nil. The score is the chain
+// s = half, s = fma(-x, c, s). tiles holds wide > 0 tiles [d][10] of centroids, and narrow is 0;
+// half holds |c|^2/2 of each centroid.
+//
+//go:noescape
+func AssignDot10AVX512(x *float32, panels int, d int, tiles *float32, half *float32, wide int, narrow int, labels *uint16, score *float32, second *float32)
 
 // FinishDotAVX512 replaces the scores of panels > 0 panels of d > 0 dimensions at x by
 // squared distances max(0, |x|^2 + 2 score), in dist and, when not nil, second.

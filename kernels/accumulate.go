@@ -261,7 +261,7 @@ func assignAccumulateChunks(p *Panels, c *Centroids, labels []uint16, acc *Accum
 		} else {
 			assign(&part, c, l, nil, nil)
 		}
-		sink.add(&part, l, 4*step*p.D)
+		sink.add(&part, l)
 	}
 	sink.fold()
 }
@@ -272,7 +272,7 @@ const chunkBytes = 256 << 10
 
 func accumulate(p *Panels, labels []uint16, acc *Accumulator) {
 	sink := newSink(acc)
-	sink.add(p, labels, 0)
+	sink.add(p, labels)
 	sink.fold()
 }
 
@@ -295,9 +295,8 @@ func newSink(acc *Accumulator) sink {
 	}
 }
 
-// add adds points by label. Data that lie ahead bytes after them are fetched
-// into the cache on the way: the chunk that is assigned next.
-func (s *sink) add(p *Panels, labels []uint16, ahead int) {
+// add adds points by label.
+func (s *sink) add(p *Panels, labels []uint16) {
 	if current == generic || s.acc.scratch.table == nil {
 		accumulatePortable(p, labels, s.acc)
 		return
@@ -307,7 +306,7 @@ func (s *sink) add(p *Panels, labels []uint16, ahead int) {
 	for at := 0; at < full; at += step {
 		count := min(step, full-at)
 		s.reserve(count * Lanes)
-		scatter(&p.Data[at*Lanes*p.D], count, &labels[at*Lanes], s.acc, s.bias, ahead)
+		scatter(&p.Data[at*Lanes*p.D], count, &labels[at*Lanes], s.acc, s.bias)
 	}
 	if base := full * Lanes; base < p.N {
 		var l [Lanes]uint16
@@ -315,7 +314,7 @@ func (s *sink) add(p *Panels, labels []uint16, ahead int) {
 			l[i] = uint16(s.acc.K)
 		}
 		s.reserve(Lanes)
-		scatter(&p.Data[base*p.D], 1, &l[0], s.acc, s.bias, ahead)
+		scatter(&p.Data[base*p.D], 1, &l[0], s.acc, s.bias)
 	}
 }
 

@@ -2,6 +2,7 @@ package kernels
 
 import (
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 )
@@ -39,11 +40,12 @@ func NewCentroids(k, d int) *Centroids {
 	c := &Centroids{
 		K: k, D: d,
 		rows: alignedFloat32(k * d),
-		half: alignedFloat32(k),
+		half: alignedFloat32(max(k, oneTile)),
 		wide: &wideRows{},
 	}
 	if d >= exactDims {
-		c.tiles, c.tiling = alignedFloat32(k*d), newTiling(k)
+		c.tiling = dotTiling(k, d)
+		c.tiles = alignedFloat32(max(k, c.tiling.width) * d)
 		if k >= Lanes {
 			c.panel = alignedFloat32(Lanes * d)
 		}
@@ -54,7 +56,7 @@ func NewCentroids(k, d int) *Centroids {
 // resize makes room for k centroids, no more than there was room for at first; Set comes next.
 func (c *Centroids) resize(k int) {
 	if c.K = k; c.tiles != nil {
-		c.tiling = newTiling(k)
+		c.tiling = dotTiling(k, c.D)
 	}
 	if c.filter != nil {
 		c.filter.resize(k)
@@ -78,6 +80,9 @@ func (c *Centroids) Set(rows []float32) {
 	}
 	if c.tiles != nil {
 		c.tiling.fill(c.tiles, rows, c.D)
+		for i := c.K; i < c.tiling.width; i++ {
+			c.half[i] = float32(math.Inf(1)) // of no centroid: beyond all scores
+		}
 	}
 }
 

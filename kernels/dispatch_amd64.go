@@ -129,6 +129,9 @@ func asmAssignDotN(number int, x *float32, panels, d int, tiles, half *float32, 
 		case 6:
 			asm.AssignDot6AVX512(x, panels, d, tiles, half, wide, narrow, labels, score, second)
 			return
+		case 10:
+			asm.AssignDot10AVX512(x, panels, d, tiles, half, wide, narrow, labels, score, second)
+			return
 		}
 	}
 	switch number {
@@ -769,12 +772,12 @@ func asmRoots(dist *float32, panels int, most float32) {
 	asm.RootsAVX2(dist, panels, most)
 }
 
-func asmScatter(x *float32, panels, d int, labels *uint16, table *int32, width int, bias float32, counts *int32, ahead int) {
+func asmScatter(x *float32, panels, d int, labels *uint16, table *int32, width int, bias float32, counts *int32) {
 	if current >= avx512 {
-		asm.ScatterAVX512(x, panels, d, labels, table, width, bias, counts, ahead)
+		asm.ScatterAVX512(x, panels, d, labels, table, width, bias, counts)
 		return
 	}
-	asm.ScatterAVX2(x, panels, d, labels, table, width, bias, counts, ahead)
+	asm.ScatterAVX2(x, panels, d, labels, table, width, bias, counts)
 }
 
 func asmScatterNarrow(x *float32, panels, d int, labels *uint16, table *int32, rows int, bias float32) {

@@ -216,7 +216,7 @@ func asmRoots(dist *float32, panels int, most float32) {
 	panic(noRoutine("Roots", 0))
 }
 
-func asmScatter(x *float32, panels, d int, labels *uint16, table *int32, width int, bias float32, counts *int32, ahead int) {
+func asmScatter(x *float32, panels, d int, labels *uint16, table *int32, width int, bias float32, counts *int32) {
 	panic(noRoutine("Scatter", 0))
 }
 

@@ -63,6 +63,11 @@ func shapes(body func(n, d, k int)) {
 	}
 	body(129, 784, 10)
 	body(70, 100, 64)
+	for k := maxTileWidth; k <= oneTile+1; k++ { // one tile of AVX-512 from oneTileDims on, of less than its width
+		for i, n := range []int{1, 17, 47, 64, 81} {
+			body(n, oneTileDims-1+i, k)
+		}
+	}
 }
 
 // hardRows draws points that favour ties and extremes: few grid values, copies
@@ -108,7 +113,7 @@ func TestAssignManyCentroids(t *testing.T) {
 	withPaths(t, func(t *testing.T) {
 		rng := rand.New(rand.NewPCG(14, 7))
 		for _, s := range [][3]int{{81, 15, 4500}, {70, 2, 33000}, {81, 16, 4200}, {65, 100, 1321}, {17, 784, 168},
-			{33, 784, 170}, {16, 7000, 25}} {
+			{33, 784, 170}, {16, 7000, 25}, {50, 7000, 9}} {
 			n, d, k := s[0], s[1], s[2]
 			p := packed(hardRows(rng, n, d), n, d)
 			c := NewCentroids(k, d)

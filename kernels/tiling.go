@@ -9,6 +9,24 @@ type tiling struct {
 	count int
 }
 
+const (
+	// oneTile is the width of the tile of AVX-512 that a few centroids are alone, where a group of panels in their
+	// dimensions is more than the first-level cache holds: points are read once.
+	oneTile     = 10
+	oneTileDims = 256
+)
+
+// dotTiling is the tiling of k centroids of d dimensions; of one tile, the last rows may be none.
+func dotTiling(k, d int) tiling {
+	if maxTileWidth < k && k <= oneTile && d >= oneTileDims && hasOneTile() {
+		return tiling{width: oneTile, wide: 1, count: 1}
+	}
+	return newTiling(k)
+}
+
+// hasOneTile says whether the path in use has the routine for the tile of oneTile centroids.
+func hasOneTile() bool { return current >= avx512 && current < neon }
+
 // newTiling cuts rows > 0 rows into as few tiles as the routines' widths allow.
 func newTiling(rows int) tiling {
 	count := (rows + maxTileWidth - 1) / maxTileWidth
@@ -30,7 +48,7 @@ func (t tiling) fill(dst, rows []float32, d int) {
 	for i := range t.count {
 		w := t.at(i)
 		tile := dst[first*d : (first+w)*d]
-		for q := range w {
+		for q := range min(w, len(rows)/d-first) {
 			for j, x := range rows[(first+q)*d : (first+q+1)*d] {
 				tile[j*w+q] = x
 			}
