@@ -1693,755 +1693,374 @@ end:
 	VZEROUPPER
 	RET
 
-// func Rank14VNNI(x *float32, panels int, c *int32, k int, scale float32, band int32, low int32, labels *uint16, doubts *uint16)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
-TEXT ·Rank14VNNI(SB), NOSPLIT, $0-64
+DATA rankNumbersVNNI<>+0(SB)/4, $0x00000000
+DATA rankNumbersVNNI<>+4(SB)/4, $0x00000001
+DATA rankNumbersVNNI<>+8(SB)/4, $0x00000002
+DATA rankNumbersVNNI<>+12(SB)/4, $0x00000003
+DATA rankNumbersVNNI<>+16(SB)/4, $0x00000004
+DATA rankNumbersVNNI<>+20(SB)/4, $0x00000005
+GLOBL rankNumbersVNNI<>(SB), RODATA|NOPTR, $24
+
+// func RankLongVNNI(x *float32, groups int, d int, c *int32, tiles int, scale float32, band int32, room *int32, labels *uint16, doubts *uint16)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, MMX+
+TEXT ·RankLongVNNI(SB), $776-72
 	MOVQ         x+0(FP), AX
-	MOVQ         panels+8(FP), CX
-	MOVQ         c+16(FP), DX
-	MOVQ         k+24(FP), BX
-	MOVQ         labels+48(FP), SI
-	MOVQ         doubts+56(FP), DI
-	VBROADCASTSS scale+32(FP), Z0
-	MOVL         $0xaaaaaaaa, R8
-	KMOVD        R8, K1
+	MOVQ         groups+8(FP), DI
+	MOVQ         d+16(FP), CX
+	SHLQ         $0x06, CX
+	LEAQ         (CX)(CX*2), DX
+	VBROADCASTSS scale+40(FP), Z0
+	MOVL         $0xaaaaaaaa, BX
+	KMOVD        BX, K1
+	MOVQ         labels+56(FP), R8
+	MOVQ         doubts+64(FP), R9
 
 groups:
-	CMPQ             CX, $0x02
-	JLT              rest
-	VMULPS           (AX), Z0, Z8
-	VCVTPS2DQ.RN_SAE Z8, Z8
-	VMULPS           64(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z8
-	VMULPS           128(AX), Z0, Z9
-	VCVTPS2DQ.RN_SAE Z9, Z9
-	VMULPS           192(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z9
-	VMULPS           256(AX), Z0, Z10
-	VCVTPS2DQ.RN_SAE Z10, Z10
-	VMULPS           320(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z10
-	VMULPS           384(AX), Z0, Z11
-	VCVTPS2DQ.RN_SAE Z11, Z11
-	VMULPS           448(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z11
-	VMULPS           512(AX), Z0, Z12
-	VCVTPS2DQ.RN_SAE Z12, Z12
-	VMULPS           576(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z12
-	VMULPS           640(AX), Z0, Z13
-	VCVTPS2DQ.RN_SAE Z13, Z13
-	VMULPS           704(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z13
-	VMULPS           768(AX), Z0, Z14
-	VCVTPS2DQ.RN_SAE Z14, Z14
-	VMULPS           832(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z14
-	VPTERNLOGD       $0xff, Z3, Z3, Z3
-	VPSRLD           $0x01, Z3, Z3
-	VMOVDQA32        Z3, Z5
-	VMULPS           896(AX), Z0, Z15
-	VCVTPS2DQ.RN_SAE Z15, Z15
-	VMULPS           960(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z15
-	VMULPS           1024(AX), Z0, Z16
-	VCVTPS2DQ.RN_SAE Z16, Z16
-	VMULPS           1088(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z16
-	VMULPS           1152(AX), Z0, Z17
-	VCVTPS2DQ.RN_SAE Z17, Z17
-	VMULPS           1216(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z17
-	VMULPS           1280(AX), Z0, Z18
-	VCVTPS2DQ.RN_SAE Z18, Z18
-	VMULPS           1344(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z18
-	VMULPS           1408(AX), Z0, Z19
-	VCVTPS2DQ.RN_SAE Z19, Z19
-	VMULPS           1472(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z19
-	VMULPS           1536(AX), Z0, Z20
-	VCVTPS2DQ.RN_SAE Z20, Z20
-	VMULPS           1600(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z20
-	VMULPS           1664(AX), Z0, Z21
-	VCVTPS2DQ.RN_SAE Z21, Z21
-	VMULPS           1728(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z21
-	VPTERNLOGD       $0xff, Z4, Z4, Z4
-	VPSRLD           $0x01, Z4, Z4
-	VMOVDQA32        Z4, Z6
-	MOVQ             DX, R8
-	MOVQ             BX, R9
+	MOVQ AX, BX
+	MOVQ room+48(FP), SI
+	MOVQ d+16(FP), R10
+	SHRQ $0x01, R10
+	JZ   last
 
-group_centroids:
-	VPBROADCASTD  (R8), Z1
-	VPBROADCASTD  (R8), Z2
-	VPDPWSSD.BCST 4(R8), Z8, Z1
-	VPDPWSSD.BCST 4(R8), Z15, Z2
-	VPDPWSSD.BCST 8(R8), Z9, Z1
-	VPDPWSSD.BCST 8(R8), Z16, Z2
-	VPDPWSSD.BCST 12(R8), Z10, Z1
-	VPDPWSSD.BCST 12(R8), Z17, Z2
-	VPDPWSSD.BCST 16(R8), Z11, Z1
-	VPDPWSSD.BCST 16(R8), Z18, Z2
-	VPDPWSSD.BCST 20(R8), Z12, Z1
-	VPDPWSSD.BCST 20(R8), Z19, Z2
-	VPDPWSSD.BCST 24(R8), Z13, Z1
-	VPDPWSSD.BCST 24(R8), Z20, Z2
-	VPDPWSSD.BCST 28(R8), Z14, Z1
-	VPDPWSSD.BCST 28(R8), Z21, Z2
-	VPMAXSD       Z1, Z3, Z7
-	VPMINSD       Z1, Z3, Z3
-	VPMINSD       Z7, Z5, Z5
-	VPMAXSD       Z2, Z4, Z7
-	VPMINSD       Z2, Z4, Z4
-	VPMINSD       Z7, Z6, Z6
-	ADDQ          $0x20, R8
-	DECQ          R9
-	JNZ           group_centroids
-	VPSUBD        Z3, Z5, Z5
-	VBROADCASTSS  band+36(FP), Z7
-	VPCMPD        $0x02, Z7, Z5, K2
-	KMOVW         K2, R8
-	MOVW          R8, (DI)
-	VBROADCASTSS  low+40(FP), Z7
-	VPANDD        Z7, Z3, Z3
-	VPMOVDW       Z3, (SI)
-	VPSUBD        Z4, Z6, Z6
-	VBROADCASTSS  band+36(FP), Z7
-	VPCMPD        $0x02, Z7, Z6, K2
-	KMOVW         K2, R8
-	MOVW          R8, 2(DI)
-	VBROADCASTSS  low+40(FP), Z7
-	VPANDD        Z7, Z4, Z4
-	VPMOVDW       Z4, 32(SI)
-	ADDQ          $0x04, DI
-	ADDQ          $0x40, SI
-	ADDQ          $0x00000700, AX
-	SUBQ          $0x02, CX
-	JMP           groups
+pairs:
+	VMULPS           (BX), Z0, Z1
+	VCVTPS2DQ.RN_SAE Z1, Z1
+	VMULPS           64(BX), Z0, Z2
+	VCVTPS2DQ.RN_SAE Z2, Z2
+	VPSLLD           $0x10, Z2, Z2
+	VMOVDQU16        Z2, K1, Z1
+	VMOVDQU32        Z1, (SI)
+	VMULPS           (BX)(CX*1), Z0, Z1
+	VCVTPS2DQ.RN_SAE Z1, Z1
+	VMULPS           64(BX)(CX*1), Z0, Z2
+	VCVTPS2DQ.RN_SAE Z2, Z2
+	VPSLLD           $0x10, Z2, Z2
+	VMOVDQU16        Z2, K1, Z1
+	VMOVDQU32        Z1, 64(SI)
+	VMULPS           (BX)(CX*2), Z0, Z1
+	VCVTPS2DQ.RN_SAE Z1, Z1
+	VMULPS           64(BX)(CX*2), Z0, Z2
+	VCVTPS2DQ.RN_SAE Z2, Z2
+	VPSLLD           $0x10, Z2, Z2
+	VMOVDQU16        Z2, K1, Z1
+	VMOVDQU32        Z1, 128(SI)
+	VMULPS           (BX)(DX*1), Z0, Z1
+	VCVTPS2DQ.RN_SAE Z1, Z1
+	VMULPS           64(BX)(DX*1), Z0, Z2
+	VCVTPS2DQ.RN_SAE Z2, Z2
+	VPSLLD           $0x10, Z2, Z2
+	VMOVDQU16        Z2, K1, Z1
+	VMOVDQU32        Z1, 192(SI)
+	ADDQ             $0x00000080, BX
+	ADDQ             $0x00000100, SI
+	DECQ             R10
+	JNZ              pairs
 
-rest:
-	TESTQ            CX, CX
-	JZ               end
-	VMULPS           (AX), Z0, Z4
-	VCVTPS2DQ.RN_SAE Z4, Z4
-	VMULPS           64(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z4
-	VMULPS           128(AX), Z0, Z5
-	VCVTPS2DQ.RN_SAE Z5, Z5
-	VMULPS           192(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z5
-	VMULPS           256(AX), Z0, Z6
-	VCVTPS2DQ.RN_SAE Z6, Z6
-	VMULPS           320(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z6
-	VMULPS           384(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VMULPS           448(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z7
-	VMULPS           512(AX), Z0, Z8
-	VCVTPS2DQ.RN_SAE Z8, Z8
-	VMULPS           576(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z8
-	VMULPS           640(AX), Z0, Z9
-	VCVTPS2DQ.RN_SAE Z9, Z9
-	VMULPS           704(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z9
-	VMULPS           768(AX), Z0, Z10
-	VCVTPS2DQ.RN_SAE Z10, Z10
-	VMULPS           832(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z10
-	VPTERNLOGD       $0xff, Z22, Z22, Z22
-	VPSRLD           $0x01, Z22, Z22
-	VMOVDQA32        Z22, Z2
-	MOVQ             DX, R8
-	MOVQ             BX, R9
+last:
+	MOVQ             d+16(FP), R10
+	TESTQ            $0x00000001, R10
+	JZ               rounded
+	VMULPS           (BX), Z0, Z1
+	VCVTPS2DQ.RN_SAE Z1, Z1
+	VMOVDQU32        Z1, (SI)
+	VMULPS           (BX)(CX*1), Z0, Z1
+	VCVTPS2DQ.RN_SAE Z1, Z1
+	VMOVDQU32        Z1, 64(SI)
+	VMULPS           (BX)(CX*2), Z0, Z1
+	VCVTPS2DQ.RN_SAE Z1, Z1
+	VMOVDQU32        Z1, 128(SI)
+	VMULPS           (BX)(DX*1), Z0, Z1
+	VCVTPS2DQ.RN_SAE Z1, Z1
+	VMOVDQU32        Z1, 192(SI)
 
-single_centroids:
-	VPBROADCASTD  (R8), Z1
-	VPDPWSSD.BCST 4(R8), Z4, Z1
-	VPDPWSSD.BCST 8(R8), Z5, Z1
-	VPDPWSSD.BCST 12(R8), Z6, Z1
-	VPDPWSSD.BCST 16(R8), Z7, Z1
-	VPDPWSSD.BCST 20(R8), Z8, Z1
-	VPDPWSSD.BCST 24(R8), Z9, Z1
-	VPDPWSSD.BCST 28(R8), Z10, Z1
-	VPMAXSD       Z1, Z22, Z3
-	VPMINSD       Z1, Z22, Z22
-	VPMINSD       Z3, Z2, Z2
-	ADDQ          $0x20, R8
-	DECQ          R9
-	JNZ           single_centroids
-	VPSUBD        Z22, Z2, Z2
-	VBROADCASTSS  band+36(FP), Z3
-	VPCMPD        $0x02, Z3, Z2, K2
-	KMOVW         K2, R8
-	MOVW          R8, (DI)
-	VBROADCASTSS  low+40(FP), Z3
-	VPANDD        Z3, Z22, Z22
-	VPMOVDW       Z22, (SI)
-	ADDQ          $0x02, DI
-	ADDQ          $0x20, SI
-	ADDQ          $0x00000380, AX
-	SUBQ          $0x01, CX
-	JMP           rest
+rounded:
+	VPTERNLOGD $0xff, Z3, Z3, Z3
+	VPSRLD     $0x01, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VMOVDQU32  Z3, (SP)
+	VMOVDQU32  Z3, 64(SP)
+	VMOVDQU32  Z4, 128(SP)
+	VMOVDQU32  Z3, 192(SP)
+	VMOVDQU32  Z3, 256(SP)
+	VMOVDQU32  Z4, 320(SP)
+	VMOVDQU32  Z3, 384(SP)
+	VMOVDQU32  Z3, 448(SP)
+	VMOVDQU32  Z4, 512(SP)
+	VMOVDQU32  Z3, 576(SP)
+	VMOVDQU32  Z3, 640(SP)
+	VMOVDQU32  Z4, 704(SP)
+	MOVL       $0x00000000, 768(SP)
+	MOVQ       c+24(FP), BX
+	MOVQ       tiles+32(FP), R10
+	LEAQ       (AX)(CX*4), R12
+	MOVQ       $0x00000080, R13
 
-end:
-	VZEROUPPER
-	RET
+tiles:
+	VPBROADCASTD (BX), Z1
+	VPBROADCASTD (BX), Z2
+	VPBROADCASTD (BX), Z5
+	VPBROADCASTD (BX), Z6
+	VPBROADCASTD 4(BX), Z7
+	VPBROADCASTD 4(BX), Z8
+	VPBROADCASTD 4(BX), Z9
+	VPBROADCASTD 4(BX), Z10
+	VPBROADCASTD 8(BX), Z11
+	VPBROADCASTD 8(BX), Z12
+	VPBROADCASTD 8(BX), Z13
+	VPBROADCASTD 8(BX), Z14
+	VPBROADCASTD 12(BX), Z15
+	VPBROADCASTD 12(BX), Z16
+	VPBROADCASTD 12(BX), Z17
+	VPBROADCASTD 12(BX), Z18
+	VPBROADCASTD 16(BX), Z19
+	VPBROADCASTD 16(BX), Z20
+	VPBROADCASTD 16(BX), Z21
+	VPBROADCASTD 16(BX), Z22
+	VPBROADCASTD 20(BX), Z23
+	VPBROADCASTD 20(BX), Z24
+	VPBROADCASTD 20(BX), Z25
+	VPBROADCASTD 20(BX), Z26
+	MOVQ         d+16(FP), R11
+	INCQ         R11
+	SHRQ         $0x01, R11
+	MOVQ         room+48(FP), SI
 
-// func Rank15VNNI(x *float32, panels int, c *int32, k int, scale float32, band int32, low int32, labels *uint16, doubts *uint16)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
-TEXT ·Rank15VNNI(SB), NOSPLIT, $0-64
-	MOVQ         x+0(FP), AX
-	MOVQ         panels+8(FP), CX
-	MOVQ         c+16(FP), DX
-	MOVQ         k+24(FP), BX
-	MOVQ         labels+48(FP), SI
-	MOVQ         doubts+56(FP), DI
-	VBROADCASTSS scale+32(FP), Z0
-	MOVL         $0xaaaaaaaa, R8
-	KMOVD        R8, K1
+words:
+	ADDQ         $0x18, BX
+	PREFETCHT1   (R12)
+	PREFETCHT1   64(R12)
+	ADDQ         R13, R12
+	VMOVDQU32    (SI), Z27
+	VMOVDQU32    64(SI), Z28
+	VMOVDQU32    128(SI), Z29
+	VMOVDQU32    192(SI), Z30
+	VPBROADCASTD (BX), Z31
+	VPDPWSSD     Z31, Z27, Z1
+	VPDPWSSD     Z31, Z28, Z2
+	VPDPWSSD     Z31, Z29, Z5
+	VPDPWSSD     Z31, Z30, Z6
+	VPBROADCASTD 4(BX), Z31
+	VPDPWSSD     Z31, Z27, Z7
+	VPDPWSSD     Z31, Z28, Z8
+	VPDPWSSD     Z31, Z29, Z9
+	VPDPWSSD     Z31, Z30, Z10
+	VPBROADCASTD 8(BX), Z31
+	VPDPWSSD     Z31, Z27, Z11
+	VPDPWSSD     Z31, Z28, Z12
+	VPDPWSSD     Z31, Z29, Z13
+	VPDPWSSD     Z31, Z30, Z14
+	VPBROADCASTD 12(BX), Z31
+	VPDPWSSD     Z31, Z27, Z15
+	VPDPWSSD     Z31, Z28, Z16
+	VPDPWSSD     Z31, Z29, Z17
+	VPDPWSSD     Z31, Z30, Z18
+	VPBROADCASTD 16(BX), Z31
+	VPDPWSSD     Z31, Z27, Z19
+	VPDPWSSD     Z31, Z28, Z20
+	VPDPWSSD     Z31, Z29, Z21
+	VPDPWSSD     Z31, Z30, Z22
+	VPBROADCASTD 20(BX), Z31
+	VPDPWSSD     Z31, Z27, Z23
+	VPDPWSSD     Z31, Z28, Z24
+	VPDPWSSD     Z31, Z29, Z25
+	VPDPWSSD     Z31, Z30, Z26
+	ADDQ         $0x00000100, SI
+	DECQ         R11
+	JNZ          words
+	ADDQ         $0x18, BX
+	VPBROADCASTD 768(SP), Z27
+	VMOVDQU32    (SP), Z29
+	VMOVDQU32    64(SP), Z30
+	VMOVDQU32    128(SP), Z31
+	VPCMPD       $0x01, Z29, Z1, K2
+	VPADDD.BCST  rankNumbersVNNI<>+0(SB), Z27, K2, Z31
+	VPMAXSD      Z1, Z29, Z28
+	VPMINSD      Z1, Z29, Z29
+	VPMINSD      Z28, Z30, Z30
+	VPCMPD       $0x01, Z29, Z7, K2
+	VPADDD.BCST  rankNumbersVNNI<>+4(SB), Z27, K2, Z31
+	VPMAXSD      Z7, Z29, Z28
+	VPMINSD      Z7, Z29, Z29
+	VPMINSD      Z28, Z30, Z30
+	VPCMPD       $0x01, Z29, Z11, K2
+	VPADDD.BCST  rankNumbersVNNI<>+8(SB), Z27, K2, Z31
+	VPMAXSD      Z11, Z29, Z28
+	VPMINSD      Z11, Z29, Z29
+	VPMINSD      Z28, Z30, Z30
+	VPCMPD       $0x01, Z29, Z15, K2
+	VPADDD.BCST  rankNumbersVNNI<>+12(SB), Z27, K2, Z31
+	VPMAXSD      Z15, Z29, Z28
+	VPMINSD      Z15, Z29, Z29
+	VPMINSD      Z28, Z30, Z30
+	VPCMPD       $0x01, Z29, Z19, K2
+	VPADDD.BCST  rankNumbersVNNI<>+16(SB), Z27, K2, Z31
+	VPMAXSD      Z19, Z29, Z28
+	VPMINSD      Z19, Z29, Z29
+	VPMINSD      Z28, Z30, Z30
+	VPCMPD       $0x01, Z29, Z23, K2
+	VPADDD.BCST  rankNumbersVNNI<>+20(SB), Z27, K2, Z31
+	VPMAXSD      Z23, Z29, Z28
+	VPMINSD      Z23, Z29, Z29
+	VPMINSD      Z28, Z30, Z30
+	VMOVDQU32    Z29, (SP)
+	VMOVDQU32    Z30, 64(SP)
+	VMOVDQU32    Z31, 128(SP)
+	VMOVDQU32    192(SP), Z1
+	VMOVDQU32    256(SP), Z7
+	VMOVDQU32    320(SP), Z11
+	VPCMPD       $0x01, Z1, Z2, K2
+	VPADDD.BCST  rankNumbersVNNI<>+0(SB), Z27, K2, Z11
+	VPMAXSD      Z2, Z1, Z28
+	VPMINSD      Z2, Z1, Z1
+	VPMINSD      Z28, Z7, Z7
+	VPCMPD       $0x01, Z1, Z8, K2
+	VPADDD.BCST  rankNumbersVNNI<>+4(SB), Z27, K2, Z11
+	VPMAXSD      Z8, Z1, Z28
+	VPMINSD      Z8, Z1, Z1
+	VPMINSD      Z28, Z7, Z7
+	VPCMPD       $0x01, Z1, Z12, K2
+	VPADDD.BCST  rankNumbersVNNI<>+8(SB), Z27, K2, Z11
+	VPMAXSD      Z12, Z1, Z28
+	VPMINSD      Z12, Z1, Z1
+	VPMINSD      Z28, Z7, Z7
+	VPCMPD       $0x01, Z1, Z16, K2
+	VPADDD.BCST  rankNumbersVNNI<>+12(SB), Z27, K2, Z11
+	VPMAXSD      Z16, Z1, Z28
+	VPMINSD      Z16, Z1, Z1
+	VPMINSD      Z28, Z7, Z7
+	VPCMPD       $0x01, Z1, Z20, K2
+	VPADDD.BCST  rankNumbersVNNI<>+16(SB), Z27, K2, Z11
+	VPMAXSD      Z20, Z1, Z28
+	VPMINSD      Z20, Z1, Z1
+	VPMINSD      Z28, Z7, Z7
+	VPCMPD       $0x01, Z1, Z24, K2
+	VPADDD.BCST  rankNumbersVNNI<>+20(SB), Z27, K2, Z11
+	VPMAXSD      Z24, Z1, Z28
+	VPMINSD      Z24, Z1, Z1
+	VPMINSD      Z28, Z7, Z7
+	VMOVDQU32    Z1, 192(SP)
+	VMOVDQU32    Z7, 256(SP)
+	VMOVDQU32    Z11, 320(SP)
+	VMOVDQU32    384(SP), Z1
+	VMOVDQU32    448(SP), Z2
+	VMOVDQU32    512(SP), Z7
+	VPCMPD       $0x01, Z1, Z5, K2
+	VPADDD.BCST  rankNumbersVNNI<>+0(SB), Z27, K2, Z7
+	VPMAXSD      Z5, Z1, Z28
+	VPMINSD      Z5, Z1, Z1
+	VPMINSD      Z28, Z2, Z2
+	VPCMPD       $0x01, Z1, Z9, K2
+	VPADDD.BCST  rankNumbersVNNI<>+4(SB), Z27, K2, Z7
+	VPMAXSD      Z9, Z1, Z28
+	VPMINSD      Z9, Z1, Z1
+	VPMINSD      Z28, Z2, Z2
+	VPCMPD       $0x01, Z1, Z13, K2
+	VPADDD.BCST  rankNumbersVNNI<>+8(SB), Z27, K2, Z7
+	VPMAXSD      Z13, Z1, Z28
+	VPMINSD      Z13, Z1, Z1
+	VPMINSD      Z28, Z2, Z2
+	VPCMPD       $0x01, Z1, Z17, K2
+	VPADDD.BCST  rankNumbersVNNI<>+12(SB), Z27, K2, Z7
+	VPMAXSD      Z17, Z1, Z28
+	VPMINSD      Z17, Z1, Z1
+	VPMINSD      Z28, Z2, Z2
+	VPCMPD       $0x01, Z1, Z21, K2
+	VPADDD.BCST  rankNumbersVNNI<>+16(SB), Z27, K2, Z7
+	VPMAXSD      Z21, Z1, Z28
+	VPMINSD      Z21, Z1, Z1
+	VPMINSD      Z28, Z2, Z2
+	VPCMPD       $0x01, Z1, Z25, K2
+	VPADDD.BCST  rankNumbersVNNI<>+20(SB), Z27, K2, Z7
+	VPMAXSD      Z25, Z1, Z28
+	VPMINSD      Z25, Z1, Z1
+	VPMINSD      Z28, Z2, Z2
+	VMOVDQU32    Z1, 384(SP)
+	VMOVDQU32    Z2, 448(SP)
+	VMOVDQU32    Z7, 512(SP)
+	VMOVDQU32    576(SP), Z1
+	VMOVDQU32    640(SP), Z2
+	VMOVDQU32    704(SP), Z5
+	VPCMPD       $0x01, Z1, Z6, K2
+	VPADDD.BCST  rankNumbersVNNI<>+0(SB), Z27, K2, Z5
+	VPMAXSD      Z6, Z1, Z28
+	VPMINSD      Z6, Z1, Z1
+	VPMINSD      Z28, Z2, Z2
+	VPCMPD       $0x01, Z1, Z10, K2
+	VPADDD.BCST  rankNumbersVNNI<>+4(SB), Z27, K2, Z5
+	VPMAXSD      Z10, Z1, Z28
+	VPMINSD      Z10, Z1, Z1
+	VPMINSD      Z28, Z2, Z2
+	VPCMPD       $0x01, Z1, Z14, K2
+	VPADDD.BCST  rankNumbersVNNI<>+8(SB), Z27, K2, Z5
+	VPMAXSD      Z14, Z1, Z28
+	VPMINSD      Z14, Z1, Z1
+	VPMINSD      Z28, Z2, Z2
+	VPCMPD       $0x01, Z1, Z18, K2
+	VPADDD.BCST  rankNumbersVNNI<>+12(SB), Z27, K2, Z5
+	VPMAXSD      Z18, Z1, Z28
+	VPMINSD      Z18, Z1, Z1
+	VPMINSD      Z28, Z2, Z2
+	VPCMPD       $0x01, Z1, Z22, K2
+	VPADDD.BCST  rankNumbersVNNI<>+16(SB), Z27, K2, Z5
+	VPMAXSD      Z22, Z1, Z28
+	VPMINSD      Z22, Z1, Z1
+	VPMINSD      Z28, Z2, Z2
+	VPCMPD       $0x01, Z1, Z26, K2
+	VPADDD.BCST  rankNumbersVNNI<>+20(SB), Z27, K2, Z5
+	VPMAXSD      Z26, Z1, Z28
+	VPMINSD      Z26, Z1, Z1
+	VPMINSD      Z28, Z2, Z2
+	VMOVDQU32    Z1, 576(SP)
+	VMOVDQU32    Z2, 640(SP)
+	VMOVDQU32    Z5, 704(SP)
+	ADDL         $0x06, 768(SP)
+	CMPL         768(SP), $0x18
+	JLT          fetching
+	XORQ         R13, R13
 
-groups:
-	CMPQ             CX, $0x02
-	JLT              rest
-	VMULPS           (AX), Z0, Z8
-	VCVTPS2DQ.RN_SAE Z8, Z8
-	VMULPS           64(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z8
-	VMULPS           128(AX), Z0, Z9
-	VCVTPS2DQ.RN_SAE Z9, Z9
-	VMULPS           192(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z9
-	VMULPS           256(AX), Z0, Z10
-	VCVTPS2DQ.RN_SAE Z10, Z10
-	VMULPS           320(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z10
-	VMULPS           384(AX), Z0, Z11
-	VCVTPS2DQ.RN_SAE Z11, Z11
-	VMULPS           448(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z11
-	VMULPS           512(AX), Z0, Z12
-	VCVTPS2DQ.RN_SAE Z12, Z12
-	VMULPS           576(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z12
-	VMULPS           640(AX), Z0, Z13
-	VCVTPS2DQ.RN_SAE Z13, Z13
-	VMULPS           704(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z13
-	VMULPS           768(AX), Z0, Z14
-	VCVTPS2DQ.RN_SAE Z14, Z14
-	VMULPS           832(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z14
-	VMULPS           896(AX), Z0, Z15
-	VCVTPS2DQ.RN_SAE Z15, Z15
-	VPTERNLOGD       $0xff, Z3, Z3, Z3
-	VPSRLD           $0x01, Z3, Z3
-	VMOVDQA32        Z3, Z5
-	VMULPS           960(AX), Z0, Z16
-	VCVTPS2DQ.RN_SAE Z16, Z16
-	VMULPS           1024(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z16
-	VMULPS           1088(AX), Z0, Z17
-	VCVTPS2DQ.RN_SAE Z17, Z17
-	VMULPS           1152(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z17
-	VMULPS           1216(AX), Z0, Z18
-	VCVTPS2DQ.RN_SAE Z18, Z18
-	VMULPS           1280(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z18
-	VMULPS           1344(AX), Z0, Z19
-	VCVTPS2DQ.RN_SAE Z19, Z19
-	VMULPS           1408(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z19
-	VMULPS           1472(AX), Z0, Z20
-	VCVTPS2DQ.RN_SAE Z20, Z20
-	VMULPS           1536(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z20
-	VMULPS           1600(AX), Z0, Z21
-	VCVTPS2DQ.RN_SAE Z21, Z21
-	VMULPS           1664(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z21
-	VMULPS           1728(AX), Z0, Z22
-	VCVTPS2DQ.RN_SAE Z22, Z22
-	VMULPS           1792(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z22
-	VMULPS           1856(AX), Z0, Z23
-	VCVTPS2DQ.RN_SAE Z23, Z23
-	VPTERNLOGD       $0xff, Z4, Z4, Z4
-	VPSRLD           $0x01, Z4, Z4
-	VMOVDQA32        Z4, Z6
-	MOVQ             DX, R8
-	MOVQ             BX, R9
-
-group_centroids:
-	VPBROADCASTD  (R8), Z1
-	VPBROADCASTD  (R8), Z2
-	VPDPWSSD.BCST 4(R8), Z8, Z1
-	VPDPWSSD.BCST 4(R8), Z16, Z2
-	VPDPWSSD.BCST 8(R8), Z9, Z1
-	VPDPWSSD.BCST 8(R8), Z17, Z2
-	VPDPWSSD.BCST 12(R8), Z10, Z1
-	VPDPWSSD.BCST 12(R8), Z18, Z2
-	VPDPWSSD.BCST 16(R8), Z11, Z1
-	VPDPWSSD.BCST 16(R8), Z19, Z2
-	VPDPWSSD.BCST 20(R8), Z12, Z1
-	VPDPWSSD.BCST 20(R8), Z20, Z2
-	VPDPWSSD.BCST 24(R8), Z13, Z1
-	VPDPWSSD.BCST 24(R8), Z21, Z2
-	VPDPWSSD.BCST 28(R8), Z14, Z1
-	VPDPWSSD.BCST 28(R8), Z22, Z2
-	VPDPWSSD.BCST 32(R8), Z15, Z1
-	VPDPWSSD.BCST 32(R8), Z23, Z2
-	VPMAXSD       Z1, Z3, Z7
-	VPMINSD       Z1, Z3, Z3
-	VPMINSD       Z7, Z5, Z5
-	VPMAXSD       Z2, Z4, Z7
-	VPMINSD       Z2, Z4, Z4
-	VPMINSD       Z7, Z6, Z6
-	ADDQ          $0x24, R8
-	DECQ          R9
-	JNZ           group_centroids
-	VPSUBD        Z3, Z5, Z5
-	VBROADCASTSS  band+36(FP), Z7
-	VPCMPD        $0x02, Z7, Z5, K2
-	KMOVW         K2, R8
-	MOVW          R8, (DI)
-	VBROADCASTSS  low+40(FP), Z7
-	VPANDD        Z7, Z3, Z3
-	VPMOVDW       Z3, (SI)
-	VPSUBD        Z4, Z6, Z6
-	VBROADCASTSS  band+36(FP), Z7
-	VPCMPD        $0x02, Z7, Z6, K2
-	KMOVW         K2, R8
-	MOVW          R8, 2(DI)
-	VBROADCASTSS  low+40(FP), Z7
-	VPANDD        Z7, Z4, Z4
-	VPMOVDW       Z4, 32(SI)
-	ADDQ          $0x04, DI
-	ADDQ          $0x40, SI
-	ADDQ          $0x00000780, AX
-	SUBQ          $0x02, CX
-	JMP           groups
-
-rest:
-	TESTQ            CX, CX
-	JZ               end
-	VMULPS           (AX), Z0, Z4
-	VCVTPS2DQ.RN_SAE Z4, Z4
-	VMULPS           64(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z4
-	VMULPS           128(AX), Z0, Z5
-	VCVTPS2DQ.RN_SAE Z5, Z5
-	VMULPS           192(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z5
-	VMULPS           256(AX), Z0, Z6
-	VCVTPS2DQ.RN_SAE Z6, Z6
-	VMULPS           320(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z6
-	VMULPS           384(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VMULPS           448(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z7
-	VMULPS           512(AX), Z0, Z8
-	VCVTPS2DQ.RN_SAE Z8, Z8
-	VMULPS           576(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z8
-	VMULPS           640(AX), Z0, Z9
-	VCVTPS2DQ.RN_SAE Z9, Z9
-	VMULPS           704(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z9
-	VMULPS           768(AX), Z0, Z10
-	VCVTPS2DQ.RN_SAE Z10, Z10
-	VMULPS           832(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z10
-	VMULPS           896(AX), Z0, Z11
-	VCVTPS2DQ.RN_SAE Z11, Z11
-	VPTERNLOGD       $0xff, Z24, Z24, Z24
-	VPSRLD           $0x01, Z24, Z24
-	VMOVDQA32        Z24, Z2
-	MOVQ             DX, R8
-	MOVQ             BX, R9
-
-single_centroids:
-	VPBROADCASTD  (R8), Z1
-	VPDPWSSD.BCST 4(R8), Z4, Z1
-	VPDPWSSD.BCST 8(R8), Z5, Z1
-	VPDPWSSD.BCST 12(R8), Z6, Z1
-	VPDPWSSD.BCST 16(R8), Z7, Z1
-	VPDPWSSD.BCST 20(R8), Z8, Z1
-	VPDPWSSD.BCST 24(R8), Z9, Z1
-	VPDPWSSD.BCST 28(R8), Z10, Z1
-	VPDPWSSD.BCST 32(R8), Z11, Z1
-	VPMAXSD       Z1, Z24, Z3
-	VPMINSD       Z1, Z24, Z24
-	VPMINSD       Z3, Z2, Z2
-	ADDQ          $0x24, R8
-	DECQ          R9
-	JNZ           single_centroids
-	VPSUBD        Z24, Z2, Z2
-	VBROADCASTSS  band+36(FP), Z3
-	VPCMPD        $0x02, Z3, Z2, K2
-	KMOVW         K2, R8
-	MOVW          R8, (DI)
-	VBROADCASTSS  low+40(FP), Z3
-	VPANDD        Z3, Z24, Z24
-	VPMOVDW       Z24, (SI)
-	ADDQ          $0x02, DI
-	ADDQ          $0x20, SI
-	ADDQ          $0x000003c0, AX
-	SUBQ          $0x01, CX
-	JMP           rest
-
-end:
-	VZEROUPPER
-	RET
-
-// func Rank16VNNI(x *float32, panels int, c *int32, k int, scale float32, band int32, low int32, labels *uint16, doubts *uint16)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
-TEXT ·Rank16VNNI(SB), NOSPLIT, $0-64
-	MOVQ         x+0(FP), AX
-	MOVQ         panels+8(FP), CX
-	MOVQ         c+16(FP), DX
-	MOVQ         k+24(FP), BX
-	MOVQ         labels+48(FP), SI
-	MOVQ         doubts+56(FP), DI
-	VBROADCASTSS scale+32(FP), Z0
-	MOVL         $0xaaaaaaaa, R8
-	KMOVD        R8, K1
-
-groups:
-	CMPQ             CX, $0x02
-	JLT              rest
-	VMULPS           (AX), Z0, Z8
-	VCVTPS2DQ.RN_SAE Z8, Z8
-	VMULPS           64(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z8
-	VMULPS           128(AX), Z0, Z9
-	VCVTPS2DQ.RN_SAE Z9, Z9
-	VMULPS           192(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z9
-	VMULPS           256(AX), Z0, Z10
-	VCVTPS2DQ.RN_SAE Z10, Z10
-	VMULPS           320(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z10
-	VMULPS           384(AX), Z0, Z11
-	VCVTPS2DQ.RN_SAE Z11, Z11
-	VMULPS           448(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z11
-	VMULPS           512(AX), Z0, Z12
-	VCVTPS2DQ.RN_SAE Z12, Z12
-	VMULPS           576(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z12
-	VMULPS           640(AX), Z0, Z13
-	VCVTPS2DQ.RN_SAE Z13, Z13
-	VMULPS           704(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z13
-	VMULPS           768(AX), Z0, Z14
-	VCVTPS2DQ.RN_SAE Z14, Z14
-	VMULPS           832(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z14
-	VMULPS           896(AX), Z0, Z15
-	VCVTPS2DQ.RN_SAE Z15, Z15
-	VMULPS           960(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z15
-	VPTERNLOGD       $0xff, Z3, Z3, Z3
-	VPSRLD           $0x01, Z3, Z3
-	VMOVDQA32        Z3, Z5
-	VMULPS           1024(AX), Z0, Z16
-	VCVTPS2DQ.RN_SAE Z16, Z16
-	VMULPS           1088(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z16
-	VMULPS           1152(AX), Z0, Z17
-	VCVTPS2DQ.RN_SAE Z17, Z17
-	VMULPS           1216(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z17
-	VMULPS           1280(AX), Z0, Z18
-	VCVTPS2DQ.RN_SAE Z18, Z18
-	VMULPS           1344(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z18
-	VMULPS           1408(AX), Z0, Z19
-	VCVTPS2DQ.RN_SAE Z19, Z19
-	VMULPS           1472(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z19
-	VMULPS           1536(AX), Z0, Z20
-	VCVTPS2DQ.RN_SAE Z20, Z20
-	VMULPS           1600(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z20
-	VMULPS           1664(AX), Z0, Z21
-	VCVTPS2DQ.RN_SAE Z21, Z21
-	VMULPS           1728(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z21
-	VMULPS           1792(AX), Z0, Z22
-	VCVTPS2DQ.RN_SAE Z22, Z22
-	VMULPS           1856(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z22
-	VMULPS           1920(AX), Z0, Z23
-	VCVTPS2DQ.RN_SAE Z23, Z23
-	VMULPS           1984(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z23
-	VPTERNLOGD       $0xff, Z4, Z4, Z4
-	VPSRLD           $0x01, Z4, Z4
-	VMOVDQA32        Z4, Z6
-	MOVQ             DX, R8
-	MOVQ             BX, R9
-
-group_centroids:
-	VPBROADCASTD  (R8), Z1
-	VPBROADCASTD  (R8), Z2
-	VPDPWSSD.BCST 4(R8), Z8, Z1
-	VPDPWSSD.BCST 4(R8), Z16, Z2
-	VPDPWSSD.BCST 8(R8), Z9, Z1
-	VPDPWSSD.BCST 8(R8), Z17, Z2
-	VPDPWSSD.BCST 12(R8), Z10, Z1
-	VPDPWSSD.BCST 12(R8), Z18, Z2
-	VPDPWSSD.BCST 16(R8), Z11, Z1
-	VPDPWSSD.BCST 16(R8), Z19, Z2
-	VPDPWSSD.BCST 20(R8), Z12, Z1
-	VPDPWSSD.BCST 20(R8), Z20, Z2
-	VPDPWSSD.BCST 24(R8), Z13, Z1
-	VPDPWSSD.BCST 24(R8), Z21, Z2
-	VPDPWSSD.BCST 28(R8), Z14, Z1
-	VPDPWSSD.BCST 28(R8), Z22, Z2
-	VPDPWSSD.BCST 32(R8), Z15, Z1
-	VPDPWSSD.BCST 32(R8), Z23, Z2
-	VPMAXSD       Z1, Z3, Z7
-	VPMINSD       Z1, Z3, Z3
-	VPMINSD       Z7, Z5, Z5
-	VPMAXSD       Z2, Z4, Z7
-	VPMINSD       Z2, Z4, Z4
-	VPMINSD       Z7, Z6, Z6
-	ADDQ          $0x24, R8
-	DECQ          R9
-	JNZ           group_centroids
-	VPSUBD        Z3, Z5, Z5
-	VBROADCASTSS  band+36(FP), Z7
-	VPCMPD        $0x02, Z7, Z5, K2
-	KMOVW         K2, R8
-	MOVW          R8, (DI)
-	VBROADCASTSS  low+40(FP), Z7
-	VPANDD        Z7, Z3, Z3
-	VPMOVDW       Z3, (SI)
-	VPSUBD        Z4, Z6, Z6
-	VBROADCASTSS  band+36(FP), Z7
-	VPCMPD        $0x02, Z7, Z6, K2
-	KMOVW         K2, R8
-	MOVW          R8, 2(DI)
-	VBROADCASTSS  low+40(FP), Z7
-	VPANDD        Z7, Z4, Z4
-	VPMOVDW       Z4, 32(SI)
-	ADDQ          $0x04, DI
-	ADDQ          $0x40, SI
-	ADDQ          $0x00000800, AX
-	SUBQ          $0x02, CX
-	JMP           groups
-
-rest:
-	TESTQ            CX, CX
-	JZ               end
-	VMULPS           (AX), Z0, Z4
-	VCVTPS2DQ.RN_SAE Z4, Z4
-	VMULPS           64(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z4
-	VMULPS           128(AX), Z0, Z5
-	VCVTPS2DQ.RN_SAE Z5, Z5
-	VMULPS           192(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z5
-	VMULPS           256(AX), Z0, Z6
-	VCVTPS2DQ.RN_SAE Z6, Z6
-	VMULPS           320(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z6
-	VMULPS           384(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VMULPS           448(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z7
-	VMULPS           512(AX), Z0, Z8
-	VCVTPS2DQ.RN_SAE Z8, Z8
-	VMULPS           576(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z8
-	VMULPS           640(AX), Z0, Z9
-	VCVTPS2DQ.RN_SAE Z9, Z9
-	VMULPS           704(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z9
-	VMULPS           768(AX), Z0, Z10
-	VCVTPS2DQ.RN_SAE Z10, Z10
-	VMULPS           832(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z10
-	VMULPS           896(AX), Z0, Z11
-	VCVTPS2DQ.RN_SAE Z11, Z11
-	VMULPS           960(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z11
-	VPTERNLOGD       $0xff, Z24, Z24, Z24
-	VPSRLD           $0x01, Z24, Z24
-	VMOVDQA32        Z24, Z2
-	MOVQ             DX, R8
-	MOVQ             BX, R9
-
-single_centroids:
-	VPBROADCASTD  (R8), Z1
-	VPDPWSSD.BCST 4(R8), Z4, Z1
-	VPDPWSSD.BCST 8(R8), Z5, Z1
-	VPDPWSSD.BCST 12(R8), Z6, Z1
-	VPDPWSSD.BCST 16(R8), Z7, Z1
-	VPDPWSSD.BCST 20(R8), Z8, Z1
-	VPDPWSSD.BCST 24(R8), Z9, Z1
-	VPDPWSSD.BCST 28(R8), Z10, Z1
-	VPDPWSSD.BCST 32(R8), Z11, Z1
-	VPMAXSD       Z1, Z24, Z3
-	VPMINSD       Z1, Z24, Z24
-	VPMINSD       Z3, Z2, Z2
-	ADDQ          $0x24, R8
-	DECQ          R9
-	JNZ           single_centroids
-	VPSUBD        Z24, Z2, Z2
-	VBROADCASTSS  band+36(FP), Z3
-	VPCMPD        $0x02, Z3, Z2, K2
-	KMOVW         K2, R8
-	MOVW          R8, (DI)
-	VBROADCASTSS  low+40(FP), Z3
-	VPANDD        Z3, Z24, Z24
-	VPMOVDW       Z24, (SI)
-	ADDQ          $0x02, DI
-	ADDQ          $0x20, SI
-	ADDQ          $0x00000400, AX
-	SUBQ          $0x01, CX
-	JMP           rest
-
-end:
+fetching:
+	DECQ         R10
+	JNZ          tiles
+	VMOVDQU32    (SP), Z1
+	VMOVDQU32    64(SP), Z2
+	VMOVDQU32    128(SP), Z5
+	VPSUBD       Z1, Z2, Z2
+	VBROADCASTSS band+44(FP), Z1
+	VPCMPD       $0x02, Z1, Z2, K2
+	KMOVW        K2, BX
+	MOVW         BX, (R9)
+	VPMOVDW      Z5, (R8)
+	VMOVDQU32    192(SP), Z1
+	VMOVDQU32    256(SP), Z2
+	VMOVDQU32    320(SP), Z5
+	VPSUBD       Z1, Z2, Z2
+	VBROADCASTSS band+44(FP), Z1
+	VPCMPD       $0x02, Z1, Z2, K2
+	KMOVW        K2, BX
+	MOVW         BX, 2(R9)
+	VPMOVDW      Z5, 32(R8)
+	VMOVDQU32    384(SP), Z1
+	VMOVDQU32    448(SP), Z2
+	VMOVDQU32    512(SP), Z5
+	VPSUBD       Z1, Z2, Z2
+	VBROADCASTSS band+44(FP), Z1
+	VPCMPD       $0x02, Z1, Z2, K2
+	KMOVW        K2, BX
+	MOVW         BX, 4(R9)
+	VPMOVDW      Z5, 64(R8)
+	VMOVDQU32    576(SP), Z1
+	VMOVDQU32    640(SP), Z2
+	VMOVDQU32    704(SP), Z5
+	VPSUBD       Z1, Z2, Z2
+	VBROADCASTSS band+44(FP), Z1
+	VPCMPD       $0x02, Z1, Z2, K2
+	KMOVW        K2, BX
+	MOVW         BX, 6(R9)
+	VPMOVDW      Z5, 96(R8)
+	ADDQ         $0x08, R9
+	ADDQ         $0x00000080, R8
+	LEAQ         (AX)(CX*4), AX
+	DECQ         DI
+	JNZ          groups
 	VZEROUPPER
 	RET

@@ -383,7 +383,7 @@ func (it *embeddingIteration) report(c *Case, samples map[string][]float64, limi
 		}
 		products, binds := arithmetic, "multiply-adds"
 		if x := limits.FilterSeconds(&it.guided, it.k); i > 0 && x > 0 {
-			products, binds = x, it.guided.FilterProducts()
+			products, binds = x, it.guided.FilterProducts(it.k)
 		}
 		limit, which := binding(products, 4*it.n*it.d, 1)
 		if limit == 0 {

@@ -689,6 +689,14 @@ func asmRangesNarrow(lo, hi, src *float32, periods, vectors int) int {
 	return asm.RangesNarrowAVX2(lo, hi, src, periods, vectors)
 }
 
+func asmRankLong(x *float32, groups, d int, c *int32, tiles int, scale float32, band int32, room *int32, labels, doubts *uint16) {
+	if current >= avx512vnni {
+		asm.RankLongVNNI(x, groups, d, c, tiles, scale, band, room, labels, doubts)
+		return
+	}
+	panic(noRoutine("RankLong", 0))
+}
+
 func asmRankN(number int, x *float32, panels int, c *int32, k int, scale float32, band, low int32, labels, doubts *uint16) {
 	if current >= avx512vnni {
 		switch number {
@@ -718,15 +726,6 @@ func asmRankN(number int, x *float32, panels int, c *int32, k int, scale float32
 			return
 		case 13:
 			asm.Rank13VNNI(x, panels, c, k, scale, band, low, labels, doubts)
-			return
-		case 14:
-			asm.Rank14VNNI(x, panels, c, k, scale, band, low, labels, doubts)
-			return
-		case 15:
-			asm.Rank15VNNI(x, panels, c, k, scale, band, low, labels, doubts)
-			return
-		case 16:
-			asm.Rank16VNNI(x, panels, c, k, scale, band, low, labels, doubts)
 			return
 		}
 	}

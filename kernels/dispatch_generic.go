@@ -204,6 +204,10 @@ func asmRangesNarrow(lo, hi, src *float32, periods, vectors int) int {
 	panic(noRoutine("RangesNarrow", 0))
 }
 
+func asmRankLong(x *float32, groups, d int, c *int32, tiles int, scale float32, band int32, room *int32, labels, doubts *uint16) {
+	panic(noRoutine("RankLong", 0))
+}
+
 func asmRankN(number int, x *float32, panels int, c *int32, k int, scale float32, band, low int32, labels, doubts *uint16) {
 	panic(noRoutine("Rank", 0))
 }

@@ -148,10 +148,12 @@ func (p *Panels) PrepareFilter(k int, each func(n int, task func(i int))) {
 // Filters reports whether the points have a candidate filter.
 func (p *Panels) Filters() bool { return p.filter != nil }
 
-// FilterProducts says what the candidate filter of the points multiplies, as "8-bit products", empty where they have
-// none.
-func (p *Panels) FilterProducts() string {
+// FilterProducts says what the candidate filter or the ranking of the points multiplies for k centroids, as "8-bit
+// products", empty where they have neither.
+func (p *Panels) FilterProducts(k int) string {
 	switch {
+	case p.filter == nil && p.Ranks(k):
+		return "16-bit products"
 	case p.filter == nil:
 		return ""
 	case p.filter.chunk > 1:

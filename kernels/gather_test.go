@@ -32,7 +32,7 @@ func TestGather(t *testing.T) {
 					}
 					some := Gather(dst, &view, which)
 					if some.N != count || some.Filters() != (group > 0) || group > 0 && some.filter.group != group {
-						t.Fatalf("%d points with %s, want %d with %d to a word", some.N, some.FilterProducts(), count, group)
+						t.Fatalf("%d points with %s, want %d with %d to a word", some.N, some.FilterProducts(k), count, group)
 					}
 					Assign(some, c, got[:count], nil)
 					for i, at := range which {

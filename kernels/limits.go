@@ -36,12 +36,16 @@ func (l Limits) AssignSeconds(n, d, k int) float64 {
 }
 
 // FilterSeconds returns the least time that the integer scores of an assignment of p to k centroids take on one core,
-// where bytes multiply as fast as vectors of 16-bit integers do outside tiles; 0 where there is no candidate filter.
+// where bytes multiply as fast as vectors of 16-bit integers do outside tiles; 0 where there are none.
 // With AVX2, 64 products of bytes and their sum take five instructions, of 16-bit integers eight.
 func (l Limits) FilterSeconds(p *Panels, k int) float64 {
 	products := float64(p.N) * float64(k) * float64(p.D)
 	switch {
-	case p.filter == nil || l.Dot == 0:
+	case l.Dot == 0:
+		return 0
+	case p.filter == nil && p.Ranks(k):
+		return products / l.Dot
+	case p.filter == nil:
 		return 0
 	case p.filter.chunk > 1:
 		return products / l.Tile

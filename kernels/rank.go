@@ -3,12 +3,13 @@ package kernels
 import (
 	"math"
 	"math/bits"
+	"sync"
 	"sync/atomic"
 )
 
-// Points of few dimensions are ranked where they are: a routine rounds them to integers of 16 bits as it reads them,
-// so there is no integer form to keep, and adds their products to a word for each centroid. Labels are those of
-// [Assign], bit for bit.
+// Points of few dimensions, or with few centroids, are ranked where they are: a routine rounds them to integers of 16
+// bits as it reads them, so there is no integer form to keep, and adds their products to a word for each centroid.
+// Labels are those of [Assign], bit for bit.
 //
 // Bound. As for the candidate filter (see there), u = a x - e and v = b c - g, and the score is
 //
@@ -24,14 +25,19 @@ import (
 // score and the label. a and b make the larger of the two terms of rounding least, as far as words of 32 bits and
 // integers of 16 permit. Where the second least T is farther off than a word holds, it may seem near, which costs a
 // chain.
+//
+// From longRank dimensions on, where the minimum takes little of the time, l is 0 with AVX-512 VNNI, and the label is
+// kept beside it.
 
 // rankCentroids is the form of centroids that [Assign] ranks, made by Set.
 type rankCentroids struct {
 	longest float64 // point that the centroids go with
-	words   []int32 // [K][1+(D+1)/2], pairs of integers of 16 bits after the word that they are added to
-	scale   float32 // a, 0 if the centroids have no such form
-	band    int32   // 2 W and more, in units of T
-	low     int32   // the bits of the number
+	// words are [K][1+(D+1)/2], pairs of integers of 16 bits after the word that they are added to; where
+	// ranksLong says so [tiles][1+(D+1)/2][rankTile], with words that are never least beside the last centroid.
+	words []int32
+	scale float32 // a, 0 if the centroids have no such form
+	band  int32   // 2 W and more, in units of T
+	low   int32   // the bits of the number
 	// seen are points that were ranked since Set, and doubted those that the ranking has not decided.
 	seen, doubted atomic.Int64
 }
@@ -64,7 +70,7 @@ func (p *Panels) prepareRank(each func(n int, task func(i int))) {
 				most = max(most, math.Float32bits(x))
 			}
 		}
-		longest[i] = math.Sqrt(float64(math.Float32frombits(most))) * filterUp
+		longest[i] = math.Sqrt(float64(math.Float32frombits(most))) * filterUp * (1 + float64(p.D)*0x1p-24)
 	})
 	p.longest = 0
 	for _, x := range longest {
@@ -83,7 +89,11 @@ const rankTask = 16 * chunkPoints
 // prepareRank makes room for the form of centroids that points are ranked by.
 func (c *Centroids) prepareRank(p *Panels) {
 	if c.rank == nil {
-		c.rank = &rankCentroids{words: aligned[int32](c.K * (1 + (c.D+1)/2))}
+		rows := c.K
+		if ranksLong(c.D) {
+			rows = rankTiles(c.K) * rankTile
+		}
+		c.rank = &rankCentroids{words: aligned[int32](rows * (1 + (c.D+1)/2))}
 	}
 	c.rank.longest = max(c.rank.longest, p.longest)
 }
@@ -93,7 +103,7 @@ func (r *rankCentroids) set(c *Centroids) {
 	r.scale = 0
 	r.seen.Store(0)
 	r.doubted.Store(0)
-	shift := bits.Len(uint(c.K - 1))
+	shift := rankShift(c.K, c.D)
 	r.low = 1<<shift - 1
 	far := 0.0
 	for j := range c.K {
@@ -106,19 +116,20 @@ func (r *rankCentroids) set(c *Centroids) {
 	}
 	x, d, rough := r.longest, float64(c.D), 0.0
 	offset := a * b * (x*x - far*far - 2*x*far) / 4 // which makes the least and the largest T opposite
-	size := len(r.words) / c.K
+	clear(r.words)
+	for j := c.K; ranksLong(c.D) && j < rankTiles(c.K)*rankTile; j++ {
+		r.words[rankWord(c.D, j, 0)] = math.MaxInt32
+	}
 	for j := range c.K {
-		word := r.words[j*size : (j+1)*size]
-		clear(word)
 		norm, errors := 0.0, 0.0
 		for h, y := range c.Row(j) {
 			y := float64(y)
 			v := math.RoundToEven(b * y)
 			g := v/b - y
 			norm, errors = norm+float64(y*y), errors+float64(g*g)
-			word[1+h/2] |= int32(uint32(uint16(-int32(v)<<shift)) << (h % 2 * 16))
+			r.words[rankWord(c.D, j, 1+h/2)] |= int32(uint32(uint16(-int32(v)<<shift)) << (h % 2 * 16))
 		}
-		word[0] = int32(math.RoundToEven(a*b*norm/2+offset))<<shift + int32(j)
+		r.words[rankWord(c.D, j, 0)] = int32(math.RoundToEven(a*b*norm/2+offset))<<shift + int32(j)&r.low
 		rough = max(rough, errors)
 	}
 	rough = math.Sqrt(rough) * filterUp
@@ -151,11 +162,25 @@ func assignRanked(p *Panels, c *Centroids, labels []uint16) bool {
 	const panels = chunkPoints / Lanes
 	var doubts [panels]uint16
 	s := doubtScratch{}
-	full := p.N / Lanes
-	for at := 0; at < full; at += panels {
-		count := min(panels, full-at)
-		rankPanels(c.D, &p.Data[at*Lanes*p.D], count, &r.words[0], c.K, r.scale, r.band, r.low, &labels[at*Lanes],
-			&doubts[0])
+	full, step := p.N/Lanes, panels
+	if ranksLong(c.D) {
+		if s.room, _ = rankRooms.Get().(*rankRoom); s.room == nil {
+			s.room = new(rankRoom)
+		}
+		if size := (c.D + 1) / 2 * rankGroup * Lanes; size > len(s.room.words) {
+			s.room.words, s.room.points = aligned[int32](size), alignedFloat32(doubtPoints*c.D)
+		}
+		full, step = full&^(rankGroup-1), min(panels, panelsPerCall(c.K*c.D/2))
+	}
+	for at := 0; at < full; at += step {
+		count := min(step, full-at)
+		x := &p.Data[at*Lanes*p.D]
+		if s.room != nil {
+			rankLong(x, count/rankGroup, c.D, &r.words[0], rankTiles(c.K), r.scale, r.band, &s.room.words[0],
+				&labels[at*Lanes], &doubts[0])
+		} else {
+			rankPanels(c.D, x, count, &r.words[0], c.K, r.scale, r.band, r.low, &labels[at*Lanes], &doubts[0])
+		}
 		for q, m := range doubts[:count] {
 			for ; m != 0; m &= m - 1 {
 				s.add(p, c, (at+q)*Lanes+bits.TrailingZeros16(m), labels)
@@ -163,6 +188,9 @@ func assignRanked(p *Panels, c *Centroids, labels []uint16) bool {
 		}
 	}
 	s.settle(p, c, labels)
+	if s.room != nil {
+		rankRooms.Put(s.room)
+	}
 	r.seen.Add(int64(full * Lanes))
 	r.doubted.Add(int64(s.total))
 	if base := full * Lanes; base < p.N {
@@ -172,8 +200,49 @@ func assignRanked(p *Panels, c *Centroids, labels []uint16) bool {
 	return true
 }
 
+const (
+	// longRank is the number of dimensions from which a routine of AVX-512 VNNI takes tiles of rankTile centroids and
+	// groups of rankGroup panels, whose integers go through memory.
+	longRank  = 14
+	rankTile  = 6
+	rankGroup = 4
+)
+
+// ranksLong says whether points of d dimensions are for that routine.
+func ranksLong(d int) bool { return d >= longRank && current >= avx512vnni && current < neon }
+
+// rankTiles is the number of tiles of k centroids.
+func rankTiles(k int) int { return (k + rankTile - 1) / rankTile }
+
+// rankShift is the number of bits of words that have the centroid's number.
+func rankShift(k, d int) int {
+	if ranksLong(d) {
+		return 0
+	}
+	return bits.Len(uint(k - 1))
+}
+
+// rankWord is the place of word w of centroid j.
+func rankWord(d, j, w int) int {
+	size := 1 + (d+1)/2
+	if ranksLong(d) {
+		return (j/rankTile*size+w)*rankTile + j%rankTile
+	}
+	return j*size + w
+}
+
+// rankRoom is the memory of a call for points that ranksLong names.
+type rankRoom struct {
+	words  []int32   // the integers of a group, [(D+1)/2][rankGroup][Lanes]
+	points []float32 // that wait for the chain
+}
+
+// rankRooms are rooms of calls that have ended.
+var rankRooms sync.Pool
+
 // doubtScratch is points that wait for the chain.
 type doubtScratch struct {
+	room           *rankRoom // nil for points of few dimensions
 	which          [doubtPoints]int32
 	waiting, total int
 }
@@ -193,10 +262,14 @@ func (s *doubtScratch) settle(p *Panels, c *Centroids, labels []uint16) {
 	if s.waiting == 0 {
 		return
 	}
-	var points [doubtPoints * (exactDims + 1)]float32
+	var few [doubtPoints * (exactDims + 1)]float32
+	points := few[:]
+	if s.room != nil {
+		points = s.room.points
+	}
 	var found [doubtPoints]uint16
 	var dist [doubtPoints]float32
-	gather(points[:], p.Data, s.which[:s.waiting], 0, p.D)
+	gather(points, p.Data, s.which[:s.waiting], 0, p.D)
 	assignPanels(&points[0], panelCount(s.waiting), c, &found[0], &dist[0], nil)
 	for i, at := range s.which[:s.waiting] {
 		labels[at] = found[i]

@@ -3,7 +3,6 @@ package kernels
 import (
 	"fmt"
 	"math"
-	"math/bits"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -61,7 +60,7 @@ func TestAssignRankedEqualsPortable(t *testing.T) {
 				one(n, d, k, points, centroids, what+", in the box", true)
 			}
 		}
-		for d := 5; d <= 16; d++ {
+		for _, d := range []int{5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 31, 64, 101, 256} {
 			for _, k := range []int{1, 2, 3, 4, 20, 31, 32, 33, 64, 65, 128} {
 				n := equalityNs[(d*131+k)%len(equalityNs)] + 200
 				f := 4 + (d+k)%19
@@ -92,7 +91,8 @@ func TestAssignRankedEqualsPortable(t *testing.T) {
 // at most the band.
 func TestRankBoundCoversScores(t *testing.T) {
 	rng := rand.New(rand.NewPCG(23, 8))
-	for _, s := range [][3]int{{5, 20, 22}, {10, 20, 22}, {11, 64, 16}, {15, 128, 4}, {16, 64, 22}} {
+	for _, s := range [][3]int{{5, 20, 22}, {10, 20, 22}, {11, 64, 16}, {15, 128, 4}, {16, 64, 22}, {17, 64, 22},
+		{100, 64, 16}, {256, 13, 22}} {
 		d, k, n := s[0], s[1], 64
 		p, c := packed(gridRows(rng, n, d, s[2]), n, d), NewCentroids(k, d)
 		p.prepareRank(inOrder)
@@ -102,7 +102,7 @@ func TestRankBoundCoversScores(t *testing.T) {
 		for j := range k {
 			far = max(far, length(c.Row(j))*filterUp)
 		}
-		shift := bits.Len(uint(r.low))
+		shift := rankShift(k, d)
 		a, b := r.scales(far, magnitude(c.rows), shift)
 		if float32(a) != r.scale {
 			t.Fatalf("d=%d: the scale is %g, want %g", d, r.scale, a)
@@ -112,16 +112,16 @@ func TestRankBoundCoversScores(t *testing.T) {
 			p.Point(i, row)
 			var first, chain0 float64
 			for j := range k {
-				word := int64(r.words[j*len(r.words)/k])
+				word := int64(r.words[rankWord(d, j, 0)])
 				for h, y := range row {
 					u := math.RoundToEven(float64(y * r.scale))
-					v := int16(uint32(r.words[j*len(r.words)/k+1+h/2]) >> (h % 2 * 16))
+					v := int16(uint32(r.words[rankWord(d, j, 1+h/2)]) >> (h % 2 * 16))
 					if math.Abs(u) > math.MaxInt16 {
 						t.Fatalf("d=%d: the integer %g has more than 16 bits", d, u)
 					}
 					word += int64(u) * int64(v)
 				}
-				if word != int64(int32(word)) || word&int64(r.low) != int64(j) {
+				if word != int64(int32(word)) || !ranksLong(d) && word&int64(r.low) != int64(j) {
 					t.Fatalf("d=%d: the word of centroid %d is %d", d, j, word)
 				}
 				chain := chainOf(row, c, j)
@@ -163,7 +163,7 @@ func TestRankEqualsReference(t *testing.T) {
 		}
 		rng := rand.New(rand.NewPCG(23, 9))
 		for d := 5; d <= 16; d++ {
-			for panels := 1; panels <= 5 && rankPays(d, 64); panels++ {
+			for panels := 1; panels <= 5 && rankPays(d, 64) && !ranksLong(d); panels++ {
 				n, k, low, scale := panels*Lanes, 1+rng.IntN(40), int32(63), float32(1<<12)
 				p := packed(gridRows(rng, n, d, 22), n, d)
 				size := 1 + (d+1)/2
@@ -203,8 +203,62 @@ func TestRankEqualsReference(t *testing.T) {
 	})
 }
 
+// TestRankLongEqualsReference compares the routine for many dimensions with plain Go.
+func TestRankLongEqualsReference(t *testing.T) {
+	withPaths(t, func(t *testing.T) {
+		if !rankPays(100, 64) {
+			return
+		}
+		rng := rand.New(rand.NewPCG(23, 10))
+		for _, d := range []int{1, 2, 3, 16, 17, 30, 31, 100, 257} {
+			for groups := 1; groups <= 3; groups++ {
+				n, k, scale := groups*rankGroup*Lanes, 1+rng.IntN(40), float32(1<<12)
+				p, size := packed(gridRows(rng, n, d, 22), n, d), 1+(d+1)/2
+				tiles := rankTiles(k)
+				words := make([]int32, tiles*rankTile*size)
+				for i := range words {
+					words[i] = int32(uint32(uint16(rng.IntN(64)-32)) | uint32(rng.IntN(64)-32)<<16)
+				}
+				for j := range tiles * rankTile {
+					at := j/rankTile*size*rankTile + j%rankTile
+					words[at] = rng.Int32N(1 << 20)
+					if last := at + (size-1)*rankTile; d%2 == 1 { // there is no second integer
+						words[last] = int32(uint16(words[last]))
+					}
+				}
+				band, room := rng.Int32N(1<<18), aligned[int32](size*rankGroup*Lanes)
+				labels, doubts := make([]uint16, n), make([]uint16, n/Lanes)
+				rankLong(&p.Data[0], groups, d, &words[0], tiles, scale, band, &room[0], &labels[0], &doubts[0])
+				row := make([]float32, d)
+				for i := range n {
+					p.Point(i, row)
+					least, second, label := int32(math.MaxInt32), int32(math.MaxInt32), 0
+					for j := range tiles * rankTile {
+						at := j/rankTile*size*rankTile + j%rankTile
+						word := words[at]
+						for h, y := range row {
+							v := int16(uint32(words[at+(1+h/2)*rankTile]) >> (h % 2 * 16))
+							word += int32(math.RoundToEven(float64(y*scale))) * int32(v)
+						}
+						if word < least {
+							label = j
+						}
+						least, second = min(least, word), min(second, max(least, word))
+					}
+					if int(labels[i]) != label {
+						t.Fatalf("d=%d, %d groups: point %d has the label %d, want %d", d, groups, i, labels[i], label)
+					}
+					if got := doubts[i/Lanes]>>(i%Lanes)&1 == 1; got != (second-least <= band) {
+						t.Fatalf("d=%d, %d groups: point %d, %d and %d, band %d: doubtful is %v", d, groups, i, least, second, band, got)
+					}
+				}
+			}
+		}
+	})
+}
+
 func BenchmarkAssignRanked(b *testing.B) {
-	for _, s := range [][3]int{{100000, 10, 20}, {100000, 5, 8}, {100000, 16, 64}} {
+	for _, s := range [][3]int{{100000, 10, 20}, {100000, 5, 8}, {100000, 16, 64}, {100000, 100, 64}} {
 		n, d, k := s[0], s[1], s[2]
 		b.Run(fmt.Sprintf("n=%d/d=%d/k=%d", n, d, k), func(b *testing.B) {
 			p, c := lloydData(n, d, k, 22)

@@ -33,7 +33,11 @@ for package in encoding/json reflect fmt time os flag context syscall strings by
     compress/flate compress/gzip errors unicode/utf8 unicode/utf16 \
     github.com/cohort-engine/cohort/engine/catalog/... \
     github.com/cohort-engine/cohort/internal/fault github.com/cohort-engine/cohort/engine/protocol/... \
-    github.com/cohort-engine/cohort/engine/method github.com/cohort-engine/cohort/cmd/libcohort/...; do
+    github.com/cohort-engine/cohort/engine/method github.com/cohort-engine/cohort/cmd/libcohort/... \
+    github.com/cohort-engine/cohort/engine/dataset/arrow encoding/binary crypto/rand \
+    crypto/internal/entropy/... crypto/internal/sysrand crypto/internal/fips140/check crypto/internal/fips140/drbg \
+    crypto/internal/fips140/aes/gcm runtime/debug math/rand path \
+    github.com/cohort-engine/cohort/engine/method/lloyd; do
     plain+=("-gcflags=$package=-l")
 done
 

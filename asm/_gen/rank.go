@@ -9,16 +9,21 @@ import (
 )
 
 // Dimensions of points that are ranked where they are.
-const leastRanked, mostRanked = 5, 16
+const leastRanked, mostRanked = 5, 15
 
 // rankFile emits the ranking of centroids by products of 16-bit integers that are made of the points as they are read.
 func rankFile(s isa) {
 	least, most := leastRanked, mostRanked
-	if s == avx2 { // the chains are as fast at both ends
-		least, most = least+1, most-1
+	if s == avx2 { // the chains are as fast at the lower end
+		least++
+	} else { // rankLong is as fast or faster but for the fewest centroids
+		most -= 2
 	}
 	for d := least; d <= most; d++ {
 		rank(s, d)
+	}
+	if s == vnni {
+		rankLong(constants("rankNumbers"+s.name, 0, 1, 2, 3, 4, 5))
 	}
 }
 
@@ -223,4 +228,185 @@ func (r *ranking) narrowCentroids(n int, cp reg.Register, x [][]Op, least, secon
 		}
 	}
 	ADDQ(Imm(uint64(n*size)), cp)
+}
+
+// longRanking is the routine for points of any number of dimensions, with its arguments in registers: their integers go
+// to memory, and tiles of centroids are multiplied with those of four panels at a time.
+type longRanking struct {
+	numbers Mem
+	stack   Mem // the least, the second least and the index of each panel, and the number of the first centroid of a tile
+
+	x, stride, tripled, c, room reg.Register
+	scale                       reg.VecVirtual
+	high                        reg.OpmaskVirtual // the upper halves of words
+}
+
+const (
+	longPanels = 4
+	longTile   = 6
+)
+
+func (r *longRanking) place(v, i int) Mem { return r.stack.Offset(64 * (3*v + i)) }
+func (r *longRanking) counter() Mem       { return r.stack.Offset(64 * 3 * longPanels) }
+
+// rankLong emits the routine for any number of dimensions.
+func rankLong(numbers Mem) {
+	framed("RankLongVNNI", "func(x *float32, groups, d int, c *int32, tiles int, scale float32, band int32, "+
+		"room *int32, labels, doubts *uint16)",
+		"ranks the centroids of tiles > 0 tiles for each point of groups > 0 groups of four panels of d > 0 dimensions",
+		"at x. The coordinates times scale, rounded to the nearest integer, fit 16 bits. A tile at c is",
+		"[1+(d+1)/2][6] words: those that the products of a point with the integers of 16 bits in the next ones are added",
+		"to, modulo 2^32. The label is the number of the first least sum, and a bit of doubts, 16 for each panel, says that",
+		"the second least is at most the least plus band. room is for [(d+1)/2][4][16] words, which begin a cache line.")
+	r := &longRanking{numbers: numbers, x: Load(Param("x"), GP64()), stride: GP64(), tripled: GP64(), c: GP64(),
+		room: GP64(), scale: ZMM(), high: K()}
+	groups := Load(Param("groups"), GP64()).(reg.GPVirtual)
+	Load(Param("d"), r.stride.(reg.GPVirtual))
+	SHLQ(Imm(6), r.stride)
+	LEAQ(Mem{Base: r.stride, Index: r.stride, Scale: 2}, r.tripled)
+	r.stack = AllocLocal(64*3*longPanels + 8)
+	VBROADCASTSS(NewParamAddr("scale", 40), r.scale)
+	odd := GP32()
+	MOVL(U32(0xaaaaaaaa), odd)
+	KMOVD(odd, r.high)
+	labels, doubts := Load(Param("labels"), GP64()), Load(Param("doubts"), GP64())
+	count("groups", groups, func() {
+		r.round()
+		r.tiles()
+		for v := range longPanels {
+			least, second, index, near, bits := ZMM(), ZMM(), ZMM(), K(), GP32()
+			VMOVDQU32(r.place(v, 0), least)
+			VMOVDQU32(r.place(v, 1), second)
+			VMOVDQU32(r.place(v, 2), index)
+			VPSUBD(least, second, second)
+			VBROADCASTSS(NewParamAddr("band", 44), least)
+			VPCMPD(Imm(2), least, second, near)
+			KMOVW(near, bits)
+			MOVW(bits.As16(), Mem{Base: doubts, Disp: 2 * v})
+			VPMOVDW(index, Mem{Base: labels, Disp: 32 * v})
+		}
+		ADDQ(Imm(2*longPanels), doubts)
+		ADDQ(U32(32*longPanels), labels)
+		LEAQ(Mem{Base: r.x, Index: r.stride, Scale: 4}, r.x)
+	})
+	VZEROUPPER()
+	RET()
+}
+
+// round writes the integers of a group to room.
+func (r *longRanking) round() {
+	at, left := GP64(), GP64()
+	MOVQ(r.x, at)
+	Load(Param("room"), r.room.(reg.GPVirtual))
+	Load(Param("d"), left)
+	integers := func(disp, v int, to reg.VecVirtual) {
+		VMULPS(further(Mem{Base: at, Disp: disp}, v, r.stride, r.tripled), r.scale, to)
+		VCVTPS2DQ_RN_SAE(to, to)
+	}
+	SHRQ(Imm(1), left)
+	JZ(LabelRef("last"))
+	count("pairs", left, func() {
+		for v := range longPanels {
+			low, upper := ZMM(), ZMM()
+			integers(0, v, low)
+			integers(64, v, upper)
+			VPSLLD(Imm(16), upper, upper)
+			VMOVDQU16(upper, r.high, low)
+			VMOVDQU32(low, Mem{Base: r.room, Disp: 64 * v})
+		}
+		ADDQ(U32(128), at)
+		ADDQ(U32(64*longPanels), r.room)
+	})
+	Label("last")
+	d := Load(Param("d"), GP64())
+	TESTQ(U32(1), d)
+	JZ(LabelRef("rounded"))
+	for v := range longPanels {
+		low := ZMM()
+		integers(0, v, low)
+		VMOVDQU32(low, Mem{Base: r.room, Disp: 64 * v})
+	}
+	Label("rounded")
+}
+
+// tiles finds the least and the second least sums of a group.
+func (r *longRanking) tiles() {
+	start := ZMM()
+	VPTERNLOGD(Imm(0xff), start, start, start)
+	VPSRLD(Imm(1), start, start)
+	none := ZMM()
+	avx512.zero(none)
+	for v := range longPanels {
+		VMOVDQU32(start, r.place(v, 0))
+		VMOVDQU32(start, r.place(v, 1))
+		VMOVDQU32(none, r.place(v, 2))
+	}
+	MOVL(U32(0), r.counter())
+	Load(Param("c"), r.c.(reg.GPVirtual))
+	// The next group is fetched by the first tiles, so that the memory has as much to do as the arithmetic.
+	const fetching = 4 // tiles
+	tiles, left, ahead, step := GP64(), GP64(), GP64(), GP64()
+	Load(Param("tiles"), tiles)
+	LEAQ(Mem{Base: r.x, Index: r.stride, Scale: 4}, ahead)
+	MOVQ(U32(128), step) // two lines for each word of four panels, which have two for each dimension: 4 d lines
+	count("tiles", tiles, func() {
+		sums := make([][]reg.VecVirtual, longTile)
+		for q := range sums {
+			sums[q] = avx512.vectors(longPanels)
+			for _, sum := range sums[q] {
+				VPBROADCASTD(Mem{Base: r.c, Disp: 4 * q}, sum)
+			}
+		}
+		Load(Param("d"), left)
+		INCQ(left)
+		SHRQ(Imm(1), left)
+		Load(Param("room"), r.room.(reg.GPVirtual))
+		words, word := avx512.vectors(longPanels), ZMM()
+		count("words", left, func() {
+			ADDQ(Imm(4*longTile), r.c)
+			PREFETCHT1(Mem{Base: ahead})
+			PREFETCHT1(Mem{Base: ahead, Disp: 64})
+			ADDQ(step, ahead)
+			for v := range words {
+				VMOVDQU32(Mem{Base: r.room, Disp: 64 * v}, words[v])
+			}
+			for q := range sums {
+				VPBROADCASTD(Mem{Base: r.c, Disp: 4 * q}, word)
+				for v := range words {
+					VPDPWSSD(word, words[v], sums[q][v])
+				}
+			}
+			ADDQ(U32(64*longPanels), r.room)
+		})
+		ADDQ(Imm(4*longTile), r.c)
+		r.offer(sums)
+		ADDL(Imm(longTile), r.counter())
+		CMPL(r.counter(), Imm(fetching*longTile))
+		JLT(LabelRef("fetching"))
+		XORQ(step, step)
+		Label("fetching")
+	})
+}
+
+// offer takes the sums of a tile, by centroid and panel, into those on the stack.
+func (r *longRanking) offer(sums [][]reg.VecVirtual) {
+	first, larger, nearer := ZMM(), ZMM(), K()
+	VPBROADCASTD(r.counter(), first)
+	for v := range longPanels {
+		least, second, index := ZMM(), ZMM(), ZMM()
+		VMOVDQU32(r.place(v, 0), least)
+		VMOVDQU32(r.place(v, 1), second)
+		VMOVDQU32(r.place(v, 2), index)
+		for q := range sums {
+			sum := sums[q][v]
+			VPCMPD(Imm(1), least, sum, nearer)
+			VPADDD_BCST(r.numbers.Offset(4*q), first, nearer, index)
+			VPMAXSD(sum, least, larger)
+			VPMINSD(sum, least, least)
+			VPMINSD(larger, second, second)
+		}
+		VMOVDQU32(least, r.place(v, 0))
+		VMOVDQU32(second, r.place(v, 1))
+		VMOVDQU32(index, r.place(v, 2))
+	}
 }
