@@ -28,16 +28,12 @@ for package in encoding/json reflect fmt time os flag context syscall strings by
     github.com/cohort-engine/cohort/engine/step/staged github.com/cohort-engine/cohort/engine/method/sketch \
     github.com/cohort-engine/cohort/internal/secret github.com/cohort-engine/cohort/internal/filelock \
     github.com/cohort-engine/cohort/internal/pages github.com/cohort-engine/cohort/engine/method/eugkm \
-    github.com/cohort-engine/cohort/engine/method/pca github.com/cohort-engine/cohort \
-    github.com/cohort-engine/cohort/engine/metrics crypto/internal/fips140/sha512 crypto/internal/fips140/sha256 \
+    github.com/cohort-engine/cohort/engine/method/pca \
+    github.com/cohort-engine/cohort/engine/privacy \
     compress/flate compress/gzip errors unicode/utf8 unicode/utf16 \
     github.com/cohort-engine/cohort/engine/catalog/... \
     github.com/cohort-engine/cohort/internal/fault github.com/cohort-engine/cohort/engine/protocol/... \
-    github.com/cohort-engine/cohort/engine/method github.com/cohort-engine/cohort/cmd/libcohort/... \
-    github.com/cohort-engine/cohort/engine/dataset/arrow encoding/binary crypto/rand \
-    crypto/internal/entropy/... crypto/internal/sysrand crypto/internal/fips140/check crypto/internal/fips140/drbg \
-    crypto/internal/fips140/aes/gcm runtime/debug math/rand path \
-    github.com/cohort-engine/cohort/engine/method/lloyd; do
+    github.com/cohort-engine/cohort/engine/method github.com/cohort-engine/cohort/cmd/libcohort/...; do
     plain+=("-gcflags=$package=-l")
 done
 
