@@ -85,6 +85,33 @@ func Rank12VNNI(x *float32, panels int, c *int32, k int, scale float32, band int
 //go:noescape
 func Rank13VNNI(x *float32, panels int, c *int32, k int, scale float32, band int32, low int32, labels *uint16, doubts *uint16)
 
+// Rank14VNNI ranks k > 0 centroids for each point of panels > 0 panels of 14 dimensions at x. The
+// coordinates times scale, rounded to the nearest integer, fit 16 bits. A centroid at c is a word, to which the
+// products of the coordinates with its integers of 16 bits, in the next 7 words, are added:
+// a sum of less than 2^31. The label is the least sum and low, and a bit of doubts, 16 for each panel, says that
+// the second least is at most the least plus band.
+//
+//go:noescape
+func Rank14VNNI(x *float32, panels int, c *int32, k int, scale float32, band int32, low int32, labels *uint16, doubts *uint16)
+
+// Rank15VNNI ranks k > 0 centroids for each point of panels > 0 panels of 15 dimensions at x. The
+// coordinates times scale, rounded to the nearest integer, fit 16 bits. A centroid at c is a word, to which the
+// products of the coordinates with its integers of 16 bits, in the next 8 words, are added:
+// a sum of less than 2^31. The label is the least sum and low, and a bit of doubts, 16 for each panel, says that
+// the second least is at most the least plus band.
+//
+//go:noescape
+func Rank15VNNI(x *float32, panels int, c *int32, k int, scale float32, band int32, low int32, labels *uint16, doubts *uint16)
+
+// Rank16VNNI ranks k > 0 centroids for each point of panels > 0 panels of 16 dimensions at x. The
+// coordinates times scale, rounded to the nearest integer, fit 16 bits. A centroid at c is a word, to which the
+// products of the coordinates with its integers of 16 bits, in the next 8 words, are added:
+// a sum of less than 2^31. The label is the least sum and low, and a bit of doubts, 16 for each panel, says that
+// the second least is at most the least plus band.
+//
+//go:noescape
+func Rank16VNNI(x *float32, panels int, c *int32, k int, scale float32, band int32, low int32, labels *uint16, doubts *uint16)
+
 // RankLongVNNI ranks the centroids of tiles > 0 tiles for each point of groups > 0 groups of four panels of d > 0 dimensions
 // at x. The coordinates times scale, rounded to the nearest integer, fit 16 bits. A tile at c is
 // [1+(d+1)/2][6] words: those that the products of a point with the integers of 16 bits in the next ones are added

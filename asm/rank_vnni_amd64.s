@@ -1693,6 +1693,759 @@ end:
 	VZEROUPPER
 	RET
 
+// func Rank14VNNI(x *float32, panels int, c *int32, k int, scale float32, band int32, low int32, labels *uint16, doubts *uint16)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
+TEXT ·Rank14VNNI(SB), NOSPLIT, $0-64
+	MOVQ         x+0(FP), AX
+	MOVQ         panels+8(FP), CX
+	MOVQ         c+16(FP), DX
+	MOVQ         k+24(FP), BX
+	MOVQ         labels+48(FP), SI
+	MOVQ         doubts+56(FP), DI
+	VBROADCASTSS scale+32(FP), Z0
+	MOVL         $0xaaaaaaaa, R8
+	KMOVD        R8, K1
+
+groups:
+	CMPQ             CX, $0x02
+	JLT              rest
+	VMULPS           (AX), Z0, Z8
+	VCVTPS2DQ.RN_SAE Z8, Z8
+	VMULPS           64(AX), Z0, Z7
+	VCVTPS2DQ.RN_SAE Z7, Z7
+	VPSLLD           $0x10, Z7, Z7
+	VMOVDQU16        Z7, K1, Z8
+	VMULPS           128(AX), Z0, Z9
+	VCVTPS2DQ.RN_SAE Z9, Z9
+	VMULPS           192(AX), Z0, Z7
+	VCVTPS2DQ.RN_SAE Z7, Z7
+	VPSLLD           $0x10, Z7, Z7
+	VMOVDQU16        Z7, K1, Z9
+	VMULPS           256(AX), Z0, Z10
+	VCVTPS2DQ.RN_SAE Z10, Z10
+	VMULPS           320(AX), Z0, Z7
+	VCVTPS2DQ.RN_SAE Z7, Z7
+	VPSLLD           $0x10, Z7, Z7
+	VMOVDQU16        Z7, K1, Z10
+	VMULPS           384(AX), Z0, Z11
+	VCVTPS2DQ.RN_SAE Z11, Z11
+	VMULPS           448(AX), Z0, Z7
+	VCVTPS2DQ.RN_SAE Z7, Z7
+	VPSLLD           $0x10, Z7, Z7
+	VMOVDQU16        Z7, K1, Z11
+	VMULPS           512(AX), Z0, Z12
+	VCVTPS2DQ.RN_SAE Z12, Z12
+	VMULPS           576(AX), Z0, Z7
+	VCVTPS2DQ.RN_SAE Z7, Z7
+	VPSLLD           $0x10, Z7, Z7
+	VMOVDQU16        Z7, K1, Z12
+	VMULPS           640(AX), Z0, Z13
+	VCVTPS2DQ.RN_SAE Z13, Z13
+	VMULPS           704(AX), Z0, Z7
+	VCVTPS2DQ.RN_SAE Z7, Z7
+	VPSLLD           $0x10, Z7, Z7
+	VMOVDQU16        Z7, K1, Z13
+	VMULPS           768(AX), Z0, Z14
+	VCVTPS2DQ.RN_SAE Z14, Z14
+	VMULPS           832(AX), Z0, Z7
+	VCVTPS2DQ.RN_SAE Z7, Z7
+	VPSLLD           $0x10, Z7, Z7
+	VMOVDQU16        Z7, K1, Z14
+	VPTERNLOGD       $0xff, Z3, Z3, Z3
+	VPSRLD           $0x01, Z3, Z3
+	VMOVDQA32        Z3, Z5
+	VMULPS           896(AX), Z0, Z15
+	VCVTPS2DQ.RN_SAE Z15, Z15
+	VMULPS           960(AX), Z0, Z7
+	VCVTPS2DQ.RN_SAE Z7, Z7
+	VPSLLD           $0x10, Z7, Z7
+	VMOVDQU16        Z7, K1, Z15
+	VMULPS           1024(AX), Z0, Z16
+	VCVTPS2DQ.RN_SAE Z16, Z16
+	VMULPS           1088(AX), Z0, Z7
+	VCVTPS2DQ.RN_SAE Z7, Z7
+	VPSLLD           $0x10, Z7, Z7
+	VMOVDQU16        Z7, K1, Z16
+	VMULPS           1152(AX), Z0, Z17
+	VCVTPS2DQ.RN_SAE Z17, Z17
+	VMULPS           1216(AX), Z0, Z7
+	VCVTPS2DQ.RN_SAE Z7, Z7
+	VPSLLD           $0x10, Z7, Z7
+	VMOVDQU16        Z7, K1, Z17
+	VMULPS           1280(AX), Z0, Z18
+	VCVTPS2DQ.RN_SAE Z18, Z18
+	VMULPS           1344(AX), Z0, Z7
+	VCVTPS2DQ.RN_SAE Z7, Z7
+	VPSLLD           $0x10, Z7, Z7
+	VMOVDQU16        Z7, K1, Z18
+	VMULPS           1408(AX), Z0, Z19
+	VCVTPS2DQ.RN_SAE Z19, Z19
+	VMULPS           1472(AX), Z0, Z7
+	VCVTPS2DQ.RN_SAE Z7, Z7
+	VPSLLD           $0x10, Z7, Z7
+	VMOVDQU16        Z7, K1, Z19
+	VMULPS           1536(AX), Z0, Z20
+	VCVTPS2DQ.RN_SAE Z20, Z20
+	VMULPS           1600(AX), Z0, Z7
+	VCVTPS2DQ.RN_SAE Z7, Z7
+	VPSLLD           $0x10, Z7, Z7
+	VMOVDQU16        Z7, K1, Z20
+	VMULPS           1664(AX), Z0, Z21
+	VCVTPS2DQ.RN_SAE Z21, Z21
+	VMULPS           1728(AX), Z0, Z7
+	VCVTPS2DQ.RN_SAE Z7, Z7
+	VPSLLD           $0x10, Z7, Z7
+	VMOVDQU16        Z7, K1, Z21
+	VPTERNLOGD       $0xff, Z4, Z4, Z4
+	VPSRLD           $0x01, Z4, Z4
+	VMOVDQA32        Z4, Z6
+	MOVQ             DX, R8
+	MOVQ             BX, R9
+
+group_centroids:
+	VPBROADCASTD  (R8), Z1
+	VPBROADCASTD  (R8), Z2
+	VPDPWSSD.BCST 4(R8), Z8, Z1
+	VPDPWSSD.BCST 4(R8), Z15, Z2
+	VPDPWSSD.BCST 8(R8), Z9, Z1
+	VPDPWSSD.BCST 8(R8), Z16, Z2
+	VPDPWSSD.BCST 12(R8), Z10, Z1
+	VPDPWSSD.BCST 12(R8), Z17, Z2
+	VPDPWSSD.BCST 16(R8), Z11, Z1
+	VPDPWSSD.BCST 16(R8), Z18, Z2
+	VPDPWSSD.BCST 20(R8), Z12, Z1
+	VPDPWSSD.BCST 20(R8), Z19, Z2
+	VPDPWSSD.BCST 24(R8), Z13, Z1
+	VPDPWSSD.BCST 24(R8), Z20, Z2
+	VPDPWSSD.BCST 28(R8), Z14, Z1
+	VPDPWSSD.BCST 28(R8), Z21, Z2
+	VPMAXSD       Z1, Z3, Z7
+	VPMINSD       Z1, Z3, Z3
+	VPMINSD       Z7, Z5, Z5
+	VPMAXSD       Z2, Z4, Z7
+	VPMINSD       Z2, Z4, Z4
+	VPMINSD       Z7, Z6, Z6
+	ADDQ          $0x20, R8
+	DECQ          R9
+	JNZ           group_centroids
+	VPSUBD        Z3, Z5, Z5
+	VBROADCASTSS  band+36(FP), Z7
+	VPCMPD        $0x02, Z7, Z5, K2
+	KMOVW         K2, R8
+	MOVW          R8, (DI)
+	VBROADCASTSS  low+40(FP), Z7
+	VPANDD        Z7, Z3, Z3
+	VPMOVDW       Z3, (SI)
+	VPSUBD        Z4, Z6, Z6
+	VBROADCASTSS  band+36(FP), Z7
+	VPCMPD        $0x02, Z7, Z6, K2
+	KMOVW         K2, R8
+	MOVW          R8, 2(DI)
+	VBROADCASTSS  low+40(FP), Z7
+	VPANDD        Z7, Z4, Z4
+	VPMOVDW       Z4, 32(SI)
+	ADDQ          $0x04, DI
+	ADDQ          $0x40, SI
+	ADDQ          $0x00000700, AX
+	SUBQ          $0x02, CX
+	JMP           groups
+
+rest:
+	TESTQ            CX, CX
+	JZ               end
+	VMULPS           (AX), Z0, Z4
+	VCVTPS2DQ.RN_SAE Z4, Z4
+	VMULPS           64(AX), Z0, Z3
+	VCVTPS2DQ.RN_SAE Z3, Z3
+	VPSLLD           $0x10, Z3, Z3
+	VMOVDQU16        Z3, K1, Z4
+	VMULPS           128(AX), Z0, Z5
+	VCVTPS2DQ.RN_SAE Z5, Z5
+	VMULPS           192(AX), Z0, Z3
+	VCVTPS2DQ.RN_SAE Z3, Z3
+	VPSLLD           $0x10, Z3, Z3
+	VMOVDQU16        Z3, K1, Z5
+	VMULPS           256(AX), Z0, Z6
+	VCVTPS2DQ.RN_SAE Z6, Z6
+	VMULPS           320(AX), Z0, Z3
+	VCVTPS2DQ.RN_SAE Z3, Z3
+	VPSLLD           $0x10, Z3, Z3
+	VMOVDQU16        Z3, K1, Z6
+	VMULPS           384(AX), Z0, Z7
+	VCVTPS2DQ.RN_SAE Z7, Z7
+	VMULPS           448(AX), Z0, Z3
+	VCVTPS2DQ.RN_SAE Z3, Z3
+	VPSLLD           $0x10, Z3, Z3
+	VMOVDQU16        Z3, K1, Z7
+	VMULPS           512(AX), Z0, Z8
+	VCVTPS2DQ.RN_SAE Z8, Z8
+	VMULPS           576(AX), Z0, Z3
+	VCVTPS2DQ.RN_SAE Z3, Z3
+	VPSLLD           $0x10, Z3, Z3
+	VMOVDQU16        Z3, K1, Z8
+	VMULPS           640(AX), Z0, Z9
+	VCVTPS2DQ.RN_SAE Z9, Z9
+	VMULPS           704(AX), Z0, Z3
+	VCVTPS2DQ.RN_SAE Z3, Z3
+	VPSLLD           $0x10, Z3, Z3
+	VMOVDQU16        Z3, K1, Z9
+	VMULPS           768(AX), Z0, Z10
+	VCVTPS2DQ.RN_SAE Z10, Z10
+	VMULPS           832(AX), Z0, Z3
+	VCVTPS2DQ.RN_SAE Z3, Z3
+	VPSLLD           $0x10, Z3, Z3
+	VMOVDQU16        Z3, K1, Z10
+	VPTERNLOGD       $0xff, Z22, Z22, Z22
+	VPSRLD           $0x01, Z22, Z22
+	VMOVDQA32        Z22, Z2
+	MOVQ             DX, R8
+	MOVQ             BX, R9
+
+single_centroids:
+	VPBROADCASTD  (R8), Z1
+	VPDPWSSD.BCST 4(R8), Z4, Z1
+	VPDPWSSD.BCST 8(R8), Z5, Z1
+	VPDPWSSD.BCST 12(R8), Z6, Z1
+	VPDPWSSD.BCST 16(R8), Z7, Z1
+	VPDPWSSD.BCST 20(R8), Z8, Z1
+	VPDPWSSD.BCST 24(R8), Z9, Z1
+	VPDPWSSD.BCST 28(R8), Z10, Z1
+	VPMAXSD       Z1, Z22, Z3
+	VPMINSD       Z1, Z22, Z22
+	VPMINSD       Z3, Z2, Z2
+	ADDQ          $0x20, R8
+	DECQ          R9
+	JNZ           single_centroids
+	VPSUBD        Z22, Z2, Z2
+	VBROADCASTSS  band+36(FP), Z3
+	VPCMPD        $0x02, Z3, Z2, K2
+	KMOVW         K2, R8
+	MOVW          R8, (DI)
+	VBROADCASTSS  low+40(FP), Z3
+	VPANDD        Z3, Z22, Z22
+	VPMOVDW       Z22, (SI)
+	ADDQ          $0x02, DI
+	ADDQ          $0x20, SI
+	ADDQ          $0x00000380, AX
+	SUBQ          $0x01, CX
+	JMP           rest
+
+end:
+	VZEROUPPER
+	RET
+
+// func Rank15VNNI(x *float32, panels int, c *int32, k int, scale float32, band int32, low int32, labels *uint16, doubts *uint16)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
+TEXT ·Rank15VNNI(SB), NOSPLIT, $0-64
+	MOVQ         x+0(FP), AX
+	MOVQ         panels+8(FP), CX
+	MOVQ         c+16(FP), DX
+	MOVQ         k+24(FP), BX
+	MOVQ         labels+48(FP), SI
+	MOVQ         doubts+56(FP), DI
+	VBROADCASTSS scale+32(FP), Z0
+	MOVL         $0xaaaaaaaa, R8
+	KMOVD        R8, K1
+
+groups:
+	CMPQ             CX, $0x02
+	JLT              rest
+	VMULPS           (AX), Z0, Z8
+	VCVTPS2DQ.RN_SAE Z8, Z8
+	VMULPS           64(AX), Z0, Z7
+	VCVTPS2DQ.RN_SAE Z7, Z7
+	VPSLLD           $0x10, Z7, Z7
+	VMOVDQU16        Z7, K1, Z8
+	VMULPS           128(AX), Z0, Z9
+	VCVTPS2DQ.RN_SAE Z9, Z9
+	VMULPS           192(AX), Z0, Z7
+	VCVTPS2DQ.RN_SAE Z7, Z7
+	VPSLLD           $0x10, Z7, Z7
+	VMOVDQU16        Z7, K1, Z9
+	VMULPS           256(AX), Z0, Z10
+	VCVTPS2DQ.RN_SAE Z10, Z10
+	VMULPS           320(AX), Z0, Z7
+	VCVTPS2DQ.RN_SAE Z7, Z7
+	VPSLLD           $0x10, Z7, Z7
+	VMOVDQU16        Z7, K1, Z10
+	VMULPS           384(AX), Z0, Z11
+	VCVTPS2DQ.RN_SAE Z11, Z11
+	VMULPS           448(AX), Z0, Z7
+	VCVTPS2DQ.RN_SAE Z7, Z7
+	VPSLLD           $0x10, Z7, Z7
+	VMOVDQU16        Z7, K1, Z11
+	VMULPS           512(AX), Z0, Z12
+	VCVTPS2DQ.RN_SAE Z12, Z12
+	VMULPS           576(AX), Z0, Z7
+	VCVTPS2DQ.RN_SAE Z7, Z7
+	VPSLLD           $0x10, Z7, Z7
+	VMOVDQU16        Z7, K1, Z12
+	VMULPS           640(AX), Z0, Z13
+	VCVTPS2DQ.RN_SAE Z13, Z13
+	VMULPS           704(AX), Z0, Z7
+	VCVTPS2DQ.RN_SAE Z7, Z7
+	VPSLLD           $0x10, Z7, Z7
+	VMOVDQU16        Z7, K1, Z13
+	VMULPS           768(AX), Z0, Z14
+	VCVTPS2DQ.RN_SAE Z14, Z14
+	VMULPS           832(AX), Z0, Z7
+	VCVTPS2DQ.RN_SAE Z7, Z7
+	VPSLLD           $0x10, Z7, Z7
+	VMOVDQU16        Z7, K1, Z14
+	VMULPS           896(AX), Z0, Z15
+	VCVTPS2DQ.RN_SAE Z15, Z15
+	VPTERNLOGD       $0xff, Z3, Z3, Z3
+	VPSRLD           $0x01, Z3, Z3
+	VMOVDQA32        Z3, Z5
+	VMULPS           960(AX), Z0, Z16
+	VCVTPS2DQ.RN_SAE Z16, Z16
+	VMULPS           1024(AX), Z0, Z7
+	VCVTPS2DQ.RN_SAE Z7, Z7
+	VPSLLD           $0x10, Z7, Z7
+	VMOVDQU16        Z7, K1, Z16
+	VMULPS           1088(AX), Z0, Z17
+	VCVTPS2DQ.RN_SAE Z17, Z17
+	VMULPS           1152(AX), Z0, Z7
+	VCVTPS2DQ.RN_SAE Z7, Z7
+	VPSLLD           $0x10, Z7, Z7
+	VMOVDQU16        Z7, K1, Z17
+	VMULPS           1216(AX), Z0, Z18
+	VCVTPS2DQ.RN_SAE Z18, Z18
+	VMULPS           1280(AX), Z0, Z7
+	VCVTPS2DQ.RN_SAE Z7, Z7
+	VPSLLD           $0x10, Z7, Z7
+	VMOVDQU16        Z7, K1, Z18
+	VMULPS           1344(AX), Z0, Z19
+	VCVTPS2DQ.RN_SAE Z19, Z19
+	VMULPS           1408(AX), Z0, Z7
+	VCVTPS2DQ.RN_SAE Z7, Z7
+	VPSLLD           $0x10, Z7, Z7
+	VMOVDQU16        Z7, K1, Z19
+	VMULPS           1472(AX), Z0, Z20
+	VCVTPS2DQ.RN_SAE Z20, Z20
+	VMULPS           1536(AX), Z0, Z7
+	VCVTPS2DQ.RN_SAE Z7, Z7
+	VPSLLD           $0x10, Z7, Z7
+	VMOVDQU16        Z7, K1, Z20
+	VMULPS           1600(AX), Z0, Z21
+	VCVTPS2DQ.RN_SAE Z21, Z21
+	VMULPS           1664(AX), Z0, Z7
+	VCVTPS2DQ.RN_SAE Z7, Z7
+	VPSLLD           $0x10, Z7, Z7
+	VMOVDQU16        Z7, K1, Z21
+	VMULPS           1728(AX), Z0, Z22
+	VCVTPS2DQ.RN_SAE Z22, Z22
+	VMULPS           1792(AX), Z0, Z7
+	VCVTPS2DQ.RN_SAE Z7, Z7
+	VPSLLD           $0x10, Z7, Z7
+	VMOVDQU16        Z7, K1, Z22
+	VMULPS           1856(AX), Z0, Z23
+	VCVTPS2DQ.RN_SAE Z23, Z23
+	VPTERNLOGD       $0xff, Z4, Z4, Z4
+	VPSRLD           $0x01, Z4, Z4
+	VMOVDQA32        Z4, Z6
+	MOVQ             DX, R8
+	MOVQ             BX, R9
+
+group_centroids:
+	VPBROADCASTD  (R8), Z1
+	VPBROADCASTD  (R8), Z2
+	VPDPWSSD.BCST 4(R8), Z8, Z1
+	VPDPWSSD.BCST 4(R8), Z16, Z2
+	VPDPWSSD.BCST 8(R8), Z9, Z1
+	VPDPWSSD.BCST 8(R8), Z17, Z2
+	VPDPWSSD.BCST 12(R8), Z10, Z1
+	VPDPWSSD.BCST 12(R8), Z18, Z2
+	VPDPWSSD.BCST 16(R8), Z11, Z1
+	VPDPWSSD.BCST 16(R8), Z19, Z2
+	VPDPWSSD.BCST 20(R8), Z12, Z1
+	VPDPWSSD.BCST 20(R8), Z20, Z2
+	VPDPWSSD.BCST 24(R8), Z13, Z1
+	VPDPWSSD.BCST 24(R8), Z21, Z2
+	VPDPWSSD.BCST 28(R8), Z14, Z1
+	VPDPWSSD.BCST 28(R8), Z22, Z2
+	VPDPWSSD.BCST 32(R8), Z15, Z1
+	VPDPWSSD.BCST 32(R8), Z23, Z2
+	VPMAXSD       Z1, Z3, Z7
+	VPMINSD       Z1, Z3, Z3
+	VPMINSD       Z7, Z5, Z5
+	VPMAXSD       Z2, Z4, Z7
+	VPMINSD       Z2, Z4, Z4
+	VPMINSD       Z7, Z6, Z6
+	ADDQ          $0x24, R8
+	DECQ          R9
+	JNZ           group_centroids
+	VPSUBD        Z3, Z5, Z5
+	VBROADCASTSS  band+36(FP), Z7
+	VPCMPD        $0x02, Z7, Z5, K2
+	KMOVW         K2, R8
+	MOVW          R8, (DI)
+	VBROADCASTSS  low+40(FP), Z7
+	VPANDD        Z7, Z3, Z3
+	VPMOVDW       Z3, (SI)
+	VPSUBD        Z4, Z6, Z6
+	VBROADCASTSS  band+36(FP), Z7
+	VPCMPD        $0x02, Z7, Z6, K2
+	KMOVW         K2, R8
+	MOVW          R8, 2(DI)
+	VBROADCASTSS  low+40(FP), Z7
+	VPANDD        Z7, Z4, Z4
+	VPMOVDW       Z4, 32(SI)
+	ADDQ          $0x04, DI
+	ADDQ          $0x40, SI
+	ADDQ          $0x00000780, AX
+	SUBQ          $0x02, CX
+	JMP           groups
+
+rest:
+	TESTQ            CX, CX
+	JZ               end
+	VMULPS           (AX), Z0, Z4
+	VCVTPS2DQ.RN_SAE Z4, Z4
+	VMULPS           64(AX), Z0, Z3
+	VCVTPS2DQ.RN_SAE Z3, Z3
+	VPSLLD           $0x10, Z3, Z3
+	VMOVDQU16        Z3, K1, Z4
+	VMULPS           128(AX), Z0, Z5
+	VCVTPS2DQ.RN_SAE Z5, Z5
+	VMULPS           192(AX), Z0, Z3
+	VCVTPS2DQ.RN_SAE Z3, Z3
+	VPSLLD           $0x10, Z3, Z3
+	VMOVDQU16        Z3, K1, Z5
+	VMULPS           256(AX), Z0, Z6
+	VCVTPS2DQ.RN_SAE Z6, Z6
+	VMULPS           320(AX), Z0, Z3
+	VCVTPS2DQ.RN_SAE Z3, Z3
+	VPSLLD           $0x10, Z3, Z3
+	VMOVDQU16        Z3, K1, Z6
+	VMULPS           384(AX), Z0, Z7
+	VCVTPS2DQ.RN_SAE Z7, Z7
+	VMULPS           448(AX), Z0, Z3
+	VCVTPS2DQ.RN_SAE Z3, Z3
+	VPSLLD           $0x10, Z3, Z3
+	VMOVDQU16        Z3, K1, Z7
+	VMULPS           512(AX), Z0, Z8
+	VCVTPS2DQ.RN_SAE Z8, Z8
+	VMULPS           576(AX), Z0, Z3
+	VCVTPS2DQ.RN_SAE Z3, Z3
+	VPSLLD           $0x10, Z3, Z3
+	VMOVDQU16        Z3, K1, Z8
+	VMULPS           640(AX), Z0, Z9
+	VCVTPS2DQ.RN_SAE Z9, Z9
+	VMULPS           704(AX), Z0, Z3
+	VCVTPS2DQ.RN_SAE Z3, Z3
+	VPSLLD           $0x10, Z3, Z3
+	VMOVDQU16        Z3, K1, Z9
+	VMULPS           768(AX), Z0, Z10
+	VCVTPS2DQ.RN_SAE Z10, Z10
+	VMULPS           832(AX), Z0, Z3
+	VCVTPS2DQ.RN_SAE Z3, Z3
+	VPSLLD           $0x10, Z3, Z3
+	VMOVDQU16        Z3, K1, Z10
+	VMULPS           896(AX), Z0, Z11
+	VCVTPS2DQ.RN_SAE Z11, Z11
+	VPTERNLOGD       $0xff, Z24, Z24, Z24
+	VPSRLD           $0x01, Z24, Z24
+	VMOVDQA32        Z24, Z2
+	MOVQ             DX, R8
+	MOVQ             BX, R9
+
+single_centroids:
+	VPBROADCASTD  (R8), Z1
+	VPDPWSSD.BCST 4(R8), Z4, Z1
+	VPDPWSSD.BCST 8(R8), Z5, Z1
+	VPDPWSSD.BCST 12(R8), Z6, Z1
+	VPDPWSSD.BCST 16(R8), Z7, Z1
+	VPDPWSSD.BCST 20(R8), Z8, Z1
+	VPDPWSSD.BCST 24(R8), Z9, Z1
+	VPDPWSSD.BCST 28(R8), Z10, Z1
+	VPDPWSSD.BCST 32(R8), Z11, Z1
+	VPMAXSD       Z1, Z24, Z3
+	VPMINSD       Z1, Z24, Z24
+	VPMINSD       Z3, Z2, Z2
+	ADDQ          $0x24, R8
+	DECQ          R9
+	JNZ           single_centroids
+	VPSUBD        Z24, Z2, Z2
+	VBROADCASTSS  band+36(FP), Z3
+	VPCMPD        $0x02, Z3, Z2, K2
+	KMOVW         K2, R8
+	MOVW          R8, (DI)
+	VBROADCASTSS  low+40(FP), Z3
+	VPANDD        Z3, Z24, Z24
+	VPMOVDW       Z24, (SI)
+	ADDQ          $0x02, DI
+	ADDQ          $0x20, SI
+	ADDQ          $0x000003c0, AX
+	SUBQ          $0x01, CX
+	JMP           rest
+
+end:
+	VZEROUPPER
+	RET
+
+// func Rank16VNNI(x *float32, panels int, c *int32, k int, scale float32, band int32, low int32, labels *uint16, doubts *uint16)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
+TEXT ·Rank16VNNI(SB), NOSPLIT, $0-64
+	MOVQ         x+0(FP), AX
+	MOVQ         panels+8(FP), CX
+	MOVQ         c+16(FP), DX
+	MOVQ         k+24(FP), BX
+	MOVQ         labels+48(FP), SI
+	MOVQ         doubts+56(FP), DI
+	VBROADCASTSS scale+32(FP), Z0
+	MOVL         $0xaaaaaaaa, R8
+	KMOVD        R8, K1
+
+groups:
+	CMPQ             CX, $0x02
+	JLT              rest
+	VMULPS           (AX), Z0, Z8
+	VCVTPS2DQ.RN_SAE Z8, Z8
+	VMULPS           64(AX), Z0, Z7
+	VCVTPS2DQ.RN_SAE Z7, Z7
+	VPSLLD           $0x10, Z7, Z7
+	VMOVDQU16        Z7, K1, Z8
+	VMULPS           128(AX), Z0, Z9
+	VCVTPS2DQ.RN_SAE Z9, Z9
+	VMULPS           192(AX), Z0, Z7
+	VCVTPS2DQ.RN_SAE Z7, Z7
+	VPSLLD           $0x10, Z7, Z7
+	VMOVDQU16        Z7, K1, Z9
+	VMULPS           256(AX), Z0, Z10
+	VCVTPS2DQ.RN_SAE Z10, Z10
+	VMULPS           320(AX), Z0, Z7
+	VCVTPS2DQ.RN_SAE Z7, Z7
+	VPSLLD           $0x10, Z7, Z7
+	VMOVDQU16        Z7, K1, Z10
+	VMULPS           384(AX), Z0, Z11
+	VCVTPS2DQ.RN_SAE Z11, Z11
+	VMULPS           448(AX), Z0, Z7
+	VCVTPS2DQ.RN_SAE Z7, Z7
+	VPSLLD           $0x10, Z7, Z7
+	VMOVDQU16        Z7, K1, Z11
+	VMULPS           512(AX), Z0, Z12
+	VCVTPS2DQ.RN_SAE Z12, Z12
+	VMULPS           576(AX), Z0, Z7
+	VCVTPS2DQ.RN_SAE Z7, Z7
+	VPSLLD           $0x10, Z7, Z7
+	VMOVDQU16        Z7, K1, Z12
+	VMULPS           640(AX), Z0, Z13
+	VCVTPS2DQ.RN_SAE Z13, Z13
+	VMULPS           704(AX), Z0, Z7
+	VCVTPS2DQ.RN_SAE Z7, Z7
+	VPSLLD           $0x10, Z7, Z7
+	VMOVDQU16        Z7, K1, Z13
+	VMULPS           768(AX), Z0, Z14
+	VCVTPS2DQ.RN_SAE Z14, Z14
+	VMULPS           832(AX), Z0, Z7
+	VCVTPS2DQ.RN_SAE Z7, Z7
+	VPSLLD           $0x10, Z7, Z7
+	VMOVDQU16        Z7, K1, Z14
+	VMULPS           896(AX), Z0, Z15
+	VCVTPS2DQ.RN_SAE Z15, Z15
+	VMULPS           960(AX), Z0, Z7
+	VCVTPS2DQ.RN_SAE Z7, Z7
+	VPSLLD           $0x10, Z7, Z7
+	VMOVDQU16        Z7, K1, Z15
+	VPTERNLOGD       $0xff, Z3, Z3, Z3
+	VPSRLD           $0x01, Z3, Z3
+	VMOVDQA32        Z3, Z5
+	VMULPS           1024(AX), Z0, Z16
+	VCVTPS2DQ.RN_SAE Z16, Z16
+	VMULPS           1088(AX), Z0, Z7
+	VCVTPS2DQ.RN_SAE Z7, Z7
+	VPSLLD           $0x10, Z7, Z7
+	VMOVDQU16        Z7, K1, Z16
+	VMULPS           1152(AX), Z0, Z17
+	VCVTPS2DQ.RN_SAE Z17, Z17
+	VMULPS           1216(AX), Z0, Z7
+	VCVTPS2DQ.RN_SAE Z7, Z7
+	VPSLLD           $0x10, Z7, Z7
+	VMOVDQU16        Z7, K1, Z17
+	VMULPS           1280(AX), Z0, Z18
+	VCVTPS2DQ.RN_SAE Z18, Z18
+	VMULPS           1344(AX), Z0, Z7
+	VCVTPS2DQ.RN_SAE Z7, Z7
+	VPSLLD           $0x10, Z7, Z7
+	VMOVDQU16        Z7, K1, Z18
+	VMULPS           1408(AX), Z0, Z19
+	VCVTPS2DQ.RN_SAE Z19, Z19
+	VMULPS           1472(AX), Z0, Z7
+	VCVTPS2DQ.RN_SAE Z7, Z7
+	VPSLLD           $0x10, Z7, Z7
+	VMOVDQU16        Z7, K1, Z19
+	VMULPS           1536(AX), Z0, Z20
+	VCVTPS2DQ.RN_SAE Z20, Z20
+	VMULPS           1600(AX), Z0, Z7
+	VCVTPS2DQ.RN_SAE Z7, Z7
+	VPSLLD           $0x10, Z7, Z7
+	VMOVDQU16        Z7, K1, Z20
+	VMULPS           1664(AX), Z0, Z21
+	VCVTPS2DQ.RN_SAE Z21, Z21
+	VMULPS           1728(AX), Z0, Z7
+	VCVTPS2DQ.RN_SAE Z7, Z7
+	VPSLLD           $0x10, Z7, Z7
+	VMOVDQU16        Z7, K1, Z21
+	VMULPS           1792(AX), Z0, Z22
+	VCVTPS2DQ.RN_SAE Z22, Z22
+	VMULPS           1856(AX), Z0, Z7
+	VCVTPS2DQ.RN_SAE Z7, Z7
+	VPSLLD           $0x10, Z7, Z7
+	VMOVDQU16        Z7, K1, Z22
+	VMULPS           1920(AX), Z0, Z23
+	VCVTPS2DQ.RN_SAE Z23, Z23
+	VMULPS           1984(AX), Z0, Z7
+	VCVTPS2DQ.RN_SAE Z7, Z7
+	VPSLLD           $0x10, Z7, Z7
+	VMOVDQU16        Z7, K1, Z23
+	VPTERNLOGD       $0xff, Z4, Z4, Z4
+	VPSRLD           $0x01, Z4, Z4
+	VMOVDQA32        Z4, Z6
+	MOVQ             DX, R8
+	MOVQ             BX, R9
+
+group_centroids:
+	VPBROADCASTD  (R8), Z1
+	VPBROADCASTD  (R8), Z2
+	VPDPWSSD.BCST 4(R8), Z8, Z1
+	VPDPWSSD.BCST 4(R8), Z16, Z2
+	VPDPWSSD.BCST 8(R8), Z9, Z1
+	VPDPWSSD.BCST 8(R8), Z17, Z2
+	VPDPWSSD.BCST 12(R8), Z10, Z1
+	VPDPWSSD.BCST 12(R8), Z18, Z2
+	VPDPWSSD.BCST 16(R8), Z11, Z1
+	VPDPWSSD.BCST 16(R8), Z19, Z2
+	VPDPWSSD.BCST 20(R8), Z12, Z1
+	VPDPWSSD.BCST 20(R8), Z20, Z2
+	VPDPWSSD.BCST 24(R8), Z13, Z1
+	VPDPWSSD.BCST 24(R8), Z21, Z2
+	VPDPWSSD.BCST 28(R8), Z14, Z1
+	VPDPWSSD.BCST 28(R8), Z22, Z2
+	VPDPWSSD.BCST 32(R8), Z15, Z1
+	VPDPWSSD.BCST 32(R8), Z23, Z2
+	VPMAXSD       Z1, Z3, Z7
+	VPMINSD       Z1, Z3, Z3
+	VPMINSD       Z7, Z5, Z5
+	VPMAXSD       Z2, Z4, Z7
+	VPMINSD       Z2, Z4, Z4
+	VPMINSD       Z7, Z6, Z6
+	ADDQ          $0x24, R8
+	DECQ          R9
+	JNZ           group_centroids
+	VPSUBD        Z3, Z5, Z5
+	VBROADCASTSS  band+36(FP), Z7
+	VPCMPD        $0x02, Z7, Z5, K2
+	KMOVW         K2, R8
+	MOVW          R8, (DI)
+	VBROADCASTSS  low+40(FP), Z7
+	VPANDD        Z7, Z3, Z3
+	VPMOVDW       Z3, (SI)
+	VPSUBD        Z4, Z6, Z6
+	VBROADCASTSS  band+36(FP), Z7
+	VPCMPD        $0x02, Z7, Z6, K2
+	KMOVW         K2, R8
+	MOVW          R8, 2(DI)
+	VBROADCASTSS  low+40(FP), Z7
+	VPANDD        Z7, Z4, Z4
+	VPMOVDW       Z4, 32(SI)
+	ADDQ          $0x04, DI
+	ADDQ          $0x40, SI
+	ADDQ          $0x00000800, AX
+	SUBQ          $0x02, CX
+	JMP           groups
+
+rest:
+	TESTQ            CX, CX
+	JZ               end
+	VMULPS           (AX), Z0, Z4
+	VCVTPS2DQ.RN_SAE Z4, Z4
+	VMULPS           64(AX), Z0, Z3
+	VCVTPS2DQ.RN_SAE Z3, Z3
+	VPSLLD           $0x10, Z3, Z3
+	VMOVDQU16        Z3, K1, Z4
+	VMULPS           128(AX), Z0, Z5
+	VCVTPS2DQ.RN_SAE Z5, Z5
+	VMULPS           192(AX), Z0, Z3
+	VCVTPS2DQ.RN_SAE Z3, Z3
+	VPSLLD           $0x10, Z3, Z3
+	VMOVDQU16        Z3, K1, Z5
+	VMULPS           256(AX), Z0, Z6
+	VCVTPS2DQ.RN_SAE Z6, Z6
+	VMULPS           320(AX), Z0, Z3
+	VCVTPS2DQ.RN_SAE Z3, Z3
+	VPSLLD           $0x10, Z3, Z3
+	VMOVDQU16        Z3, K1, Z6
+	VMULPS           384(AX), Z0, Z7
+	VCVTPS2DQ.RN_SAE Z7, Z7
+	VMULPS           448(AX), Z0, Z3
+	VCVTPS2DQ.RN_SAE Z3, Z3
+	VPSLLD           $0x10, Z3, Z3
+	VMOVDQU16        Z3, K1, Z7
+	VMULPS           512(AX), Z0, Z8
+	VCVTPS2DQ.RN_SAE Z8, Z8
+	VMULPS           576(AX), Z0, Z3
+	VCVTPS2DQ.RN_SAE Z3, Z3
+	VPSLLD           $0x10, Z3, Z3
+	VMOVDQU16        Z3, K1, Z8
+	VMULPS           640(AX), Z0, Z9
+	VCVTPS2DQ.RN_SAE Z9, Z9
+	VMULPS           704(AX), Z0, Z3
+	VCVTPS2DQ.RN_SAE Z3, Z3
+	VPSLLD           $0x10, Z3, Z3
+	VMOVDQU16        Z3, K1, Z9
+	VMULPS           768(AX), Z0, Z10
+	VCVTPS2DQ.RN_SAE Z10, Z10
+	VMULPS           832(AX), Z0, Z3
+	VCVTPS2DQ.RN_SAE Z3, Z3
+	VPSLLD           $0x10, Z3, Z3
+	VMOVDQU16        Z3, K1, Z10
+	VMULPS           896(AX), Z0, Z11
+	VCVTPS2DQ.RN_SAE Z11, Z11
+	VMULPS           960(AX), Z0, Z3
+	VCVTPS2DQ.RN_SAE Z3, Z3
+	VPSLLD           $0x10, Z3, Z3
+	VMOVDQU16        Z3, K1, Z11
+	VPTERNLOGD       $0xff, Z24, Z24, Z24
+	VPSRLD           $0x01, Z24, Z24
+	VMOVDQA32        Z24, Z2
+	MOVQ             DX, R8
+	MOVQ             BX, R9
+
+single_centroids:
+	VPBROADCASTD  (R8), Z1
+	VPDPWSSD.BCST 4(R8), Z4, Z1
+	VPDPWSSD.BCST 8(R8), Z5, Z1
+	VPDPWSSD.BCST 12(R8), Z6, Z1
+	VPDPWSSD.BCST 16(R8), Z7, Z1
+	VPDPWSSD.BCST 20(R8), Z8, Z1
+	VPDPWSSD.BCST 24(R8), Z9, Z1
+	VPDPWSSD.BCST 28(R8), Z10, Z1
+	VPDPWSSD.BCST 32(R8), Z11, Z1
+	VPMAXSD       Z1, Z24, Z3
+	VPMINSD       Z1, Z24, Z24
+	VPMINSD       Z3, Z2, Z2
+	ADDQ          $0x24, R8
+	DECQ          R9
+	JNZ           single_centroids
+	VPSUBD        Z24, Z2, Z2
+	VBROADCASTSS  band+36(FP), Z3
+	VPCMPD        $0x02, Z3, Z2, K2
+	KMOVW         K2, R8
+	MOVW          R8, (DI)
+	VBROADCASTSS  low+40(FP), Z3
+	VPANDD        Z3, Z24, Z24
+	VPMOVDW       Z24, (SI)
+	ADDQ          $0x02, DI
+	ADDQ          $0x20, SI
+	ADDQ          $0x00000400, AX
+	SUBQ          $0x01, CX
+	JMP           rest
+
+end:
+	VZEROUPPER
+	RET
+
 DATA rankNumbersVNNI<>+0(SB)/4, $0x00000000
 DATA rankNumbersVNNI<>+4(SB)/4, $0x00000001
 DATA rankNumbersVNNI<>+8(SB)/4, $0x00000002

@@ -727,6 +727,15 @@ func asmRankN(number int, x *float32, panels int, c *int32, k int, scale float32
 		case 13:
 			asm.Rank13VNNI(x, panels, c, k, scale, band, low, labels, doubts)
 			return
+		case 14:
+			asm.Rank14VNNI(x, panels, c, k, scale, band, low, labels, doubts)
+			return
+		case 15:
+			asm.Rank15VNNI(x, panels, c, k, scale, band, low, labels, doubts)
+			return
+		case 16:
+			asm.Rank16VNNI(x, panels, c, k, scale, band, low, labels, doubts)
+			return
 		}
 	}
 	switch number {

@@ -90,7 +90,7 @@ const rankTask = 16 * chunkPoints
 func (c *Centroids) prepareRank(p *Panels) {
 	if c.rank == nil {
 		rows := c.K
-		if ranksLong(c.D) {
+		if ranksLong(c.K, c.D) {
 			rows = rankTiles(c.K) * rankTile
 		}
 		c.rank = &rankCentroids{words: aligned[int32](rows * (1 + (c.D+1)/2))}
@@ -117,8 +117,8 @@ func (r *rankCentroids) set(c *Centroids) {
 	x, d, rough := r.longest, float64(c.D), 0.0
 	offset := a * b * (x*x - far*far - 2*x*far) / 4 // which makes the least and the largest T opposite
 	clear(r.words)
-	for j := c.K; ranksLong(c.D) && j < rankTiles(c.K)*rankTile; j++ {
-		r.words[rankWord(c.D, j, 0)] = math.MaxInt32
+	for j := c.K; ranksLong(c.K, c.D) && j < rankTiles(c.K)*rankTile; j++ {
+		r.words[rankWord(c.K, c.D, j, 0)] = math.MaxInt32
 	}
 	for j := range c.K {
 		norm, errors := 0.0, 0.0
@@ -127,9 +127,9 @@ func (r *rankCentroids) set(c *Centroids) {
 			v := math.RoundToEven(b * y)
 			g := v/b - y
 			norm, errors = norm+float64(y*y), errors+float64(g*g)
-			r.words[rankWord(c.D, j, 1+h/2)] |= int32(uint32(uint16(-int32(v)<<shift)) << (h % 2 * 16))
+			r.words[rankWord(c.K, c.D, j, 1+h/2)] |= int32(uint32(uint16(-int32(v)<<shift)) << (h % 2 * 16))
 		}
-		r.words[rankWord(c.D, j, 0)] = int32(math.RoundToEven(a*b*norm/2+offset))<<shift + int32(j)&r.low
+		r.words[rankWord(c.K, c.D, j, 0)] = int32(math.RoundToEven(a*b*norm/2+offset))<<shift + int32(j)&r.low
 		rough = max(rough, errors)
 	}
 	rough = math.Sqrt(rough) * filterUp
@@ -163,7 +163,7 @@ func assignRanked(p *Panels, c *Centroids, labels []uint16) bool {
 	var doubts [panels]uint16
 	s := doubtScratch{}
 	full, step := p.N/Lanes, panels
-	if ranksLong(c.D) {
+	if ranksLong(c.K, c.D) {
 		if s.room, _ = rankRooms.Get().(*rankRoom); s.room == nil {
 			s.room = new(rankRoom)
 		}
@@ -201,31 +201,36 @@ func assignRanked(p *Panels, c *Centroids, labels []uint16) bool {
 }
 
 const (
-	// longRank is the number of dimensions from which a routine of AVX-512 VNNI takes tiles of rankTile centroids and
-	// groups of rankGroup panels, whose integers go through memory.
-	longRank  = 14
+	// From so many dimensions on a routine of AVX-512 VNNI takes tiles of rankTile centroids and groups of rankGroup
+	// panels, whose integers go through memory. Up to exactDims fewer centroids than longCentroids are faster without,
+	// but in exactDims, where a panel is 1 kB and panels displace each other in the cache, only fewer than evenCentroids.
+	longRank, longCentroids, evenCentroids = 14, 40, 16
+
 	rankTile  = 6
 	rankGroup = 4
 )
 
-// ranksLong says whether points of d dimensions are for that routine.
-func ranksLong(d int) bool { return d >= longRank && current >= avx512vnni && current < neon }
+// ranksLong says whether k centroids of d dimensions are for that routine.
+func ranksLong(k, d int) bool {
+	pays := d > exactDims || d == exactDims && k >= evenCentroids || d >= longRank && k >= longCentroids
+	return pays && current >= avx512vnni && current < neon
+}
 
 // rankTiles is the number of tiles of k centroids.
 func rankTiles(k int) int { return (k + rankTile - 1) / rankTile }
 
 // rankShift is the number of bits of words that have the centroid's number.
 func rankShift(k, d int) int {
-	if ranksLong(d) {
+	if ranksLong(k, d) {
 		return 0
 	}
 	return bits.Len(uint(k - 1))
 }
 
-// rankWord is the place of word w of centroid j.
-func rankWord(d, j, w int) int {
+// rankWord is the place of word w of centroid j of k.
+func rankWord(k, d, j, w int) int {
 	size := 1 + (d+1)/2
-	if ranksLong(d) {
+	if ranksLong(k, d) {
 		return (j/rankTile*size+w)*rankTile + j%rankTile
 	}
 	return j*size + w

@@ -112,16 +112,16 @@ func TestRankBoundCoversScores(t *testing.T) {
 			p.Point(i, row)
 			var first, chain0 float64
 			for j := range k {
-				word := int64(r.words[rankWord(d, j, 0)])
+				word := int64(r.words[rankWord(k, d, j, 0)])
 				for h, y := range row {
 					u := math.RoundToEven(float64(y * r.scale))
-					v := int16(uint32(r.words[rankWord(d, j, 1+h/2)]) >> (h % 2 * 16))
+					v := int16(uint32(r.words[rankWord(k, d, j, 1+h/2)]) >> (h % 2 * 16))
 					if math.Abs(u) > math.MaxInt16 {
 						t.Fatalf("d=%d: the integer %g has more than 16 bits", d, u)
 					}
 					word += int64(u) * int64(v)
 				}
-				if word != int64(int32(word)) || !ranksLong(d) && word&int64(r.low) != int64(j) {
+				if word != int64(int32(word)) || !ranksLong(k, d) && word&int64(r.low) != int64(j) {
 					t.Fatalf("d=%d: the word of centroid %d is %d", d, j, word)
 				}
 				chain := chainOf(row, c, j)
@@ -163,7 +163,7 @@ func TestRankEqualsReference(t *testing.T) {
 		}
 		rng := rand.New(rand.NewPCG(23, 9))
 		for d := 5; d <= 16; d++ {
-			for panels := 1; panels <= 5 && rankPays(d, 64) && !ranksLong(d); panels++ {
+			for panels := 1; panels <= 5 && rankPays(d, 64); panels++ {
 				n, k, low, scale := panels*Lanes, 1+rng.IntN(40), int32(63), float32(1<<12)
 				p := packed(gridRows(rng, n, d, 22), n, d)
 				size := 1 + (d+1)/2

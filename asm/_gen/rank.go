@@ -9,15 +9,13 @@ import (
 )
 
 // Dimensions of points that are ranked where they are.
-const leastRanked, mostRanked = 5, 15
+const leastRanked, mostRanked = 5, 16
 
 // rankFile emits the ranking of centroids by products of 16-bit integers that are made of the points as they are read.
 func rankFile(s isa) {
 	least, most := leastRanked, mostRanked
-	if s == avx2 { // the chains are as fast at the lower end
-		least++
-	} else { // rankLong is as fast or faster but for the fewest centroids
-		most -= 2
+	if s == avx2 { // the chains are as fast at both ends
+		least, most = least+1, most-1
 	}
 	for d := least; d <= most; d++ {
 		rank(s, d)
