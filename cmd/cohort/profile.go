@@ -200,7 +200,7 @@ func (s *profileSession) once(ctx context.Context, eng *engine.Engine, r int) er
 // measure warms up, repeats the job, and runs it once more to count allocations,
 // which would disturb the times.
 func (s *profileSession) measure(ctx context.Context, p *profileOptions) (err error) {
-	warm, err := engine.New(engine.WithWorkers(s.workers))
+	warm, err := newEngine(s.workers)
 	if err != nil {
 		return err
 	}
@@ -214,7 +214,7 @@ func (s *profileSession) measure(ctx context.Context, p *profileOptions) (err er
 	}
 	options := profile.Options{Workers: s.workers, Labels: p.cpuProfile != "", Regions: p.trace != ""}
 	profiler := profile.New(options)
-	eng, err := engine.New(engine.WithWorkers(s.workers), engine.WithObserver(profiler))
+	eng, err := newEngine(s.workers, engine.WithObserver(profiler))
 	if err != nil {
 		return err
 	}
@@ -263,7 +263,7 @@ func (s *profileSession) measure(ctx context.Context, p *profileOptions) (err er
 	var allocations *profile.Run
 	if time.Since(start)/time.Duration(len(s.runs)) < profileLongest {
 		counter := profile.New(profile.Options{Workers: s.workers, Allocations: true})
-		slow, err := engine.New(engine.WithWorkers(s.workers), engine.WithObserver(counter))
+		slow, err := newEngine(s.workers, engine.WithObserver(counter))
 		if err != nil {
 			return err
 		}
