@@ -23,15 +23,18 @@ for p in $packages; do
     [ -d "$work/base/$p" ] && (cd "$work/base" && go test -c -o "$work/$name.old" "./$p")
 done
 for round in $(seq "$rounds"); do
+    # Which side comes first changes: what runs second may find the machine warmer.
+    sides="old new"
+    ((round % 2)) || sides="new old"
     for p in $packages; do
         name=${p//\//-}
-        for side in old new; do
+        for side in $sides; do
             [ -x "$work/$name.$side" ] || continue
             (cd "$p" && "$work/$name.$side" -test.run '^$' -test.bench "$pattern" -test.benchtime 0.2s >>"$work/$side.txt")
         done
     done
     for suite in $suites; do
-        for side in old new; do
+        for side in $sides; do
             "$work/suites.$side" bench "$suite" --quick --out "$work/$suite.$side.$round" >/dev/null
             "$work/lines" <"$work/$suite.$side.$round/results.csv" >>"$work/$side.txt"
         done
