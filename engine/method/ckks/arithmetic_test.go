@@ -65,6 +65,24 @@ func plannedSetting(t *testing.T, n, k, d int) *setting {
 	return s
 }
 
+// A kept bound is that of its own setting, also where more settings than are kept came since.
+func TestKnownSign(t *testing.T) {
+	s := plannedSetting(t, 1000, 5, 2)
+	variances, _ := s.variances()
+	inputMost, most := 2*s.log, 2*s.log*s.relin.most
+	signBounds.next, signBounds.known = 0, [len(signBounds.known)]knownBound{}
+	for i := range 3 * len(signBounds.known) {
+		v, by := variances, [3]float64{1, 1, 1}
+		by[i%3] = float64(1 + i%(len(signBounds.known)+2)/2) // some again after others, some too late
+		for at := range v {
+			v[at] *= by[0]
+		}
+		if got, want := knownSign(v, by[1]*inputMost, by[2]*most), boundSign(v, by[1]*inputMost, by[2]*most); got != want {
+			t.Errorf("setting %v: %+v, want %+v", by, got, want)
+		}
+	}
+}
+
 // What roundings do to a comparison stays below the bounds of its derivatives, at roundings of any size that the
 // bounds are made for: T4 sums them up over records.
 func TestSignBoundsHold(t *testing.T) {

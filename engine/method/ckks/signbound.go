@@ -253,12 +253,15 @@ const (
 // signBounds are those of the last few settings: they are public and take milliseconds.
 var signBounds struct {
 	mu    sync.Mutex
-	known [8]struct {
-		variances       [signStages]float64
-		inputMost, most float64
-		bound           signBound
-	}
-	next int
+	known [8]knownBound
+	next  int
+}
+
+// knownBound is a bound and the setting that it is for.
+type knownBound struct {
+	variances       [signStages]float64
+	inputMost, most float64
+	bound           signBound
 }
 
 // knownSign is boundSign, or what it found for the same numbers before.
@@ -266,7 +269,7 @@ func knownSign(variances [signStages]float64, inputMost, most float64) signBound
 	s := &signBounds
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i := range s.known {
+	for i := range min(s.next, len(s.known)) {
 		if k := &s.known[i]; k.variances == variances && k.inputMost == inputMost && k.most == most {
 			return k.bound
 		}
