@@ -50,3 +50,20 @@ func kilobytes(t *testing.T, field string) int {
 	}
 	return kb
 }
+
+// After Heap some 50 MB come and go without a collection.
+func TestHeapIsCollectedLate(t *testing.T) {
+	Heap()
+	runtime.GC()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range 48 {
+		sink = make([]byte, 1<<20)
+	}
+	runtime.ReadMemStats(&after)
+	if after.NumGC != before.NumGC {
+		t.Errorf("%d collections in 48 MB", after.NumGC-before.NumGC)
+	}
+}
+
+var sink []byte // so that blocks are of the heap
