@@ -362,10 +362,11 @@ func (m *classMixture) visit(g *Grid, records float64, ratio []float64) {
 				part *= m.chance[l][c][a]
 			}
 			sum += part
+			if ratio == nil {
+				continue
+			}
 			for l, a := range cell {
-				if ratio != nil {
-					m.moved[l][c][a] += float64(part * ratio[i])
-				}
+				m.moved[l][c][a] += float64(part * ratio[i])
 			}
 		}
 		if ratio == nil {
