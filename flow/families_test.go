@@ -120,7 +120,7 @@ func outOfTurn(p *flow.Problem, res *flow.Result) (int, int) {
 // would leave 26,000 paths to the completion.
 func TestSampleOfABallIsCompleted(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes a second")
+		t.Skip("50,000 records, slow with portable kernels: run without -short")
 	}
 	set := instance.Ball(50000, 400, 1e-3)
 	p := set.Problem(set.Centroids(0))
