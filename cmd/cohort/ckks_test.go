@@ -77,7 +77,7 @@ func TestCKKSPublishesNoCounts(t *testing.T) {
 	}
 	for name := range rounds[0].(map[string]any) {
 		switch name {
-		case "index", "pairs", "depth", "operations": // public
+		case "index", "pairs", "depth", "degree", "operations": // public
 		default:
 			t.Errorf("a round publishes %q", name)
 		}

@@ -36,7 +36,7 @@ func TestRolesApart(t *testing.T) {
 			Mode: Multiparty, Threshold: 2, Online: []int{3, 1}}},
 	} {
 		j := c.job
-		j.Clients, j.Bounds, j.K, j.Iterations, j.Seed, j.NoQuality = data.Table(), data.Bounds, 2, 2, seed(3), true
+		j.Clients, j.Bounds, j.K, j.Iterations, j.Seed, j.NoQuality = data.Table(), data.Bounds, 2, 4, seed(3), true
 		j.chain, j.Budget = &smallChain, privacy.Budget{Epsilon: 20, Delta: 1e-5}
 		pl, err := j.plan()
 		if err != nil {

@@ -175,7 +175,7 @@ func (s *setting) variances() (stages [signStages]float64, node float64) {
 	logQ := s.p.logPrimes()
 	for depth := range s.p.maxDepth() + 1 {
 		plan := pairSign.plan(s.p, aggregateLevel, depth, 1)
-		for i, x := range pairSign.scales(logQ, topLevel(depth), plan.in) {
+		for i, x := range pairSign.scales(logQ, topLevel(depth, pairSign), plan.in) {
 			stages[i] = max(stages[i], half*math.Exp2(-2*x))
 		}
 		node = max(node, half*math.Exp2(-2*min(plan.out, float64(s.p.Chain.LogLevel))))

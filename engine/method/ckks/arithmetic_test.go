@@ -194,7 +194,7 @@ func TestProvedBoundCoversRounds(t *testing.T) {
 			t.Fatal(err)
 		}
 		a := pl.noise.proved
-		got, r, s, roles := oneRound(t, j)
+		got, r, s, roles := oneRound(t, j, pairSign)
 		want := softTotals(t, s, roles, r, false)
 		var err2 float64
 		for i := range got {
@@ -507,5 +507,64 @@ func TestProvenIsProved(t *testing.T) {
 		Columns: [][]int{{0}, {1}}, K: 3, Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5}}, Argmin: Rank}
 	if _, err := j.plan(); err == nil || !strings.Contains(err.Error(), "no proven bound") {
 		t.Errorf("comparison by rank under the proven calibration: %v", err)
+	}
+}
+
+// What roundings do to the sign of early rounds is within the bounds of the pairs' sign, cell by cell: its input's
+// rounding is at the place of the inner polynomial's, with no more than its weight, and at its scale.
+func TestEarlySignIsWithinTheBounds(t *testing.T) {
+	s := plannedSetting(t, 1000, 5, 2)
+	variances, _ := s.variances()
+	most := 2 * s.log * s.relin.most
+	b := boundSign(variances, 2*s.log, most)
+	logQ := s.p.logPrimes()
+	for depth := range s.p.maxDepth() + 1 {
+		full := pairSign.plan(s.p, aggregateLevel, depth, 1)
+		early := earlySign.plan(s.p, aggregateLevel, depth, 1)
+		want := pairSign.scales(logQ, topLevel(depth, pairSign), full.in)[3:]
+		for i, x := range earlySign.scales(logQ, topLevel(depth, earlySign), early.in) {
+			if math.Abs(x-want[i]) > 1e-9 {
+				t.Errorf("depth %d: stage %d has the scale 2^%g, with the inner polynomial 2^%g", depth, i, x, want[i])
+			}
+		}
+		if early.out != full.out || early.in < float64(s.p.Chain.LogLevel-1) {
+			t.Errorf("depth %d: scales %v, the pairs' %v", depth, early, full)
+		}
+	}
+	var squares [signStages]float64
+	for i, v := range variances {
+		squares[i] = v * most
+	}
+	cell := &signCell{most: &squares}
+	for n := range int(inputCells) {
+		x := interval{float64(n) / signCells, float64(n+1) / signCells}
+		cell.next, cell.taken = 3, 0
+		in := cell.jet(0)
+		in.exact = x
+		h := cell.outer(in.rounded(cell))
+		var v cellBound
+		var turn float64
+		for i := 3; i < signStages; i++ {
+			first, near, bend := h.first[i].magnitude(), h.slope[i].magnitude(), h.bend[i][i].magnitude()
+			v[0], v[4] = v[0]+first*first*variances[i], v[4]+near*near*variances[i]
+			v[1] += bend * variances[i] / 2
+			for j := 3; j < i; j++ {
+				turn += math.Pow(h.bend[i][j].magnitude(), 2) * variances[i] * variances[j]
+			}
+		}
+		first := h.first[3].magnitude() // of columns' roundings, as the input's
+		v[2] = first * first * variances[0]
+		if off := h.off(&squares); off > b.error || turn > b.turn {
+			t.Fatalf("at %v: off by %g, turned by %g, the bounds are %g and %g", x, off, turn, b.error, b.turn)
+		}
+		span := 0.0
+		if x.lo < earlyUndecided {
+			span = 0.25 - math.Pow(h.exact.magnitude(), 2)
+		}
+		for kind, p := range map[int]profile{0: b.variance, 1: b.bend, 2: b.input, 4: b.steepest} {
+			if v[kind] > p.far+p.near*span || v[kind] > p.most {
+				t.Fatalf("at %v: bound %d is %g, the pairs' %g", x, kind, v[kind], p.far+p.near*span)
+			}
+		}
 	}
 }

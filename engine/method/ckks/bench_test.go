@@ -122,7 +122,7 @@ func BenchmarkSign(b *testing.B) {
 			}
 			w := newScratch(p)
 			s := pairSign.plan(p, aggregateLevel, depth, 1)
-			m, err := encodeWide(p, w, w.values, topLevel(depth), math.Exp2(s.in))
+			m, err := encodeWide(p, w, w.values, topLevel(depth, pairSign), math.Exp2(s.in))
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -38,7 +38,7 @@ func (c columns) domain() float64 { return 1 - inputSpare - max(c.spare, inputSp
 //
 // by its maximum on the box. cols tells which columns are ciphertexts, whose coefficients become integers over
 // unit, and what room their errors take.
-func newPair(i, j int, ci, cj []float64, cols columns, unit float64) pair {
+func newPair(i, j int, ci, cj []float64, cols columns, undecided, unit float64) pair {
 	d := len(ci)
 	p := pair{i: i, j: j, gain: make([]float64, d), middle: make([]float64, d),
 		width: undecided + max(cols.spare, inputSpare)}
@@ -76,6 +76,15 @@ func (p *pair) size() float64 {
 		s += math.Abs(a)
 	}
 	return s
+}
+
+// at is t(x).
+func (p *pair) at(x []float64) float64 {
+	t := p.offset
+	for h, a := range p.gain {
+		t += float64(a * x[h])
+	}
+	return t
 }
 
 // half is the half-space a.x <= b.

@@ -181,7 +181,7 @@ func (c *computer) compare(ctx context.Context, pool *engine.Pool, r *roundPlan,
 	err := c.each(ctx, pool, len(out)*len(r.groups), func(w *scratch, index int) error {
 		b, g := index/len(r.groups), r.groups[index%len(r.groups)]
 		in := c.input(w, r, lo+b, g)
-		h := c.ev.sign(w, in, pairSign)
+		h := c.ev.sign(w, in, r.sign)
 		c.ev.free(in)
 		shifted := out[b][g.first:][:len(g.pairs)]
 		shifted[0] = h
@@ -216,7 +216,7 @@ func firstError(err error, errs []error) error {
 // input is the linear step: the sum over the encrypted columns of their products with the group's integers,
 // re-labelled with the scale of the comparison, plus Alice's part in the clear.
 func (c *computer) input(w *scratch, r *roundPlan, batch int, g *group) *cipher {
-	top := topLevel(r.depth)
+	top := topLevel(r.depth, r.sign)
 	in := c.ev.newCipher(top)
 	in.scale = math.Exp2(r.scales.in)
 	add := false

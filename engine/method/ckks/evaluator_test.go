@@ -47,7 +47,7 @@ func TestSignUnderEncryption(t *testing.T) {
 	for _, x := range []struct {
 		depth int
 		sign  *composite
-	}{{0, pairSign}, {4, pairSign}, {2, rankSign}, {3, sharpRankSign}} {
+	}{{0, pairSign}, {4, pairSign}, {0, earlySign}, {4, earlySign}, {2, rankSign}, {3, sharpRankSign}} {
 		depth := x.depth
 		c, err := chooseChain(depth)
 		if err != nil {

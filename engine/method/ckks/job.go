@@ -85,6 +85,7 @@ type Round struct {
 	Index      int         `json:"index"`
 	Pairs      int         `json:"pairs"`
 	Depth      int         `json:"depth"`
+	Degree     int         `json:"degree"` // of the sign
 	Operations Operations  `json:"operations"`
 	Centroids  [][]float64 `json:"-"`
 }

@@ -214,7 +214,7 @@ func TestNearestCentroidOutsideTheSoftZone(t *testing.T) {
 	defer pool.Close()
 	ctx := context.Background()
 	s, roles := setUp(t, j, pool)
-	r, err := planRound(s.params, s.cols, s.lay, s.start, true)
+	r, err := planRound(s.params, s.cols, s.lay, s.start, true, pairSign)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +228,7 @@ func TestNearestCentroidOutsideTheSoftZone(t *testing.T) {
 			members[c] = append(members[c], decode(t, s.params, ct, roles.bob.secret)...)
 		}
 	}
-	all := append(allPairs(s.cols, s.start, r.unit), r.pairs...)
+	all := append(allPairs(s.cols, s.start, undecided, r.unit), r.pairs...)
 	decided := 0
 	for i := range data.Points.N {
 		x := row(data, i)
@@ -240,10 +240,7 @@ func TestNearestCentroidOutsideTheSoftZone(t *testing.T) {
 		}
 		clear := true
 		for _, p := range all {
-			v := p.offset
-			for c := range x {
-				v += p.gain[c] * x[c]
-			}
+			v := p.at(x)
 			if (p.i == best && v > -p.width) || (p.j == best && v < p.width) {
 				clear = false
 			}

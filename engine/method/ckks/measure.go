@@ -47,7 +47,7 @@ func MeasuredOperations() (ops []Operation, failure func() error, err error) {
 	if err := m.transforms(); err != nil {
 		return nil, nil, err
 	}
-	top := topLevel(2)
+	top := topLevel(2, pairSign)
 	m.product(top)
 	for _, l := range []int{top, 5, 2} {
 		m.finish(l)

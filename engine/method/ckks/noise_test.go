@@ -159,7 +159,7 @@ func TestPrunedMembershipsStayBounded(t *testing.T) {
 					cs[i] = append(cs[i], 2*r.Float64()-1)
 				}
 			}
-			plan := &roundPlan{unit: 30}
+			plan := &roundPlan{sign: []*composite{pairSign, earlySign}[at%2], unit: 30}
 			plan.choose(columns{d: d, encrypted: enc}, layout{blocks: blocks}, cs, true)
 			for range 4000 {
 				x := make([]float64, d)
@@ -178,8 +178,8 @@ func TestPrunedMembershipsStayBounded(t *testing.T) {
 					if math.Abs(v) > 1 {
 						t.Fatalf("comparison %g leaves its domain", v)
 					}
-					w[q.i] *= 0.5 - halfSign(v)
-					w[q.j] *= 0.5 + halfSign(v)
+					w[q.i] *= 0.5 - plan.sign.at(v)
+					w[q.j] *= 0.5 + plan.sign.at(v)
 				}
 				var sum, squares float64
 				for _, v := range w {
@@ -190,7 +190,7 @@ func TestPrunedMembershipsStayBounded(t *testing.T) {
 					t.Fatalf("d %d k %d at %v: memberships %v sum to %g, squares %g", d, k, x, w, sum, squares)
 				}
 			}
-			if d == 2 && k > 6 && len(plan.pairs) == k*(k-1)/2 {
+			if d == 2 && k > 6 && plan.sign == pairSign && len(plan.pairs) == k*(k-1)/2 {
 				t.Errorf("k %d: nothing was pruned", k)
 			}
 		}
@@ -259,7 +259,7 @@ func TestRoundsPublishNoTotals(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name := range fields {
-		if !slices.Contains([]string{"index", "pairs", "depth", "operations"}, name) {
+		if !slices.Contains([]string{"index", "pairs", "depth", "degree", "operations"}, name) {
 			t.Errorf("a round publishes %q", name)
 		}
 	}

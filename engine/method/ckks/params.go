@@ -333,9 +333,8 @@ func logProduct(primes []uint64) float64 {
 // slots is the number of records in one ciphertext.
 func (p *parameters) slots() int { return p.N() }
 
-// topLevel is the level at which a round with product trees of the given depth
-// starts.
-func topLevel(depth int) int { return aggregateLevel + depth + signDepth }
+// topLevel is the level at which a round with product trees of the given depth and a sign starts.
+func topLevel(depth int, sign *composite) int { return aggregateLevel + depth + sign.depth() }
 
 // columnScale is the scale of columns in the aggregates: 2^26, less when the
 // sum of n records would come near the 60-bit modulus, or when noise of

@@ -196,19 +196,18 @@ func (a *alice) perturb(t int, totals []total) (*aggregatesMessage, []int64, err
 
 // compareAll computes the encrypted memberships of round t for the given centroids.
 func (a *alice) compareAll(ctx context.Context, t int, current [][]float64) ([][]*cipher, Round, error) {
-	p, cols := a.run.params, a.run.cols
 	if a.job.argmin() == Rank {
 		a.steps = a.phase(a.Pool(), t, "comparisons", 0)
-		m, err := a.rankMembers(ctx, a.Pool(), planRank(p, cols, current))
-		return m, Round{Pairs: a.job.K * a.job.K, Depth: treeDepth(a.job.K - 1)}, err
+		m, err := a.rankMembers(ctx, a.Pool(), planRank(a.run.params, a.run.cols, current))
+		return m, Round{Pairs: a.job.K * a.job.K, Depth: treeDepth(a.job.K - 1), Degree: rankSignFor(a.job.K).degree()}, err
 	}
-	r, err := planRound(p, cols, a.run.lay, current, !a.job.KeepPairs)
+	r, err := a.comparisons(t, current)
 	if err != nil {
 		return nil, Round{}, err
 	}
 	a.steps = a.phase(a.Pool(), t, "comparisons", a.run.lay.batches*(len(r.groups)+a.job.K))
 	m, err := a.members(ctx, a.Pool(), r)
-	return m, Round{Pairs: len(r.pairs), Depth: r.depth}, err
+	return m, Round{Pairs: len(r.pairs), Depth: r.depth, Degree: r.sign.degree()}, err
 }
 
 // decrypt sends the aggregates and returns the centroids that come back.

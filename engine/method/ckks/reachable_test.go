@@ -38,14 +38,14 @@ func TestCentroidsStayWithinTheChain(t *testing.T) {
 	job := &Job{Problem: protocol.Problem{Clients: norm.Table(), Bounds: norm.Bounds, Columns: [][]int{{0}, {1}}, K: 6,
 		Iterations: 3, Calibration: privacy.None, Seed: seed(1), Start: slices.Concat(line...)}, chain: chain}
 	s := planned(t, job)
-	if _, err := planRound(s.params, s.cols, s.lay, wheel(0.7), true); err == nil {
+	if _, err := planRound(s.params, s.cols, s.lay, wheel(0.7), true, pairSign); err == nil {
 		t.Fatal("the chain has room for a cluster with five neighbours")
 	}
 	to, held := s.reachable(line, wheel(0.7))
 	if !held {
 		t.Error("centroids that the chain has no room for are not held back")
 	}
-	if _, err := planRound(s.params, s.cols, s.lay, to, true); err != nil {
+	if _, err := planRound(s.params, s.cols, s.lay, to, true, pairSign); err != nil {
 		t.Errorf("after it: %v", err)
 	}
 	if to, held := s.reachable(wheel(0.7), line); held || to[0][0] != line[0][0] {

@@ -82,7 +82,7 @@ func TestInputsSubtractTheDither(t *testing.T) {
 		if s.lay.batches == 1 && s.lay.blocks == 1 {
 			t.Fatalf("%d records lie in one batch, one by one", n)
 		}
-		r, err := planRound(s.params, s.cols, s.lay, s.start, true)
+		r, err := planRound(s.params, s.cols, s.lay, s.start, true, pairSign)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -226,7 +226,7 @@ func TestRoundedComparisonsStayInTheirDomain(t *testing.T) {
 					cs[i] = append(cs[i], 2*r.Float64()-1)
 				}
 			}
-			ps = append(ps, newPair(0, 1, cs[0], cs[1], cols, unit))
+			ps = append(ps, newPair(0, 1, cs[0], cs[1], cols, undecided, unit))
 		}
 		g := newGroup(ps, 0, blocks, cols, unit)
 		s := newSides(blocks)
@@ -268,9 +268,9 @@ func TestRoundingKeepsWhatPruningPromises(t *testing.T) {
 		for i := range cs {
 			cs[i] = []float64{2*r.Float64() - 1, 2*r.Float64() - 1}
 		}
-		plan := &roundPlan{unit: 24}
+		plan := &roundPlan{sign: pairSign, unit: 24}
 		plan.choose(cols, layout{blocks: mostBlocks}, cs, true)
-		for _, kept := range prune(allPairs(cols, cs, plan.unit), cs) {
+		for _, kept := range prune(allPairs(cols, cs, undecided, plan.unit), cs) {
 			if kept {
 				restored--
 			}

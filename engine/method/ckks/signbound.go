@@ -214,18 +214,29 @@ func (c *signCell) halfSign(t interval) *jet {
 	in := c.jet(0)
 	in.exact = t
 	in.rounded(c)
-	double := func(x *jet) *jet { return x.times(c, x).affine(c, 2, -1) }
-	third := func(t1, t2 *jet, r float64) *jet { return t1.times(c, t2).affine(c, 2, 0).plus(c, t1, r).rounded(c) }
-	t2 := double(in).rounded(c)
-	i, o := &pairSign.polynomials[0], &pairSign.polynomials[1]
-	u := third(in, t2, i.r)
-	mid := t2.times(c, u).affine(c, i.a, 0).plus(c, in, i.b).rounded(c)
-	t2 = double(mid).rounded(c)
-	u = third(mid, t2, o.r)
-	t4 := double(t2).rounded(c)
-	v := t4.times(c, u).plus(c, mid, o.b).plus(c, u, o.c).rounded(c)
-	w := double(t4).affine(c, 1, o.t).plus(c, t4, o.s).rounded(c)
-	return w.times(c, v).affine(c, o.a, 0).plus(c, mid, o.f).plus(c, u, o.g).rounded(c)
+	t2 := c.double(in).rounded(c)
+	inner := &pairSign.polynomials[0]
+	u := c.third(in, t2, inner.r)
+	return c.outer(t2.times(c, u).affine(c, inner.a, 0).plus(c, in, inner.b).rounded(c))
+}
+
+// outer evaluates the outer polynomial, with the roundings from the next one on: earlySign, if that is the inner one's.
+func (c *signCell) outer(t *jet) *jet {
+	p := &pairSign.polynomials[1]
+	t2 := c.double(t).rounded(c)
+	u := c.third(t, t2, p.r)
+	t4 := c.double(t2).rounded(c)
+	v := t4.times(c, u).plus(c, t, p.b).plus(c, u, p.c).rounded(c)
+	w := c.double(t4).affine(c, 1, p.t).plus(c, t4, p.s).rounded(c)
+	return w.times(c, v).affine(c, p.a, 0).plus(c, t, p.f).plus(c, u, p.g).rounded(c)
+}
+
+// double is 2 x^2 - 1, not rounded.
+func (c *signCell) double(x *jet) *jet { return x.times(c, x).affine(c, 2, -1) }
+
+// third is 2 T1 T2 + r T1.
+func (c *signCell) third(t1, t2 *jet, r float64) *jet {
+	return t1.times(c, t2).affine(c, 2, 0).plus(c, t1, r).rounded(c)
 }
 
 // profile bounds a function of a comparison's input: by far + near f (1 - f), f being the comparison's value, and

@@ -58,7 +58,7 @@ func softTotals(t *testing.T, s *run, roles *parties, r *roundPlan, exact bool) 
 				for c := range p.D {
 					v += q.gain[c] * value(c, batch, slot, true)
 				}
-				h[g][slot] = halfSign(v)
+				h[g][slot] = r.sign.at(v)
 			}
 		}
 		for slot := range slots {
@@ -89,13 +89,13 @@ func softTotals(t *testing.T, s *run, roles *parties, r *roundPlan, exact bool) 
 }
 
 // oneRound returns a round's decrypted totals, in records, and its plan.
-func oneRound(t *testing.T, j *Job) ([]float64, *roundPlan, *run, *parties) {
+func oneRound(t *testing.T, j *Job, sign *composite) ([]float64, *roundPlan, *run, *parties) {
 	t.Helper()
 	pool := engine.NewPool(2)
 	defer pool.Close()
 	ctx := context.Background()
 	s, roles := setUp(t, j, pool)
-	r, err := planRound(s.params, s.cols, s.lay, s.start, true)
+	r, err := planRound(s.params, s.cols, s.lay, s.start, true, sign)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,16 +124,20 @@ func TestTotalsMatchTheSoftFormula(t *testing.T) {
 	for _, c := range []struct {
 		n, k, d int
 		cols    [][]int
+		sign    *composite
 	}{
-		{200, 2, 2, [][]int{{0}, {1}}},
-		{1000, 5, 2, [][]int{{0}, {1}}},
-		{1600, 9, 3, [][]int{{1}, {0, 2}}},
-		{17000, 3, 2, [][]int{{0}, {1}}},
-		{900, 12, 4, [][]int{{0, 1}, {2, 3}}},
+		{200, 2, 2, [][]int{{0}, {1}}, pairSign},
+		{200, 2, 2, [][]int{{0}, {1}}, earlySign},
+		{1000, 5, 2, [][]int{{0}, {1}}, pairSign},
+		{1000, 5, 2, [][]int{{0}, {1}}, earlySign},
+		{1600, 9, 3, [][]int{{1}, {0, 2}}, pairSign},
+		{17000, 3, 2, [][]int{{0}, {1}}, pairSign},
+		{17000, 3, 2, [][]int{{0}, {1}}, earlySign},
+		{900, 12, 4, [][]int{{0, 1}, {2, 3}}, pairSign},
 	} {
 		j := &Job{Problem: protocol.Problem{Clients: sample(t, "blobs", c.n, c.d, c.k, 5).Table(),
 			Columns: c.cols, K: c.k, Calibration: privacy.None, Seed: seed(2)}}
-		got, r, s, roles := oneRound(t, j)
+		got, r, s, roles := oneRound(t, j, c.sign)
 		distance := func(exact bool) float64 {
 			want := softTotals(t, s, roles, r, exact)
 			var err2 float64
@@ -148,9 +152,9 @@ func TestTotalsMatchTheSoftFormula(t *testing.T) {
 		if !ok {
 			t.Errorf("n %d k %d: no bound is proved", c.n, c.k)
 		}
-		t.Logf("n %d k %d d %d: pairs %d depth %d blocks %d, error of the release %.4f (bound %.4f), with that of the "+
+		t.Logf("n %d k %d d %d, degree %d: pairs %d depth %d blocks %d, error of the release %.4f (bound %.4f), with that of the "+
 			"encryption %.4f",
-			c.n, c.k, c.d, len(r.pairs), r.depth, s.lay.blocks, release, bound, exact)
+			c.n, c.k, c.d, r.sign.degree(), len(r.pairs), r.depth, s.lay.blocks, release, bound, exact)
 		if release > bound {
 			t.Errorf("n %d k %d: error %g above the bound %g", c.n, c.k, release, bound)
 		}
