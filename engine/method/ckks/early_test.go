@@ -55,7 +55,7 @@ func TestEarlyRoundsTakeALowerDegree(t *testing.T) {
 	}
 }
 
-// A record's membership in another cluster than its nearest costs at most .056 of the squared distance of the two
+// A record's membership in another cluster than its nearest costs at most .068 of the squared distance of the two
 // centroids in a round of a lower degree, and what the rounding of a gain moves a comparison by.
 func TestEarlyMembershipsCostLittle(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
@@ -84,7 +84,7 @@ func TestEarlyMembershipsCostLittle(t *testing.T) {
 			continue
 		}
 		tried++
-		rounding = max(rounding, 0.5/plan.unit/(1.5*earlyUndecided))
+		rounding = max(rounding, 0.5/plan.unit/(1.25*earlyUndecided))
 		x := make([]float64, d)
 		for range 1000 {
 			for h := range x {
@@ -102,7 +102,7 @@ func TestEarlyMembershipsCostLittle(t *testing.T) {
 			}
 		}
 	}
-	if dearest > 0.056+rounding || dearest < 0.03 || rounding > 0.056 {
+	if dearest > 0.068+rounding || dearest < 0.03 || rounding > 0.068 {
 		t.Errorf("a membership costs up to %g of the squared distance, roundings %g", dearest, rounding)
 	}
 }

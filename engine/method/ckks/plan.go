@@ -191,10 +191,10 @@ const lastRounds = 3
 
 // comparisons decides what round t compares, and with which sign, from the plan's values and released centroids: it
 // tells nothing. earlySign compares until the last rounds where the centroids of all comparisons are far apart and it
-// keeps no more pairs than pairSign does. But for the gains' rounding, which all rounds have, a record's membership f in
-// another cluster than its nearest then costs at most .056 of the squared distance D^2 between the two centroids: one is
-// nearer to it than the other by t D^2/t0, t0 >= .374 being the comparison at a centroid, and t f <= .021. What that
-// moves goes with the last rounds.
+// keeps no more pairs than pairSign does. But for the gains' rounding, which all rounds have, a record's membership f
+// in another cluster than its nearest then costs at most .068 of the squared distance D^2 between the two centroids:
+// one is nearer to it than the other by t D^2/t0, t0 >= .309 being the comparison at a centroid, and t f <= .021. What
+// that moves goes with the last rounds.
 func (s *run) comparisons(t int, centroids [][]float64) (*roundPlan, error) {
 	plan := func(sign *composite) (*roundPlan, error) {
 		return planRound(s.params, s.cols, s.lay, centroids, !s.job.KeepPairs, sign)
@@ -209,11 +209,11 @@ func (s *run) comparisons(t int, centroids [][]float64) (*roundPlan, error) {
 	return r, nil
 }
 
-// farApart tells whether all comparisons are, at their own centroids, one and a half times what earlySign leaves
+// farApart tells whether all comparisons are, at their own centroids, a quarter more than what earlySign leaves
 // undecided.
 func (r *roundPlan) farApart(centroids [][]float64) bool {
 	return !slices.ContainsFunc(r.pairs, func(p pair) bool {
-		least := 1.5 * (p.width - r.sign.undecided + earlyUndecided)
+		least := 1.25 * (p.width - r.sign.undecided + earlyUndecided)
 		return p.at(centroids[p.i]) > -least || p.at(centroids[p.j]) < least
 	})
 }
