@@ -15,9 +15,6 @@ func (s *composite) at(t float64) float64 {
 	return t
 }
 
-// halfSign is that of comparisons by pairs.
-func halfSign(t float64) float64 { return pairSign.at(t) }
-
 var signs = map[string]*composite{"pairs": pairSign, "early rounds": earlySign, "ranks": rankSign, "many ranks": sharpRankSign}
 
 // chebyshevOdd returns sum_i c[i] T_{2i+1}(x) by Clenshaw's recurrence.
