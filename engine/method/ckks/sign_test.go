@@ -15,7 +15,8 @@ func (s *composite) at(t float64) float64 {
 	return t
 }
 
-var signs = map[string]*composite{"pairs": pairSign, "early rounds": earlySign, "ranks": rankSign, "many ranks": sharpRankSign}
+var signs = map[string]*composite{"pairs": pairSign, "early rounds": earlySign, "ranks": rankSign,
+	"many ranks": sharpRankSign}
 
 // chebyshevOdd returns sum_i c[i] T_{2i+1}(x) by Clenshaw's recurrence.
 func chebyshevOdd(c []float64, x float64) float64 {

@@ -152,8 +152,8 @@ func TestTotalsMatchTheSoftFormula(t *testing.T) {
 		if !ok {
 			t.Errorf("n %d k %d: no bound is proved", c.n, c.k)
 		}
-		t.Logf("n %d k %d d %d, degree %d: pairs %d depth %d blocks %d, error of the release %.4f (bound %.4f), with that of the "+
-			"encryption %.4f",
+		t.Logf("n %d k %d d %d, degree %d: pairs %d depth %d blocks %d, error of the release %.4f "+
+			"(bound %.4f), with that of the encryption %.4f",
 			c.n, c.k, c.d, r.sign.degree(), len(r.pairs), r.depth, s.lay.blocks, release, bound, exact)
 		if release > bound {
 			t.Errorf("n %d k %d: error %g above the bound %g", c.n, c.k, release, bound)
