@@ -21,8 +21,9 @@ import (
 // leaves for free; the other half goes to one or more rounds of relative sums
 // and counts, with a radius for each cluster taken from the synopsis. Where the tree is coarse, the
 // first of several rounds measures up to three times as many clusters, after which the leaves,
-// moved accordingly, are searched again. In two columns at a weak signal all of the
-// budget goes to one grid of counts, with Laplace noise where that is less. High
+// moved accordingly, are searched again; where the signal is strong they are after further rounds, too,
+// which may have shown that a heavy cell has more clusters than its records need. In two columns at a weak
+// signal all of the budget goes to one grid of counts, with Laplace noise where that is less. High
 // dimension: a private mean, a histogram of distances to it, and up to twenty
 // relative rounds with a common radius and James-Stein shrinkage, from a tree on
 // a few random directions, where half as many clusters again are looked for and

@@ -42,7 +42,7 @@ func refinement(snr, halvings float64, d int) (rounds int, radius float64) {
 // treeOverseed is how many times more clusters than asked for are looked for on a coarse tree, 0
 // where its own search decides: that shows badly which cells belong together, and no round leaves a
 // wrong choice. The first of several rounds measures the clusters; the tree, moved to what it has
-// measured, is searched again (leafSearch.moved). More clusters have fewer records each, so that the
+// measured, is searched again (measured.search). More clusters have fewer records each, so that the
 // signal decides, and none are looked for where an average cluster stands less than nine deviations
 // above the noise of a count. A round costs the same whatever its number of clusters (THEOREMS.md T2);
 // the searches are post-processing.
@@ -253,14 +253,22 @@ func (h *plan) searchTree(ctx context.Context, p *staged.Party) (*treeFound, err
 	least := make([]float64, p.K) // variance of the noise in a centroid's columns
 	o := staged.NewOffsets(p.Pool(), len(found.Weights), p.D, p.FractionBits)
 	boxes := sync.OnceValue(func() *leaves { return newLeaves(found.boxes, p.D) })
+	points, settled := found.points, false
 	for r, s := range h.rounds {
-		if sizes, least, err = h.treeRound(ctx, p, r, o, boxes, centroids, sizes); err != nil {
+		m := &measured{from: slices.Clone(centroids), to: centroids}
+		if m.counts, least, err = h.treeRound(ctx, p, r, o, boxes, centroids, sizes); err != nil {
 			return nil, err
 		}
-		if r == 0 && h.overseed > 0 {
-			if centroids, sizes, err = found.measured(ctx, p, centroids, sizes); err != nil {
+		sizes = m.counts
+		overseeded := r == 0 && h.overseed > 0
+		if overseeded || !settled && h.again(p, points.Len(), r) {
+			next, err := m.search(ctx, p, r, points, h.sure(p))
+			if err != nil {
 				return nil, err
 			}
+			centroids, sizes, points, settled = slices.Clone(next.centroids), next.sizes, next.points, next.settled
+		}
+		if overseeded {
 			o = staged.NewOffsets(p.Pool(), p.K, p.D, p.FractionBits)
 		} else {
 			p.Show(s.Release, staged.Widen(centroids), math.NaN())
@@ -314,38 +322,6 @@ func (h *plan) treeRound(ctx context.Context, p *staged.Party, r int, o *staged.
 		least[i] = min(least[i], float64(radius[i]*radius[i])/float64(p.D)) // as Move cuts
 	}
 	return counts, least, nil
-}
-
-// startGain is the gain of a step by which it shows what a start comes to, where more are measured than asked for.
-const startGain = 1e-3
-
-// measured are the clusters that the run asks for, found on the points as the round has moved them.
-func (l *leafSearch) measured(ctx context.Context, p *staged.Party, centroids []float32,
-	counts []float64) ([]float32, []float64, error) {
-	// The points lie about what was measured: few starts, with few swaps, come as far as many.
-	how := p.Searching
-	how.Starts, how.Swaps, how.Gain = cmp.Or(how.Starts, 4), cmp.Or(how.Swaps, max(2*p.K, 20)), startGain
-	found, err := p.SearchBy(ctx, l.moved(centroids, counts), p.K, 1, how)
-	if err != nil {
-		return nil, nil, err
-	}
-	return staged.GridRow(found.Centers, p.FractionBits), found.Weights, nil
-}
-
-// moved are the points that were searched, those of each cluster all moved alike, so that their mean is the
-// one that was measured, and weighed so that they have its noisy count together, at least 1.
-func (l *leafSearch) moved(centroids []float32, counts []float64) *synopsis.Weighted {
-	d := l.points.D
-	points := &synopsis.Weighted{D: d, Points: slices.Clone(l.points.Points), Weights: slices.Clone(l.points.Weights)}
-	for i, label := range l.Labels {
-		j := int(label)
-		points.Weights[i] *= max(counts[j], 1) / max(l.Weights[j], 1)
-		for h := range d {
-			x := points.Points[i*d+h] + float64(centroids[j*d+h]) - l.Centers[j*d+h]
-			points.Points[i*d+h] = min(max(x, -1), 1)
-		}
-	}
-	return points
 }
 
 // shownCells is the number of cells of a synopsis that a result keeps.
