@@ -231,9 +231,12 @@ func (b *PointBounds) pause() {
 // move notes how far centroids have come since the last round.
 func (b *PointBounds) move() {
 	d := b.centres.D
-	length := 0.0
+	length := 0.0 // of those that reach may not cover
 	for j := range b.moved {
 		row := b.grid[j*d : (j+1)*d]
+		if b.ways[j] = 0; b.reach > 0 && slices.Equal(row, b.last[j*d:(j+1)*d]) {
+			continue
+		}
 		b.ways[j] = math.Sqrt(elementary.SquaredDistance(row, b.last[j*d:])) * (1 + 0x1p-40)
 		b.moved[j] += b.ways[j]
 		length = max(length, elementary.SquaredLength(row))

@@ -34,7 +34,7 @@ type nearest struct {
 	inline  int                    // work that wakes no worker
 	most    int                    // points of an item at most
 	step    int                    // points of an item
-	partial []*kernels.Accumulator // by worker; nil where one worker does all
+	partial []*kernels.Accumulator // by worker, the first of which has base; nil where one worker does all
 	abreast bool                   // of the other clients
 	small   bool                   // all clients together are small: no workers
 
@@ -95,7 +95,8 @@ func newNearest(c *client) *nearest {
 		if c.d >= step.ChainDims {
 			a.most = max(a.most, leastItem)
 		}
-		for range workers {
+		a.partial = append(a.partial, a.base)
+		for range workers - 1 {
 			a.partial = append(a.partial, kernels.NewAccumulator(c.k, c.d, c.fraction))
 		}
 	}
@@ -148,18 +149,17 @@ func (a *nearest) carries() bool { return a.deltas.Carries() || a.bounds.Carries
 // together assigns the points with all workers.
 func (a *nearest) together(ctx context.Context) error {
 	span := a.c.party.Begin(engine.PhaseAssign, a.round)
-	for _, p := range a.partial {
-		p.Reset()
+	for i, p := range a.partial {
+		if i > 0 || !a.carries() {
+			p.Reset()
+		}
 	}
 	for w := range a.far {
 		a.far[w].acc.Reset()
 	}
 	a.looked.Store(0)
 	err := a.c.party.Pool().Run(ctx, a.cut(a.c.points.N), a.pass)
-	if !a.carries() {
-		a.base.Reset()
-	}
-	for _, p := range a.partial {
+	for _, p := range a.partial[1:] {
 		a.base.Merge(p)
 	}
 	a.center(a.far)

@@ -23,6 +23,7 @@ type model struct {
 	counts    []float64
 	wcss      float64  // of the last round, without the squares of the records; NaN before
 	running   *running // of rounds on batches
+	updated   bool     // the centroids are as update left them
 }
 
 func newModel(p *Plan) *model {
@@ -64,6 +65,7 @@ func (p *Plan) drawFirst(st *privacy.Stream) []float64 {
 // setGrid truncates the centroids toward zero onto the grid, as they enter
 // distances.
 func (m *model) setGrid() {
+	m.updated = false
 	for a := range m.plan.k {
 		m.setGridRow(a)
 	}
@@ -89,15 +91,20 @@ func (m *model) setGridRow(a int) {
 	}
 }
 
-// update turns the sum that a round released into the next centroids, row by row, so that each is in the cache.
+// update turns the sum that a round released into the next centroids, row by row, so that each is in the cache. A
+// centroid stays whose sum and count are those of the round before.
 func (m *model) update(t int, words []int64) {
 	p := m.plan
 	// After a drop-out the sum of means over m is short of an average.
 	up := float64(p.m) / float64(p.present(t)) / p.scale
 	in := p.domain(t)
+	lasts := m.updated && m.running == nil && p.job.Method != Relative && p.job.Release != Centroid
 	for a := range p.k {
 		row, released := m.centroids[a*p.d:(a+1)*p.d], words[a*p.d:(a+1)*p.d]
 		copy(m.previous[a*p.d:], row)
+		if lasts && m.repeats(a, released, words[p.k*p.d+a], in) {
+			continue
+		}
 		if p.job.Release == Centroid {
 			for h, x := range released {
 				row[h] = float64(x) * up
@@ -109,6 +116,27 @@ func (m *model) update(t int, words []int64) {
 		m.setGridRow(a)
 	}
 	m.centres.Set(m.grid)
+	m.updated = true
+}
+
+// repeats tells whether the sums and the count of centroid a are those that it was made of, in the same domain: as
+// post-processing left them, which changes nothing that it has brought into the domain.
+func (m *model) repeats(a int, words []int64, count int64, in domain) bool {
+	if m.count(count, in) != m.counts[a] {
+		return false
+	}
+	unit, sums := m.plan.parts[0].unit, m.sums[a*m.plan.d:(a+1)*m.plan.d]
+	for h, x := range words {
+		if float64(x)*unit != sums[h] {
+			return false
+		}
+	}
+	return true
+}
+
+// count is the count of a cluster, brought into the domain.
+func (m *model) count(count int64, in domain) float64 {
+	return m.plan.job.PostCount.Apply(float64(count)*m.plan.parts[1].unit, in.least, in.most)
 }
 
 // domain bounds the count of a cluster and a coordinate's sum over one record.
@@ -141,7 +169,7 @@ func (m *model) divide(t, a int, row []float64, words []int64, count int64, in d
 		sums[h] = float64(x) * p.parts[0].unit
 	}
 	j.PostSum.ApplyAll(sums, -in.reach*in.most, in.reach*in.most)
-	m.counts[a] = j.PostCount.Apply(float64(count)*p.parts[1].unit, in.least, in.most)
+	m.counts[a] = m.count(count, in)
 	n := m.counts[a]
 	if m.running != nil {
 		sums, n = m.running.add(a, sums, n)

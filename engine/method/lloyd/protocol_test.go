@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -737,5 +738,57 @@ func TestBadInput(t *testing.T) {
 			t.Errorf("%s: error %v", name, err)
 		}
 		eng.Close()
+	}
+}
+
+// Centroids whose sums and counts repeat are what they would be if they were made anew, also after others took their
+// place.
+func TestCentroidsOfRepeatedSums(t *testing.T) {
+	seed, rng, repeated := uint64(1), rand.New(rand.NewPCG(19, 3)), 0
+	parts := blobs(t, 400, 2, 3, 1, 3)
+	for _, method := range []Method{Lloyd, SuLloyd, CSuLloyd, Relative} {
+		for _, post := range []step.Post{step.Keep, step.Fold, step.Truncate} {
+			job := Job{Method: method, Problem: protocol.Problem{K: 3, Clients: parts, Seed: &seed}, Post: post, PostSum: post,
+				PostCount: post}
+			if method != Lloyd {
+				job.Budget = privacy.Budget{Epsilon: 1}
+			}
+			p, err := job.check()
+			if err != nil {
+				t.Fatal(err)
+			}
+			own, anew, words := p.atStart(), p.atStart(), make([]int64, p.length)
+			for round := range 200 {
+				for a := range p.k {
+					switch rng.IntN(4) {
+					case 0:
+						words[p.k*p.d+a] = rng.Int64N(500) - 20
+					case 1:
+						words[a*p.d+rng.IntN(p.d)] = int64((rng.Float64() - 0.5) * 1600 * p.scale)
+					case 2: // what became of it
+						words[a*p.d] = int64(own.sums[a*p.d] * p.scale)
+					}
+				}
+				if rng.IntN(8) == 0 {
+					for _, m := range []*model{own, anew} {
+						m.centroids[round%len(m.centroids)] = 0.25
+						m.setGrid()
+					}
+				}
+				anew.updated = false
+				own.update(round%p.rounds, words)
+				anew.update(round%p.rounds, words)
+				if !slices.Equal(own.centroids, anew.centroids) || !slices.Equal(own.previous, anew.previous) ||
+					!slices.Equal(own.grid, anew.grid) || !slices.Equal(own.sums, anew.sums) {
+					t.Fatalf("%s, %s, round %d: centroids %v, anew %v", method, post, round, own.centroids, anew.centroids)
+				}
+				if slices.Equal(own.centroids[:p.d], own.previous[:p.d]) {
+					repeated++
+				}
+			}
+		}
+	}
+	if repeated < 200 {
+		t.Errorf("%d centroids repeat", repeated)
 	}
 }
