@@ -27,3 +27,10 @@ func StaleKeysAVX2(keys *float32, labels *uint16, limits *float32, blocks int, m
 //
 //go:noescape
 func StaleByDistanceAVX2(keys *float32, far *float32, squares *float32, blocks int, most float32, least float32, up float32, more float32, masks *uint32)
+
+// BoundKeysAVX2 sets, for each point of blocks > 0 blocks of 8, with n = sqrt(dist+off), f = sqrt(max(0, second-off))
+// and m = moved[label], the slack s = min(f/2, f-n-error/f) (1-2^-30), key = (s+m+most) (1-2^-20), -1 where s
+// is not above 0, and far = n-m + (n+m) 2^-20, in float64 with each operation rounded.
+//
+//go:noescape
+func BoundKeysAVX2(dist *float32, second *float32, labels *uint16, moved *float64, off float64, error float64, most float64, blocks int, keys *float32, far *float32)

@@ -285,3 +285,144 @@ loop:
 	JNZ       loop
 	VZEROUPPER
 	RET
+
+// func BoundKeysAVX2(dist *float32, second *float32, labels *uint16, moved *float64, off float64, error float64, most float64, blocks int, keys *float32, far *float32)
+// Requires: AVX, AVX2
+TEXT ·BoundKeysAVX2(SB), NOSPLIT, $0-80
+	MOVQ         dist+0(FP), AX
+	MOVQ         second+8(FP), CX
+	MOVQ         labels+16(FP), DX
+	MOVQ         moved+24(FP), BX
+	VBROADCASTSD off+32(FP), Y0
+	VBROADCASTSD error+40(FP), Y1
+	VBROADCASTSD most+48(FP), Y2
+	VBROADCASTSD keyHalfAVX2<>+0(SB), Y3
+	VBROADCASTSD keySlackAVX2<>+0(SB), Y4
+	VBROADCASTSD keyLessAVX2<>+0(SB), Y5
+	VBROADCASTSD keyUpAVX2<>+0(SB), Y6
+	MOVQ         blocks+56(FP), SI
+	MOVQ         keys+64(FP), DI
+	MOVQ         far+72(FP), R8
+	VBROADCASTSD keyNoneAVX2<>+0(SB), Y13
+	VPXOR        Y12, Y12, Y12
+
+loop:
+	VPXOR      Y11, Y11, Y11
+	VPMOVZXWD  (DX), X7
+	VPCMPEQD   Y8, Y8, Y8
+	VGATHERDPD Y8, (BX)(X7*8), Y11
+	VCVTPS2PD  (AX), Y7
+	VADDPD     Y0, Y7, Y7
+	VSQRTPD    Y7, Y7
+	VCVTPS2PD  (CX), Y8
+	VSUBPD     Y0, Y8, Y8
+	VMAXPD     Y12, Y8, Y8
+	VSQRTPD    Y8, Y8
+	VDIVPD     Y8, Y1, Y9
+	VSUBPD     Y7, Y8, Y10
+	VSUBPD     Y9, Y10, Y10
+	VMULPD     Y3, Y8, Y9
+	VMINPD     Y10, Y9, Y10
+	VMULPD     Y4, Y10, Y10
+	VADDPD     Y11, Y10, Y9
+	VADDPD     Y2, Y9, Y9
+	VMULPD     Y5, Y9, Y9
+	VCMPPD     $0x1e, Y12, Y10, Y10
+	VBLENDVPD  Y10, Y9, Y13, Y9
+	VCVTPD2PSY Y9, X9
+	VMOVUPS    X9, (DI)
+	VADDPD     Y11, Y7, Y9
+	VMULPD     Y6, Y9, Y9
+	VSUBPD     Y11, Y7, Y7
+	VADDPD     Y9, Y7, Y7
+	VCVTPD2PSY Y7, X7
+	VMOVUPS    X7, (R8)
+	VPXOR      Y11, Y11, Y11
+	VPMOVZXWD  8(DX), X7
+	VPCMPEQD   Y8, Y8, Y8
+	VGATHERDPD Y8, (BX)(X7*8), Y11
+	VCVTPS2PD  16(AX), Y7
+	VADDPD     Y0, Y7, Y7
+	VSQRTPD    Y7, Y7
+	VCVTPS2PD  16(CX), Y8
+	VSUBPD     Y0, Y8, Y8
+	VMAXPD     Y12, Y8, Y8
+	VSQRTPD    Y8, Y8
+	VDIVPD     Y8, Y1, Y9
+	VSUBPD     Y7, Y8, Y10
+	VSUBPD     Y9, Y10, Y10
+	VMULPD     Y3, Y8, Y9
+	VMINPD     Y10, Y9, Y10
+	VMULPD     Y4, Y10, Y10
+	VADDPD     Y11, Y10, Y9
+	VADDPD     Y2, Y9, Y9
+	VMULPD     Y5, Y9, Y9
+	VCMPPD     $0x1e, Y12, Y10, Y10
+	VBLENDVPD  Y10, Y9, Y13, Y9
+	VCVTPD2PSY Y9, X9
+	VMOVUPS    X9, 16(DI)
+	VADDPD     Y11, Y7, Y9
+	VMULPD     Y6, Y9, Y9
+	VSUBPD     Y11, Y7, Y7
+	VADDPD     Y9, Y7, Y7
+	VCVTPD2PSY Y7, X7
+	VMOVUPS    X7, 16(R8)
+	ADDQ       $0x20, AX
+	ADDQ       $0x20, CX
+	ADDQ       $0x20, DI
+	ADDQ       $0x20, R8
+	ADDQ       $0x10, DX
+	DECQ       SI
+	JNZ        loop
+	VZEROUPPER
+	RET
+
+DATA keyHalfAVX2<>+0(SB)/4, $0x00000000
+DATA keyHalfAVX2<>+4(SB)/4, $0x3fe00000
+DATA keyHalfAVX2<>+8(SB)/4, $0x00000000
+DATA keyHalfAVX2<>+12(SB)/4, $0x3fe00000
+DATA keyHalfAVX2<>+16(SB)/4, $0x00000000
+DATA keyHalfAVX2<>+20(SB)/4, $0x3fe00000
+DATA keyHalfAVX2<>+24(SB)/4, $0x00000000
+DATA keyHalfAVX2<>+28(SB)/4, $0x3fe00000
+GLOBL keyHalfAVX2<>(SB), RODATA|NOPTR, $32
+
+DATA keySlackAVX2<>+0(SB)/4, $0xff800000
+DATA keySlackAVX2<>+4(SB)/4, $0x3fefffff
+DATA keySlackAVX2<>+8(SB)/4, $0xff800000
+DATA keySlackAVX2<>+12(SB)/4, $0x3fefffff
+DATA keySlackAVX2<>+16(SB)/4, $0xff800000
+DATA keySlackAVX2<>+20(SB)/4, $0x3fefffff
+DATA keySlackAVX2<>+24(SB)/4, $0xff800000
+DATA keySlackAVX2<>+28(SB)/4, $0x3fefffff
+GLOBL keySlackAVX2<>(SB), RODATA|NOPTR, $32
+
+DATA keyLessAVX2<>+0(SB)/4, $0x00000000
+DATA keyLessAVX2<>+4(SB)/4, $0x3feffffe
+DATA keyLessAVX2<>+8(SB)/4, $0x00000000
+DATA keyLessAVX2<>+12(SB)/4, $0x3feffffe
+DATA keyLessAVX2<>+16(SB)/4, $0x00000000
+DATA keyLessAVX2<>+20(SB)/4, $0x3feffffe
+DATA keyLessAVX2<>+24(SB)/4, $0x00000000
+DATA keyLessAVX2<>+28(SB)/4, $0x3feffffe
+GLOBL keyLessAVX2<>(SB), RODATA|NOPTR, $32
+
+DATA keyUpAVX2<>+0(SB)/4, $0x00000000
+DATA keyUpAVX2<>+4(SB)/4, $0x3eb00000
+DATA keyUpAVX2<>+8(SB)/4, $0x00000000
+DATA keyUpAVX2<>+12(SB)/4, $0x3eb00000
+DATA keyUpAVX2<>+16(SB)/4, $0x00000000
+DATA keyUpAVX2<>+20(SB)/4, $0x3eb00000
+DATA keyUpAVX2<>+24(SB)/4, $0x00000000
+DATA keyUpAVX2<>+28(SB)/4, $0x3eb00000
+GLOBL keyUpAVX2<>(SB), RODATA|NOPTR, $32
+
+DATA keyNoneAVX2<>+0(SB)/4, $0x00000000
+DATA keyNoneAVX2<>+4(SB)/4, $0xbff00000
+DATA keyNoneAVX2<>+8(SB)/4, $0x00000000
+DATA keyNoneAVX2<>+12(SB)/4, $0xbff00000
+DATA keyNoneAVX2<>+16(SB)/4, $0x00000000
+DATA keyNoneAVX2<>+20(SB)/4, $0xbff00000
+DATA keyNoneAVX2<>+24(SB)/4, $0x00000000
+DATA keyNoneAVX2<>+28(SB)/4, $0xbff00000
+GLOBL keyNoneAVX2<>(SB), RODATA|NOPTR, $32

@@ -22,8 +22,21 @@ func DistanceBoundsAVX512(dist *float32, second *float32, blocks int, bounds *[4
 //go:noescape
 func StaleKeysAVX512(keys *float32, labels *uint16, limits *float32, blocks int, masks *uint32)
 
+// StaleFewAVX512 sets bit i of masks[b] if key i of the b-th of blocks > 0 blocks of 32 keys is at most the
+// limit of its label.
+//
+//go:noescape
+func StaleFewAVX512(keys *float32, labels *uint16, limits *[64]float32, blocks int, masks *uint32)
+
 // StaleByDistanceAVX512 sets bit i of masks[b] for point i of the b-th of blocks > 0 blocks of 32 points unless, with t = key-most
 // and f = t + max(t, far), f*f is at least least and f*f*up + more at most the square, all in float32.
 //
 //go:noescape
 func StaleByDistanceAVX512(keys *float32, far *float32, squares *float32, blocks int, most float32, least float32, up float32, more float32, masks *uint32)
+
+// BoundKeysAVX512 sets, for each point of blocks > 0 blocks of 8, with n = sqrt(dist+off), f = sqrt(max(0, second-off))
+// and m = moved[label], the slack s = min(f/2, f-n-error/f) (1-2^-30), key = (s+m+most) (1-2^-20), -1 where s
+// is not above 0, and far = n-m + (n+m) 2^-20, in float64 with each operation rounded.
+//
+//go:noescape
+func BoundKeysAVX512(dist *float32, second *float32, labels *uint16, moved *float64, off float64, error float64, most float64, blocks int, keys *float32, far *float32)

@@ -148,6 +148,53 @@ loop:
 	VZEROUPPER
 	RET
 
+// func StaleFewAVX512(keys *float32, labels *uint16, limits *[64]float32, blocks int, masks *uint32)
+// Requires: AVX, AVX512F
+TEXT ·StaleFewAVX512(SB), NOSPLIT, $0-40
+	MOVQ         keys+0(FP), AX
+	MOVQ         labels+8(FP), CX
+	MOVQ         limits+16(FP), DX
+	MOVQ         blocks+24(FP), BX
+	MOVQ         masks+32(FP), SI
+	VMOVUPS      (DX), Z0
+	VMOVUPS      64(DX), Z1
+	VMOVUPS      128(DX), Z2
+	VMOVUPS      192(DX), Z3
+	VPBROADCASTD staleFewUpper<>+0(SB), Z6
+
+loop:
+	XORL      DI, DI
+	VPMOVZXWD (CX), Z4
+	VMOVDQA64 Z4, Z5
+	VPTESTMD  Z6, Z4, K1
+	VPERMI2PS Z1, Z0, Z4
+	VPERMI2PS Z3, Z2, Z5
+	VBLENDMPS Z5, Z4, K1, Z4
+	VCMPPS    $0x1d, (AX), Z4, K1
+	KMOVW     K1, DX
+	ORL       DX, DI
+	VPMOVZXWD 32(CX), Z4
+	VMOVDQA64 Z4, Z5
+	VPTESTMD  Z6, Z4, K1
+	VPERMI2PS Z1, Z0, Z4
+	VPERMI2PS Z3, Z2, Z5
+	VBLENDMPS Z5, Z4, K1, Z4
+	VCMPPS    $0x1d, 64(AX), Z4, K1
+	KMOVW     K1, DX
+	SHLL      $0x10, DX
+	ORL       DX, DI
+	MOVL      DI, (SI)
+	ADDQ      $0x04, SI
+	ADDQ      $0x00000080, AX
+	ADDQ      $0x40, CX
+	DECQ      BX
+	JNZ       loop
+	VZEROUPPER
+	RET
+
+DATA staleFewUpper<>+0(SB)/4, $0x00000020
+GLOBL staleFewUpper<>(SB), RODATA|NOPTR, $4
+
 // func StaleByDistanceAVX512(keys *float32, far *float32, squares *float32, blocks int, most float32, least float32, up float32, more float32, masks *uint32)
 // Requires: AVX, AVX512F
 TEXT ·StaleByDistanceAVX512(SB), NOSPLIT, $0-56
@@ -197,3 +244,114 @@ loop:
 	JNZ     loop
 	VZEROUPPER
 	RET
+
+// func BoundKeysAVX512(dist *float32, second *float32, labels *uint16, moved *float64, off float64, error float64, most float64, blocks int, keys *float32, far *float32)
+// Requires: AVX, AVX2, AVX512F
+TEXT ·BoundKeysAVX512(SB), NOSPLIT, $0-80
+	MOVQ         dist+0(FP), AX
+	MOVQ         second+8(FP), CX
+	MOVQ         labels+16(FP), DX
+	MOVQ         moved+24(FP), BX
+	VBROADCASTSD off+32(FP), Z0
+	VBROADCASTSD error+40(FP), Z1
+	VBROADCASTSD most+48(FP), Z2
+	VBROADCASTSD keyHalfAVX512<>+0(SB), Z3
+	VBROADCASTSD keySlackAVX512<>+0(SB), Z4
+	VBROADCASTSD keyLessAVX512<>+0(SB), Z5
+	VBROADCASTSD keyUpAVX512<>+0(SB), Z6
+	MOVQ         blocks+56(FP), SI
+	MOVQ         keys+64(FP), DI
+	MOVQ         far+72(FP), R8
+	VBROADCASTSD keyNoneAVX512<>+0(SB), Z13
+	VPXORD       Z12, Z12, Z12
+
+loop:
+	VPXORD     Z11, Z11, Z11
+	VPMOVZXWD  (DX), Y7
+	KXNORW     K1, K1, K1
+	VGATHERDPD (BX)(Y7*8), K1, Z11
+	VCVTPS2PD  (AX), Z7
+	VADDPD     Z0, Z7, Z7
+	VSQRTPD    Z7, Z7
+	VCVTPS2PD  (CX), Z8
+	VSUBPD     Z0, Z8, Z8
+	VMAXPD     Z12, Z8, Z8
+	VSQRTPD    Z8, Z8
+	VDIVPD     Z8, Z1, Z9
+	VSUBPD     Z7, Z8, Z10
+	VSUBPD     Z9, Z10, Z10
+	VMULPD     Z3, Z8, Z9
+	VMINPD     Z10, Z9, Z10
+	VMULPD     Z4, Z10, Z10
+	VADDPD     Z11, Z10, Z9
+	VADDPD     Z2, Z9, Z9
+	VMULPD     Z5, Z9, Z9
+	VCMPPD     $0x1e, Z12, Z10, K1
+	VBLENDMPD  Z9, Z13, K1, Z9
+	VCVTPD2PS  Z9, Y9
+	VMOVUPS    Y9, (DI)
+	VADDPD     Z11, Z7, Z9
+	VMULPD     Z6, Z9, Z9
+	VSUBPD     Z11, Z7, Z7
+	VADDPD     Z9, Z7, Z7
+	VCVTPD2PS  Z7, Y7
+	VMOVUPS    Y7, (R8)
+	ADDQ       $0x20, AX
+	ADDQ       $0x20, CX
+	ADDQ       $0x20, DI
+	ADDQ       $0x20, R8
+	ADDQ       $0x10, DX
+	DECQ       SI
+	JNZ        loop
+	VZEROUPPER
+	RET
+
+DATA keyHalfAVX512<>+0(SB)/4, $0x00000000
+DATA keyHalfAVX512<>+4(SB)/4, $0x3fe00000
+DATA keyHalfAVX512<>+8(SB)/4, $0x00000000
+DATA keyHalfAVX512<>+12(SB)/4, $0x3fe00000
+DATA keyHalfAVX512<>+16(SB)/4, $0x00000000
+DATA keyHalfAVX512<>+20(SB)/4, $0x3fe00000
+DATA keyHalfAVX512<>+24(SB)/4, $0x00000000
+DATA keyHalfAVX512<>+28(SB)/4, $0x3fe00000
+GLOBL keyHalfAVX512<>(SB), RODATA|NOPTR, $32
+
+DATA keySlackAVX512<>+0(SB)/4, $0xff800000
+DATA keySlackAVX512<>+4(SB)/4, $0x3fefffff
+DATA keySlackAVX512<>+8(SB)/4, $0xff800000
+DATA keySlackAVX512<>+12(SB)/4, $0x3fefffff
+DATA keySlackAVX512<>+16(SB)/4, $0xff800000
+DATA keySlackAVX512<>+20(SB)/4, $0x3fefffff
+DATA keySlackAVX512<>+24(SB)/4, $0xff800000
+DATA keySlackAVX512<>+28(SB)/4, $0x3fefffff
+GLOBL keySlackAVX512<>(SB), RODATA|NOPTR, $32
+
+DATA keyLessAVX512<>+0(SB)/4, $0x00000000
+DATA keyLessAVX512<>+4(SB)/4, $0x3feffffe
+DATA keyLessAVX512<>+8(SB)/4, $0x00000000
+DATA keyLessAVX512<>+12(SB)/4, $0x3feffffe
+DATA keyLessAVX512<>+16(SB)/4, $0x00000000
+DATA keyLessAVX512<>+20(SB)/4, $0x3feffffe
+DATA keyLessAVX512<>+24(SB)/4, $0x00000000
+DATA keyLessAVX512<>+28(SB)/4, $0x3feffffe
+GLOBL keyLessAVX512<>(SB), RODATA|NOPTR, $32
+
+DATA keyUpAVX512<>+0(SB)/4, $0x00000000
+DATA keyUpAVX512<>+4(SB)/4, $0x3eb00000
+DATA keyUpAVX512<>+8(SB)/4, $0x00000000
+DATA keyUpAVX512<>+12(SB)/4, $0x3eb00000
+DATA keyUpAVX512<>+16(SB)/4, $0x00000000
+DATA keyUpAVX512<>+20(SB)/4, $0x3eb00000
+DATA keyUpAVX512<>+24(SB)/4, $0x00000000
+DATA keyUpAVX512<>+28(SB)/4, $0x3eb00000
+GLOBL keyUpAVX512<>(SB), RODATA|NOPTR, $32
+
+DATA keyNoneAVX512<>+0(SB)/4, $0x00000000
+DATA keyNoneAVX512<>+4(SB)/4, $0xbff00000
+DATA keyNoneAVX512<>+8(SB)/4, $0x00000000
+DATA keyNoneAVX512<>+12(SB)/4, $0xbff00000
+DATA keyNoneAVX512<>+16(SB)/4, $0x00000000
+DATA keyNoneAVX512<>+20(SB)/4, $0xbff00000
+DATA keyNoneAVX512<>+24(SB)/4, $0x00000000
+DATA keyNoneAVX512<>+28(SB)/4, $0xbff00000
+GLOBL keyNoneAVX512<>(SB), RODATA|NOPTR, $32

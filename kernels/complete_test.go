@@ -40,6 +40,7 @@ var proofs = map[string]struct {
 	"UpdateSums":      {[]string{"updateSumsPortable"}, "TestUpdateSumsEqualsPortable", "BenchmarkUpdateSums"},
 	"Stale":           {[]string{"stalePortable"}, "TestStaleEqualsPortable", "BenchmarkStale"},
 	"StaleByDistance": {[]string{"staleByDistancePortable"}, "TestStaleEqualsPortable", "BenchmarkStaleByDistance"},
+	"BoundKeys":       {[]string{"boundKeysPortable"}, "TestBoundKeysEqualPortable", "BenchmarkBoundKeys"},
 	"Reassign":        {[]string{"reassignPortable"}, "TestReassignEqualsPortable", "BenchmarkReassign"},
 	"MeasureBounds":   {[]string{"assignPortable"}, "TestMeasureBoundsEqualsPortable", "BenchmarkMeasureBounds"},
 	"AssignAccumulateRadius": {[]string{"assignPortable", "distancesPortable"},

@@ -324,6 +324,14 @@ func asmAssignSubN(number int, x *float32, panels int, c *float32, k int, labels
 	}
 }
 
+func asmBoundKeys(dist, second *float32, labels *uint16, moved *float64, off, error, most float64, blocks int, keys, far *float32) {
+	if current >= avx512 {
+		asm.BoundKeysAVX512(dist, second, labels, moved, off, error, most, blocks, keys, far)
+		return
+	}
+	asm.BoundKeysAVX2(dist, second, labels, moved, off, error, most, blocks, keys, far)
+}
+
 func asmChangedLabels(before, now *uint16, blocks int, masks *uint32) {
 	if current >= avx512 {
 		asm.ChangedLabelsAVX512(before, now, blocks, masks)
@@ -841,6 +849,14 @@ func asmStaleByDistance(keys, far, squares *float32, blocks int, most, least, up
 		return
 	}
 	asm.StaleByDistanceAVX2(keys, far, squares, blocks, most, least, up, more, masks)
+}
+
+func asmStaleFew(keys *float32, labels *uint16, limits *[64]float32, blocks int, masks *uint32) {
+	if current >= avx512 {
+		asm.StaleFewAVX512(keys, labels, limits, blocks, masks)
+		return
+	}
+	panic(noRoutine("StaleFew", 0))
 }
 
 func asmStaleKeys(keys *float32, labels *uint16, limits *float32, blocks int, masks *uint32) {

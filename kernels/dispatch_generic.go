@@ -36,6 +36,10 @@ func asmAssignSubN(number int, x *float32, panels int, c *float32, k int, labels
 	panic(noRoutine("AssignSub", 0))
 }
 
+func asmBoundKeys(dist, second *float32, labels *uint16, moved *float64, off, error, most float64, blocks int, keys, far *float32) {
+	panic(noRoutine("BoundKeys", 0))
+}
+
 func asmChangedLabels(before, now *uint16, blocks int, masks *uint32) {
 	panic(noRoutine("ChangedLabels", 0))
 }
@@ -238,6 +242,10 @@ func asmSquares(dist *float32, panels int, most float32) {
 
 func asmStaleByDistance(keys, far, squares *float32, blocks int, most, least, up, more float32, masks *uint32) {
 	panic(noRoutine("StaleByDistance", 0))
+}
+
+func asmStaleFew(keys *float32, labels *uint16, limits *[64]float32, blocks int, masks *uint32) {
+	panic(noRoutine("StaleFew", 0))
 }
 
 func asmStaleKeys(keys *float32, labels *uint16, limits *float32, blocks int, masks *uint32) {

@@ -685,6 +685,7 @@ func TestKernelsDoNotAllocate(t *testing.T) {
 					"Extend":             func() { Extend(ranges, rows) },
 					"Stale":              func() { Stale(dist, labels, second, u32[:(n+31)/32]) },
 					"StaleByDistance":    func() { StaleByDistance(dist, dist, second, DistanceBound{}, u32[:(n+31)/32]) },
+					"BoundKeys":          func() { BoundKeys(dist, second, labels, f64, KeyBound{1, 1, 1}, dist, second) },
 					"Assign":             func() { Assign(*p, c, labels, dist) },
 					"AssignRadius":       func() { AssignRadius(*p, c, 0.5, labels, nil) },
 					"Assign2":            func() { Assign2(*p, c, labels, dist, second) },

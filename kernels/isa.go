@@ -144,6 +144,7 @@ var kernelTable = []struct {
 	{"UpdateSums", all},
 	{"Stale", []path{avx2, avx512}},
 	{"StaleByDistance", []path{avx2, avx512}},
+	{"BoundKeys", []path{avx2, avx512}},
 	{"CostRows", all},
 	{"Project", all},
 	{"TopTwo", all},

@@ -98,6 +98,12 @@ func TestMisuseOfAssignment(t *testing.T) {
 				five := make([]float32, 5)
 				StaleByDistance(five, five, five[:4], DistanceBound{}, make([]uint32, 1))
 			}},
+		{"BoundKeys", []string{"19", "20"},
+			func() { BoundKeys(dist, dist, labels, make([]float64, 4), KeyBound{1, 1, 0}, dist[:19], dist) }},
+		{"BoundKeys", []string{"labels[7]=9", "k=3"},
+			func() { BoundKeys(dist, dist, high, make([]float64, 4), KeyBound{1, 1, 0}, dist, dist) }},
+		{"BoundKeys", []string{"{0 1 0}"},
+			func() { BoundKeys(dist, dist, labels, make([]float64, 4), KeyBound{0, 1, 0}, dist, dist) }},
 		{"Exchange", []string{"19", "20"}, func() { Exchange(dist, dist, dist, short, nil, NewExchanges(4)) }},
 		{"Exchange", []string{"3", "20"}, func() { Exchange(dist, dist, dist[:3], labels, nil, NewExchanges(4)) }},
 		{"Exchange", []string{"labels[7]=9", "k=4"}, func() { Exchange(dist, dist, dist, high, nil, NewExchanges(4)) }},

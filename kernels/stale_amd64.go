@@ -2,11 +2,23 @@
 
 package kernels
 
+// fewLimits are kept in registers.
+const fewLimits = 64
+
 func stale(keys []float32, labels []uint16, limits []float32, masks []uint32) {
+	var few [fewLimits]float32
+	tabled := len(limits) <= fewLimits && current >= avx512
+	if tabled {
+		copy(few[:], limits)
+	}
 	at := 0
 	for left := len(keys) / 32; left > 0 && current != generic; left = len(keys)/32 - at {
 		n := min(left, blocksPerCall)
-		asmStaleKeys(&keys[32*at], &labels[32*at], &limits[0], n, &masks[at])
+		if tabled {
+			asmStaleFew(&keys[32*at], &labels[32*at], &few, n, &masks[at])
+		} else {
+			asmStaleKeys(&keys[32*at], &labels[32*at], &limits[0], n, &masks[at])
+		}
 		at += n
 	}
 	stalePortable(keys[32*at:], labels[32*at:], limits, masks[at:])

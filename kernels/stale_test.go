@@ -11,7 +11,7 @@ func TestStaleEqualsPortable(t *testing.T) {
 	withPaths(t, func(t *testing.T) {
 		rng := rand.New(rand.NewPCG(17, 7))
 		for _, n := range []int{0, 1, 31, 32, 33, 64, 95, 400} {
-			for _, k := range []int{1, 2, 17, 300} {
+			for _, k := range []int{1, 2, 17, 32, 64, 65, 300} {
 				keys, far, squares, labels := make([]float32, n), make([]float32, n), make([]float32, n), make([]uint16, n)
 				limits := make([]float32, k)
 				for j := range limits {

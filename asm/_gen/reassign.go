@@ -11,7 +11,11 @@ func reassignFile(s isa) {
 	changedLabels(s)
 	distanceBounds(s)
 	staleKeys(s)
+	if s == avx512 {
+		staleFew()
+	}
 	staleByDistance(s)
+	boundKeys(s)
 }
 
 // marks emits a loop over blocks of 32 points of which mark sets a bit each: part i, of as many points as a vector
@@ -70,6 +74,141 @@ func staleKeys(s isa) {
 		ADDQ(U32(128), keys)
 		ADDQ(Imm(64), labels)
 	})
+}
+
+// staleFew emits staleKeys for a table of 64 limits, which is kept in registers.
+func staleFew() {
+	s := avx512
+	function("StaleFew"+s.name, "func(keys *float32, labels *uint16, limits *[64]float32, blocks int, masks *uint32)",
+		"sets bit i of masks[b] if key i of the b-th of blocks > 0 blocks of 32 keys is at most the",
+		"limit of its label.")
+	keys := Load(Param("keys"), GP64())
+	labels := Load(Param("labels"), GP64())
+	limits := Load(Param("limits"), GP64())
+	blocks, masks := GP64(), GP64()
+	Load(Param("blocks"), blocks)
+	Load(Param("masks"), masks)
+	table := s.vectors(4)
+	for i, v := range table {
+		VMOVUPS(Mem{Base: limits, Disp: i * s.bytes}, v)
+	}
+	low, high, upper := s.vector(), s.vector(), s.vector()
+	VPBROADCASTD(constants("staleFewUpper", 32), upper)
+	mask := K()
+	marks(s, blocks, masks, func(i int) reg.Register {
+		VPMOVZXWD(Mem{Base: labels, Disp: i * s.bytes / 2}, low)
+		VMOVDQA64(low, high)
+		VPTESTMD(upper, low, mask)
+		VPERMI2PS(table[1], table[0], low)
+		VPERMI2PS(table[3], table[2], high)
+		VBLENDMPS(high, low, mask, low)
+		VCMPPS(Imm(0x1d), Mem{Base: keys, Disp: i * s.bytes}, low, mask) // limit >= key
+		return mask
+	}, func() {
+		ADDQ(U32(128), keys)
+		ADDQ(Imm(64), labels)
+	})
+}
+
+// boundKeys emits what bounds of points keep of their two least squared distances.
+func boundKeys(s isa) {
+	function("BoundKeys"+s.name, "func(dist, second *float32, labels *uint16, moved *float64, off, error, most float64, "+
+		"blocks int, keys, far *float32)",
+		"sets, for each point of blocks > 0 blocks of 8, with n = sqrt(dist+off), f = sqrt(max(0, second-off))",
+		"and m = moved[label], the slack s = min(f/2, f-n-error/f) (1-2^-30), key = (s+m+most) (1-2^-20), -1 where s",
+		"is not above 0, and far = n-m + (n+m) 2^-20, in float64 with each operation rounded.")
+	dist := Load(Param("dist"), GP64())
+	second := Load(Param("second"), GP64())
+	labels := Load(Param("labels"), GP64())
+	moved := Load(Param("moved"), GP64())
+	constant := s.vectors(7)
+	for i, v := range constant {
+		if i < 3 {
+			VBROADCASTSD(NewParamAddr([]string{"off", "error", "most"}[i], 32+8*i), v)
+			continue
+		}
+		bits := []uint64{0x3fe0000000000000, 0x3fefffffff800000, 0x3feffffe00000000, 0x3eb0000000000000}[i-3]
+		VBROADCASTSD(wideConstant([]string{"keyHalf", "keySlack", "keyLess", "keyUp"}[i-3]+s.name, bits), v)
+	}
+	off, error, most, half, slack, less, up := constant[0], constant[1], constant[2], constant[3], constant[4],
+		constant[5], constant[6]
+	blocks := GP64()
+	Load(Param("blocks"), blocks)
+	keys := Load(Param("keys"), GP64())
+	far := Load(Param("far"), GP64())
+	near, next, t, u, way, none := s.vector(), s.vector(), s.vector(), s.vector(), s.vector(), s.vector()
+	minus := s.vector()
+	VBROADCASTSD(wideConstant("keyNone"+s.name, 0xbff0000000000000), minus)
+	s.zero(none)
+	mask := K()
+	count("loop", blocks, func() {
+		for i := range 64 / s.bytes {
+			at := i * s.bytes / 2
+			s.movedBy(Mem{Base: labels, Disp: at / 2}, moved, way, mask)
+			VCVTPS2PD(Mem{Base: dist, Disp: at}, near)
+			VADDPD(off, near, near)
+			VSQRTPD(near, near)
+			VCVTPS2PD(Mem{Base: second, Disp: at}, next)
+			VSUBPD(off, next, next)
+			VMAXPD(none, next, next)
+			VSQRTPD(next, next)
+			VDIVPD(next, error, t)
+			VSUBPD(near, next, u)
+			VSUBPD(t, u, u)
+			VMULPD(half, next, t)
+			VMINPD(u, t, u) // also of no number
+			VMULPD(slack, u, u)
+			VADDPD(way, u, t)
+			VADDPD(most, t, t)
+			VMULPD(less, t, t)
+			if s == avx512 {
+				VCMPPD(Imm(0x1e), none, u, mask) // above 0
+				VBLENDMPD(t, minus, mask, t)
+			} else {
+				VCMPPD(Imm(0x1e), none, u, u)
+				VBLENDVPD(u, t, minus, t)
+			}
+			s.narrow(t, Mem{Base: keys, Disp: at})
+			VADDPD(way, near, t)
+			VMULPD(up, t, t)
+			VSUBPD(way, near, near)
+			VADDPD(t, near, near)
+			s.narrow(near, Mem{Base: far, Disp: at})
+		}
+		for _, p := range []reg.Register{dist, second, keys, far} {
+			ADDQ(Imm(32), p)
+		}
+		ADDQ(Imm(16), labels)
+	})
+	VZEROUPPER()
+	RET()
+}
+
+// movedBy looks up a float64 for each label.
+func (s isa) movedBy(labels Mem, moved reg.Register, way reg.VecVirtual, mask reg.Register) {
+	index := s.vector()
+	s.zero(way)
+	if s == avx512 {
+		VPMOVZXWD(labels, index.AsY())
+		KXNORW(mask, mask, mask)
+		VGATHERDPD(Mem{Base: moved, Index: index.AsY(), Scale: 8}, mask, way)
+		return
+	}
+	used := s.vector()
+	VPMOVZXWD(labels, index.AsX())
+	VPCMPEQD(used, used, used)
+	VGATHERDPD(used, Mem{Base: moved, Index: index.AsX(), Scale: 8}, way)
+}
+
+// narrow writes float64 as float32.
+func (s isa) narrow(v reg.VecVirtual, to Mem) {
+	if s == avx512 {
+		VCVTPD2PS(v, v.AsY())
+		VMOVUPS(v.AsY(), to)
+		return
+	}
+	VCVTPD2PSY(v, v.AsX())
+	VMOVUPS(v.AsX(), to)
 }
 
 // staleByDistance emits the test of keys against distances from more centroids.

@@ -72,9 +72,6 @@ type PointBounds struct {
 	sample     batch
 }
 
-// noKey is the key of a record without bound.
-const noKey = -1
-
 const (
 	// batchPoints is the number of records that are measured at a time.
 	batchPoints = 256
@@ -119,6 +116,7 @@ type batch struct {
 	which          []int32
 	before, now    []uint16
 	dist, second   []float32
+	keys, far      []float32
 	restlessLabels []uint16
 	squares        []float32
 	masks          []uint32
@@ -130,6 +128,7 @@ func newBatch(d int) batch {
 	return batch{points: kernels.NewPanels(batchPoints, d), which: make([]int32, 0, batchPoints),
 		before: make([]uint16, batchPoints),
 		now:    make([]uint16, batchPoints), dist: make([]float32, batchPoints), second: make([]float32, batchPoints),
+		keys: make([]float32, batchPoints), far: make([]float32, batchPoints),
 		restlessLabels: make([]uint16, stalePoints), squares: make([]float32, stalePoints),
 		masks: make([]uint32, stalePoints/32)}
 }
@@ -315,12 +314,12 @@ func (b *PointBounds) slack(near, far float64) float64 {
 	return max(0, min(far/2, far-near-8*b.error/far)*(1-0x1p-30))
 }
 
-// key is that of a record with label j at such distances.
+// key is that of a record with label j at such distances, as kernels.BoundKeys makes them.
 func (b *PointBounds) key(j uint16, near, far float64) float32 {
 	if slack := b.slack(near, far); slack > 0 {
 		return float32((slack + b.moved[j] + b.most) * (1 - 0x1p-20))
 	}
-	return noKey
+	return kernels.NoKey
 }
 
 // stay estimates from a few records how many change their label, and whether most would
@@ -413,7 +412,7 @@ func (b *PointBounds) staleByDistance(w *batch, lo, hi int) {
 		for ; m != 0; m &= m - 1 {
 			i := 32*word + bits.TrailingZeros32(m)
 			at := lo + i
-			if b.keys[at] == noKey {
+			if b.keys[at] == kernels.NoKey {
 				continue
 			}
 			l := b.labels[at]
@@ -460,13 +459,11 @@ func (b *PointBounds) reassign(w *batch, acc *kernels.Accumulator) {
 func (b *PointBounds) settle(w *batch, view kernels.Panels, acc *kernels.Accumulator) {
 	n := len(w.which)
 	kernels.Assign2(view, b.centres, w.now[:n], w.dist[:n], w.second[:n])
+	kernels.BoundKeys(w.dist[:n], w.second[:n], w.now[:n], b.moved,
+		kernels.KeyBound{Off: b.off, Error: 8 * b.error, Most: b.most}, w.keys[:n], w.far[:n])
 	for i, at := range w.which {
 		w.before[i] = b.labels[at]
-		b.labels[at] = w.now[i]
-		near, far := b.between(w.dist[i], w.second[i])
-		b.keys[at] = b.key(w.now[i], near, far)
-		moved := b.moved[w.now[i]]
-		b.far[at] = float32(near - moved + (near+moved)*0x1p-20)
+		b.labels[at], b.keys[at], b.far[at] = w.now[i], w.keys[i], w.far[i]
 	}
 	w.moved += kernels.UpdateSums(view, w.before[:n], w.now[:n], n, acc)
 	w.which = w.which[:0]
