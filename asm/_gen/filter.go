@@ -100,12 +100,12 @@ func filterScore(s isa, name, what string, np int, products products) {
 		width = filterTile / 2
 	}
 	count("tiles", tiles, func() {
-		for first := 0; first < filterTile; first += width {
-			r.centroids(first, width)
-		}
 		pass := GP64() // bytes of a tile
 		MOVQ(r.stride, pass)
 		SHRQ(Imm(1), pass)
+		for first := 0; first < filterTile; first += width {
+			r.centroids(first, width, pass)
+		}
 		ADDQ(pass, r.c)
 		ADDQ(Imm(4*filterTile), r.base)
 		ADDQ(U32(filterTile*r.nv*s.bytes), r.scores)
@@ -116,7 +116,7 @@ func filterScore(s isa, name, what string, np int, products products) {
 }
 
 // centroids emits the scores of some centroids of a tile, from the first on.
-func (r *scoring) centroids(first, width int) {
+func (r *scoring) centroids(first, width int, pass reg.Register) {
 	s := r.s
 	sums := make([][]reg.VecVirtual, width)
 	for q := range sums {
@@ -152,6 +152,9 @@ func (r *scoring) centroids(first, width int) {
 			for w := range together {
 				PREFETCHT0(Mem{Base: xp, Index: r.stride, Scale: 2, Disp: 64 * w})
 			}
+		}
+		if s == vnni { // the next centroids, into the first-level cache
+			PREFETCHT0(Mem{Base: cp, Index: pass, Scale: 1})
 		}
 		for q := range sums {
 			for w := range together {
