@@ -250,6 +250,7 @@ func assignExact(p *Panels, c *Centroids, labels []uint16, dist, second []float3
 // assignPanels assigns whole panels on the current path; dist may be nil, and
 // second too, but not dist alone when second is given.
 func assignPanels(x *float32, panels int, c *Centroids, labels *uint16, dist, second *float32) {
+	c.tile()
 	switch {
 	case c.K*c.D > maxBlock(c.D):
 		assignBlocks(x, panels, c, labels, dist, second)

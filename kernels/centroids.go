@@ -25,7 +25,8 @@ type Centroids struct {
 	half   []float32 // [K], |c|^2/2 as one fused chain in dimension order
 	wide   *wideRows
 	panel  []float32 // of Lanes rows, where halves are taken by panel
-	tiles  []float32 // the rows by tiling, for D >= exactDims
+	tiles  []float32 // the rows by tiling, for D >= exactDims, made where they are needed first after Set
+	tiled  *lazy     // nil where D is less, and for a view of tiles
 	tiling tiling
 	filter *filterCentroids // nil without PrepareFilter
 	rank   *rankCentroids   // likewise
@@ -45,7 +46,7 @@ func NewCentroids(k, d int) *Centroids {
 	}
 	if d >= exactDims {
 		c.tiling = dotTiling(k, d)
-		c.tiles = alignedFloat32(max(k, c.tiling.width) * d)
+		c.tiles, c.tiled = alignedFloat32(max(k, c.tiling.width)*d), &lazy{}
 		if k >= Lanes {
 			c.panel = alignedFloat32(Lanes * d)
 		}
@@ -78,8 +79,8 @@ func (c *Centroids) Set(rows []float32) {
 	if c.rank != nil {
 		c.rank.set(c)
 	}
-	if c.tiles != nil {
-		c.tiling.fill(c.tiles, rows, c.D)
+	if c.tiled != nil {
+		c.tiled.made.Store(false)
 		for i := c.K; i < c.tiling.width; i++ {
 			c.half[i] = float32(math.Inf(1)) // of no centroid: beyond all scores
 		}
@@ -126,6 +127,13 @@ func (l *lazy) need(fill func()) {
 	if !l.made.Load() {
 		fill()
 		l.made.Store(true)
+	}
+}
+
+// tile makes the tiles.
+func (c *Centroids) tile() {
+	if c.tiled != nil {
+		c.tiled.need(func() { c.tiling.fill(c.tiles, c.rows[:c.K*c.D], c.D) })
 	}
 }
 

@@ -429,6 +429,18 @@ func (f *filterCentroids) setRow(i int, row []float32) float64 {
 		some := row[:min(len(row), f.chunk*f.group)]
 		row = row[len(some):]
 		to := f.data[at : at+f.chunk*word]
+		if f.group == 4 && len(some) == 4 { // the same as below, several at a time
+			x := (*[4]float32)(some)
+			q0, q1, q2, q3 := nearest16(x[0]*up), nearest16(x[1]*up), nearest16(x[2]*up), nearest16(x[3]*up)
+			i0, i1, i2, i3 := int32(q0), int32(q1), int32(q2), int32(q3)
+			binary.LittleEndian.PutUint32(to,
+				uint32(uint8(-i0))|uint32(uint8(-i1))<<8|uint32(uint8(-i2))<<16|uint32(uint8(-i3))<<24)
+			total += i0 + i1 + i2 + i3
+			e0, e1 := float64(x[0])-float64(float64(q0)*down), float64(x[1])-float64(float64(q1)*down)
+			e2, e3 := float64(x[2])-float64(float64(q2)*down), float64(x[3])-float64(float64(q3)*down)
+			errors += float64(e0*e0) + float64(e1*e1) + (float64(e2*e2) + float64(e3*e3))
+			continue
+		}
 		for j, x := range some {
 			q := nearest16(x * up)
 			if f.group >= 4 {
