@@ -14,9 +14,12 @@ func filterPays(d, k int) bool {
 	return false // with AVX-512 alone, multiply-adds are as fast
 }
 
-// screenPays is the rule that says which paths and shapes screen candidates of k-means++ (see [Screen]): where it was
-// measured, as far as the points may have integers beside them.
-func screenPays(d, k int) bool { return current == avx2 && filterPays(d, k) }
+// screenPays is the rule that says which paths and shapes screen candidates of k-means++ (see [Screen]), as far as the
+// points may have integers beside them: with AVX2 where it was measured, with AVX-512 VNNI from (64, 500) on, where it
+// takes .5 to .6 of the time, as at (128, 1000) and (768, 500); at (64, 256) and (32, 200) it gained nothing.
+func screenPays(d, k int) bool {
+	return filterPays(d, k) && (current == avx2 || d >= 64 && d*k >= 32000)
+}
 
 // filterGroups lists the numbers of integers in a word that the path in use has
 // instructions for.
