@@ -80,6 +80,8 @@ type filterCentroids struct {
 	norm         float64 // at least the length of each centroid
 	rough        float64 // at least the length of each centroid's error
 	most         float64 // the largest half
+	// last is a call since Set, whose base serves others with the same units and offset.
+	last atomic.Pointer[filterCall]
 	// seen are points that were filtered since Set, and open the pairs of a point and a centroid that scores left.
 	seen, open atomic.Int64
 }
@@ -403,6 +405,7 @@ func (f *filterCentroids) set(c *Centroids) {
 	f.norm, f.most, f.rough = 0, 0, 0
 	f.seen.Store(0)
 	f.open.Store(0)
+	f.last.Store(nil)
 	for _, h := range c.half[:c.K] {
 		f.most = max(f.most, float64(h))
 	}
@@ -473,9 +476,14 @@ func (f *filterPoints) call(c *Centroids) (filterCall, bool) {
 	g := c.filter
 	g.form.need(func() { g.set(c) })
 	call, ok := f.bounds(g, c.D)
+	if last := g.last.Load(); ok && last != nil && last.units == call.units && last.offset == call.offset {
+		return *last, true
+	}
 	if ok {
 		call.base = make([]int32, len(g.shift))
 		call.begin(c)
+		kept := call // so that the calls without are on the stack
+		g.last.Store(&kept)
 	}
 	return call, ok
 }
