@@ -8,13 +8,13 @@ import (
 // NoKey is the key of a point without a bound.
 const NoKey = -1
 
-// A KeyBound is what [BoundKeys] reckons with: what a squared distance is off by at most, the error of the comparison of
-// two distances, as a product of them, and what centroids have moved by since the first keys.
+// A KeyBound is what [BoundKeys] reckons with: what a squared distance is off by at most, the error of the comparison
+// of two distances, as a product of them, and what centroids have moved by since the first keys.
 type KeyBound struct{ Off, Error, Most float64 }
 
 // BoundKeys makes of the squared distances of points from the centroid that their label names, and from the next one,
-// what bounds between rounds keep. With n = sqrt(dist+Off), f = sqrt(max(0, second-Off)), m = moved[label] and the slack
-// s = min(f/2, f-n-Error/f) (1-2^-30), the key is (s+m+Most) (1-2^-20), and NoKey where s is not above 0; far is
+// what bounds between rounds keep. With n = sqrt(dist+Off), f = sqrt(max(0, second-Off)), m = moved[label] and the
+// slack s = min(f/2, f-n-Error/f) (1-2^-30), the key is (s+m+Most) (1-2^-20), and NoKey where s is not above 0; far is
 // n-m + (n+m) 2^-20. They are float32 of what float64 gives with each operation rounded. All slices but moved have the
 // length of labels, which are less than len(moved); Off and Error are above 0.
 func BoundKeys(dist, second []float32, labels []uint16, moved []float64, s KeyBound, keys, far []float32) {

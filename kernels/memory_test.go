@@ -250,7 +250,8 @@ func (g *guardedRun) bounds() {
 	masks := guarded[uint32](g, (n+31)/32, g.atEnd)
 	Stale(g.dist, guarded[uint16](g, n, g.atEnd), g.singles(k), masks)
 	StaleByDistance(g.dist, g.second, g.singles(n), DistanceBound{1, 2, 3, 4}, masks)
-	BoundKeys(g.dist, g.second, guarded[uint16](g, n, g.atEnd), g.doubles(k), KeyBound{1, 2, 3}, g.singles(n), g.singles(n))
+	BoundKeys(g.dist, g.second, guarded[uint16](g, n, g.atEnd), g.doubles(k), KeyBound{1, 2, 3}, g.singles(n),
+		g.singles(n))
 	e := NewExchanges(k)
 	e.Gains, e.table = g.doubles(k), g.doubles(len(e.table))
 	Exchange(g.dist, g.dist, g.second, g.labels, nil, e)
