@@ -14,7 +14,7 @@ import (
 // their own.
 const (
 	maxDense = 1_000_000
-	maxJoint = 5_000
+	maxJoint = 7_000
 )
 
 // Grid is the weighted grid of the server: cells are tuples (a_1, ..., a_S) of

@@ -102,11 +102,15 @@ const (
 	DefaultGamma = 1.0 / 1024
 	// defaultShare is Job.Share where all parties share their keys: the local centres need more of the budget; all
 	// the more, smallShare is left, of two parties where n mu is below smallBudget. Pairs of parties with keys of
-	// their own share pairsShare, and those whose joint estimate a mixture is fitted to (plan.refits).
+	// their own share pairsShare, and those whose joint estimate a mixture is fitted to (plan.refits), with a column each
+	// columnsShare.
 	defaultShare = 0.25
 	smallShare   = 0.15
 	smallBudget  = 600
 	pairsShare   = 0.5
+	columnsShare = 0.75
+	// mostRefitted bounds M where it grows for the clusters of a mixture: beyond, time grows more than they gain.
+	mostRefitted = 1 << 13
 	// maxJointGamma is the largest gamma of the joint likelihood: beyond,
 	// arrivals of two cells share a height too often.
 	maxJointGamma = 1.0 / 64
@@ -464,8 +468,8 @@ func (p *plan) chooseClusters(j *Job) error {
 		for j.Return == Noised && p.clusters > max(j.K, 2) && 60*p.clusters*p.clusters > n {
 			p.clusters--
 		}
-		if _, small := product(p.clusters, s, maxJoint); !small && s > 2 && j.likelihood() &&
-			j.Estimator == EstimatorEM {
+		cells, small := product(p.clusters, s, maxJoint)
+		if (!small || recordsACell*cells > n) && s > 2 && j.likelihood() && j.Estimator == EstimatorEM {
 			return p.chooseForMany(j)
 		}
 	default:
@@ -505,14 +509,18 @@ func (p *plan) calibrateClaimed(j *Job) error {
 // so n mu says how much of the clusters is seen. Of two parties, where it is small, the local centres fail before the
 // intersections do. Where each pair of parties has keys of its own, the tables of pairs fail first: on sets of 1,000 to
 // 20,000 records and 8 and 16 parties a half does better than a quarter nearly everywhere, at most by 40 %.
-// The cells of all parties fail first, too, where more clusters than a party has are to be told apart in them.
+// The cells of all parties fail first, too, where more clusters than a party has are to be told apart in them; three
+// quarters are theirs where a party has one column, of which few local centres say nearly all.
 func (p *plan) chooseShare(j *Job, mu float64) {
 	switch p.share = defaultShare; {
 	case j.Share != 0:
 		p.share = j.Share
-	case (p.pairKeys || p.refits(j)) && j.Return != Noised:
+	case j.Return == Noised:
+	case p.refits(j) && j.widest() == 1:
+		p.share = columnsShare
+	case p.pairKeys || p.refits(j):
 		p.share = pairsShare
-	case p.parties == 2 && j.Return != Noised && float64(j.PublicRecords())*mu < smallBudget:
+	case p.parties == 2 && float64(j.PublicRecords())*mu < smallBudget:
 		p.share = smallShare
 	}
 }
@@ -521,7 +529,7 @@ func (p *plan) chooseShare(j *Job, mu float64) {
 // there are more clusters than a party has, and the cells are more than twice the numbers of a mixture of them.
 func (p *plan) refits(j *Job) bool {
 	cells, small := product(p.clusters, p.parties, maxJoint)
-	return small && p.parties > 2 && p.clusters < j.K && cells > 2*j.K*p.parties*(p.clusters-1)
+	return small && !p.pairKeys && p.parties > 2 && p.clusters < j.K && cells > 2*j.K*p.parties*(p.clusters-1)
 }
 
 // calibrateProven gives a share of the squared mu of the budget to the sketches, the
@@ -546,7 +554,11 @@ func (p *plan) calibrateProven(j *Job) error {
 			return err
 		}
 	case p.sketches == 0:
-		p.sketches = p.enoughSketches(float64(j.PublicRecords()), a)
+		clusters := 0.0
+		if p.refits(j) {
+			clusters = float64(j.K)
+		}
+		p.sketches = p.enoughSketches(float64(j.PublicRecords()), a, clusters)
 	}
 	spec := p.sketchSpec(j)
 	n, err := privacy.FMPhantomsPLD(j.Budget,
@@ -582,9 +594,18 @@ func (p *plan) phantomsAKey(mu float64) float64 {
 // cell has the variance n_c (U + u n_c)/M = a U/sqrt(M) + a^2 u. More keys lower the first
 // term only: M doubles from leastPlanned until it is three fifths of the second, up to
 // mostPlanned. The time of the joint likelihood grows with M.
-func (p *plan) enoughSketches(records, a float64) int {
+//
+// That is the noise of a cell without records. A mixture is fitted to grids of more cells than records, too, whose
+// phantoms are few in a cell and many in all: of M keys few tell records then, and the weight of one of so many
+// clusters has the relative variance clusters (U + u n_c)/(M n) besides. M doubles until that is .03, up to
+// mostRefitted.
+func (p *plan) enoughSketches(records, a, clusters float64) int {
 	m := leastPlanned
-	for m < mostPlanned && records/math.Sqrt(float64(m)) > 0.6*a*math.Pow(float64(p.clusters), float64(p.sharing())) {
+	cells := math.Pow(float64(p.clusters), float64(p.sharing()))
+	for m < mostPlanned && records/math.Sqrt(float64(m)) > 0.6*a*cells {
+		m *= 2
+	}
+	for m < mostRefitted && clusters*(records+a*math.Sqrt(float64(m))*cells) > 0.03*records*float64(m) {
 		m *= 2
 	}
 	return m

@@ -22,9 +22,9 @@ type Rule string
 const (
 	// RuleAuto takes the largest k' <= 3k whose grid has at most one cell per 15
 	// records, and never less than k. It is the default. Where the parties see the result, whose noise is that of a
-	// pair's cell, the grid of two of them has at most one per 60. Where three parties and more have a grid too large
-	// for the joint likelihood, the noise of a pair's cell decides, from 2 upward (see chooseForPairs), or the grid is
-	// made smaller (see chooseForMany).
+	// pair's cell, the grid of two of them has at most one per 60. Where the grid of k local clusters of three parties
+	// and more has more, or is too large for the joint likelihood, the noise of a pair's cell decides, from 2 upward
+	// (see chooseForPairs), or the grid is made smaller (see chooseForMany).
 	RuleAuto Rule = "auto"
 	// RulePaper is that of Sketch-V, section 5.2.
 	RulePaper Rule = "paper"
@@ -45,11 +45,14 @@ func parseLocalK(s string) (LocalK, error) {
 	return LocalK{N: n}, nil
 }
 
+// recordsACell is the least number of records for each cell of a grid that is not fitted to.
+const recordsACell = 15
+
 // autoLocalK is RuleAuto. records is the public number of records.
 func autoLocalK(k, parties, records int) int {
 	best := max(k, 2)
 	for c := best + 1; c <= 3*k; c++ {
-		if math.Pow(float64(c), float64(parties)) > float64(records)/15 {
+		if math.Pow(float64(c), float64(parties)) > float64(records)/recordsACell {
 			break
 		}
 		best = c
@@ -70,9 +73,9 @@ const (
 	// others, whose keys would be for pairs, have keys for all where a grid has at most one per sparseCell.
 	mostJoint, narrowColumns = 4, 2
 	jointCell, sparseCell    = 3, 8
-	// Parties with a column each have one of at most one cell per singleCell records where a cluster stands less than
-	// clearPair times above the noise of a pair's cell.
-	singleCell, clearPair = 2, 18
+	// Parties with a column each have one of at most singleCells cells per two records where a cluster stands less than
+	// clearPair times above the noise of a pair's cell, of few clusters clearFew times.
+	singleCells, clearPair, clearFew = 3, 70, 18
 )
 
 // widest is the most columns of a party.
@@ -85,13 +88,13 @@ func (j *Job) widest() int {
 }
 
 // chooseForMany is RuleAuto where three parties and more would have a grid of k clusters that is too large for the
-// joint likelihood. On one or two columns a handful of local clusters says nearly all, so few narrow parties get the
-// most whose grid it can take; so do more with a column each where noise hides much of the tables of pairs. Others get
-// keys for each pair. All that decides is public.
+// joint likelihood or for the records. On one or two columns a handful of local clusters says nearly all, so few
+// narrow parties get the most whose grid it can take; so do more with a column each where noise hides much of the
+// tables of pairs. Others get keys for each pair. All that decides is public.
 func (p *plan) chooseForMany(j *Job) error {
 	n := j.PublicRecords()
 	if p.parties <= mostJoint && j.widest() <= narrowColumns {
-		p.clusters = min(j.mostJoint(p.parties, jointCell), n)
+		p.clusters = min(j.mostJoint(p.parties, j.PublicRecords()/jointCell), n)
 		return nil
 	}
 	noise, err := p.chooseForPairs(j)
@@ -99,18 +102,22 @@ func (p *plan) chooseForMany(j *Job) error {
 		return err
 	}
 	_, small := product(2, p.parties, maxJoint)
-	if small && j.widest() == 1 && float64(n) < clearPair*noise*float64(j.K) {
-		p.pairKeys, p.clusters = false, min(j.mostJoint(p.parties, singleCell), n)
+	clear := noise * clearPair
+	if j.K <= fewClusters {
+		clear = noise * clearFew
+	}
+	if small && j.widest() == 1 && float64(n) < clear*float64(j.K) {
+		p.pairKeys, p.clusters = false, min(j.mostJoint(p.parties, singleCells*j.PublicRecords()/2), n)
 	}
 	return nil
 }
 
-// mostJoint is the most local clusters below k, and at least 2, whose joint grid has at most one cell per so many
-// records and is not too large.
-func (j *Job) mostJoint(parties, records int) int {
+// mostJoint is the most local clusters below k, and at least 2, whose joint grid has at most so many cells and is not
+// too large.
+func (j *Job) mostJoint(parties, most int) int {
 	best := 2
 	for c := 3; c < j.K; c++ {
-		if cells, ok := product(c, parties, maxJoint); ok && records*cells <= j.PublicRecords() {
+		if cells, ok := product(c, parties, maxJoint); ok && cells <= most {
 			best = c
 		}
 	}
