@@ -228,10 +228,10 @@ func (p *Party) EqualRounds(ctx context.Context, rounds []*Release, centroids []
 	return counts, nil
 }
 
-// refill gives each centroid whose sum of noisy counts is less than its noise one half of the cluster with the most
-// records: both start on either side of its centroid, so far from it in a random direction. Where two clusters were
-// one and a centroid has none, the rounds after it tell them apart. It does nothing where noise hides a fifth of a
-// cluster of the mean size: few records may be far away. It is post-processing of released counts.
+// refill gives each centroid whose sum of noisy counts is less than its noise one half of the widest cluster: both
+// start on either side of its centroid, so far from it in a random direction. Where two clusters were one and a
+// centroid has none, the rounds after it tell them apart. It does nothing where noise hides a fifth of a cluster of
+// the mean size: few records may be far away. It is post-processing of released counts.
 func refill(sums []float64, centroids []float32, noise, far float64, bits int, directions *privacy.Stream) {
 	all := 0.0
 	for _, n := range sums {
@@ -245,12 +245,7 @@ func refill(sums []float64, centroids []float32, noise, far float64, bits int, d
 		if n >= noise {
 			continue
 		}
-		most := 0
-		for j, m := range sums {
-			if m > sums[most] {
-				most = j
-			}
-		}
+		most := widest(sums, all, noise)
 		u, square := Direction(d, directions)
 		for h, x := range u {
 			at, step := float64(centroids[most*d+h]), float64(far*x)/math.Sqrt(square)
@@ -258,6 +253,27 @@ func refill(sums []float64, centroids []float32, noise, far float64, bits int, d
 		}
 		sums[c], sums[most] = sums[most]/2, sums[most]/2
 	}
+}
+
+// widest is the cluster to halve, of sums of noisy counts: the one with the most records, as two that were one have,
+// unless these are more than half of all and more than three clusters of the mean size have. So many are a heavy corner
+// of the box, whose halves lie together, while most of the loss is of the few beside it: then it is the next one, if it
+// has records.
+func widest(sums []float64, all, noise float64) int {
+	first, second := 0, -1
+	for j, n := range sums {
+		switch {
+		case j == 0:
+		case n > sums[first]:
+			first, second = j, first
+		case second < 0 || n > sums[second]:
+			second = j
+		}
+	}
+	if second >= 0 && sums[first] > max(all/2, 3*all/float64(len(sums))) && sums[second] > 2*noise {
+		return second
+	}
+	return first
 }
 
 // equalScales gives 2% of a round to the counts. Where two records change together under Gaussian noise, by 2 radius in

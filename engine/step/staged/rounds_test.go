@@ -169,6 +169,53 @@ func TestEqualRoundsRefill(t *testing.T) {
 	}
 }
 
+// TestEqualRoundsRefillBesideCrowd: a centroid without records does not halve a crowd of nine of ten records, but finds
+// one of two clusters beside it that share one.
+func TestEqualRoundsRefillBesideCrowd(t *testing.T) {
+	rng := rand.New(rand.NewPCG(45, 46))
+	const n, k, d = 8000, 5, 7
+	centres := make([]float64, k*d)
+	for i := range centres {
+		if centres[i] = -0.9; i/d > 0 {
+			centres[i] = 0.2
+		}
+		if i/d > 0 && i%d == i/d {
+			centres[i] = 0.8
+		}
+	}
+	p, row := kernels.NewPanels(n, d), make([]float32, d)
+	for i := range n {
+		at := 0
+		if i%10 == 0 {
+			at = 1 + i/10%(k-1)
+		}
+		for h := range row {
+			row[h] = staged.OnGrid(centres[at*d+h]+0.03*rng.NormFloat64(), datasettest.Bits)
+		}
+		p.Set(i, row)
+	}
+	f := stagedtest.Plan(t, p, k)
+	planned := f.AddEqualRounds(staged.Share{Gaussian: true, Total: 1}, 8, k)
+	centroids := staged.GridRow(centres, datasettest.Bits)
+	for h := range d { // one cluster has what is of two, and one centroid has nothing
+		centroids[3*d+h] = staged.OnGrid((centres[3*d+h]+centres[4*d+h])/2, datasettest.Bits)
+		centroids[4*d+h] = staged.OnGrid(0.99-1.9*float64(h%2), datasettest.Bits)
+	}
+	stagedtest.OnParty(t, f, p, func(ctx context.Context, p *staged.Party) error {
+		_, err := p.EqualRounds(ctx, planned, centroids, 0.5)
+		return err
+	})
+	for j := range k {
+		nearest := math.Inf(1)
+		for i := range k {
+			nearest = min(nearest, distance(staged.Widen(centroids[i*d:(i+1)*d]), centres[j*d:(j+1)*d]))
+		}
+		if nearest > 0.1 {
+			t.Errorf("cluster %d is %v away from the nearest centroid", j, nearest)
+		}
+	}
+}
+
 func distance(x, y []float64) float64 {
 	square := 0.0
 	for i := range x {
