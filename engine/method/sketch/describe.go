@@ -88,9 +88,9 @@ func (j *Job) own() method.Options {
 				Value: method.Int(&j.Sketches, 1, maxSketches)},
 			method.Option{Name: "gamma", Default: "1/1024; 1 for the paper's estimators", About: "parameter of the sketches",
 				Value: method.Real(&j.Gamma, method.Positive, 16)},
-			method.Option{Name: "sketch-share", Default: ".5 where pairs of parties have keys of their own or a mixture is " +
-				"fitted to the cells of more clusters than a party has (.75 where each has one column); else .25, and .15 for " +
-				"two with a small budget",
+			method.Option{Name: "sketch-share", Default: ".5 where pairs of parties have keys of their own (.65 where these " +
+				"have few clusters) or a mixture is fitted to the cells of more clusters than a party has (.75 where each has " +
+				"one column); else .25, and .15 for two with a small budget",
 				About: "share of the squared budget for the sketches", Value: method.Real(&j.Share, method.Positive, 1)})
 	}
 	return options

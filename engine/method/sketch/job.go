@@ -103,12 +103,14 @@ const (
 	// defaultShare is Job.Share where all parties share their keys: the local centres need more of the budget; all
 	// the more, smallShare is left, of two parties where n mu is below smallBudget. Pairs of parties with keys of
 	// their own share pairsShare, and those whose joint estimate a mixture is fitted to (plan.refits), with a column each
-	// columnsShare.
+	// columnsShare; pairs whose parties have less than a manyClusters-th of the clusters share manyShare.
 	defaultShare = 0.25
 	smallShare   = 0.15
 	smallBudget  = 600
 	pairsShare   = 0.5
 	columnsShare = 0.75
+	manyShare    = 0.65
+	manyClusters = 3
 	// mostRefitted bounds M where it grows for the clusters of a mixture: beyond, time grows more than they gain.
 	mostRefitted = 1 << 13
 	// maxJointGamma is the largest gamma of the joint likelihood: beyond,
@@ -518,6 +520,8 @@ func (p *plan) chooseShare(j *Job, mu float64) {
 	case j.Return == Noised:
 	case p.refits(j) && j.widest() == 1:
 		p.share = columnsShare
+	case p.pairKeys && manyClusters*p.clusters < j.K:
+		p.share = manyShare
 	case p.pairKeys || p.refits(j):
 		p.share = pairsShare
 	case p.parties == 2 && float64(j.PublicRecords())*mu < smallBudget:
@@ -555,8 +559,11 @@ func (p *plan) calibrateProven(j *Job) error {
 		}
 	case p.sketches == 0:
 		clusters := 0.0
-		if p.refits(j) {
+		switch {
+		case p.refits(j):
 			clusters = float64(j.K)
+		case p.mixture: // what a table errs in, others make up for
+			clusters = float64(j.K) / 2
 		}
 		p.sketches = p.enoughSketches(float64(j.PublicRecords()), a, clusters)
 	}
@@ -595,10 +602,9 @@ func (p *plan) phantomsAKey(mu float64) float64 {
 // term only: M doubles from leastPlanned until it is three fifths of the second, up to
 // mostPlanned. The time of the joint likelihood grows with M.
 //
-// That is the noise of a cell without records. A mixture is fitted to grids of more cells than records, too, whose
-// phantoms are few in a cell and many in all: of M keys few tell records then, and the weight of one of so many
-// clusters has the relative variance clusters (U + u n_c)/(M n) besides. M doubles until that is .03, up to
-// mostRefitted.
+// That is the noise of a cell without records. Where a mixture is fitted, cells may hold few records and the grid more
+// phantoms than there are records: of M keys few tell records then, and the weight of one of so many clusters has the
+// relative variance clusters (U + u n_c)/(M n) besides. M doubles until that is .03, up to mostRefitted.
 func (p *plan) enoughSketches(records, a, clusters float64) int {
 	m := leastPlanned
 	cells := math.Pow(float64(p.clusters), float64(p.sharing()))

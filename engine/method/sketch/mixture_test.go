@@ -229,12 +229,18 @@ func TestFewPartiesManyClusters(t *testing.T) {
 		}
 	}
 	// A mixture of many clusters in more cells than records needs more keys, and of a column each more of the budget.
-	p, err := newPlan(job(5000, 8, 20, 8).withDefaults())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if p.share != columnsShare || p.sketches != mostRefitted {
-		t.Errorf("a share of %v and %d sketches", p.share, p.sketches)
+	for _, c := range []struct {
+		n, d, parties, sketches int
+		share                   float64
+	}{{5000, 8, 8, mostRefitted, columnsShare}, {5000, 32, 16, mostRefitted / 2, manyShare},
+		{5000, 32, 8, mostRefitted, pairsShare}} {
+		p, err := newPlan(job(c.n, c.d, 20, c.parties).withDefaults())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.share != c.share || p.sketches != c.sketches {
+			t.Errorf("%+v: a share of %v and %d sketches", c, p.share, p.sketches)
+		}
 	}
 	for _, c := range []struct {
 		n, d, k, parties int
