@@ -24,9 +24,9 @@ DATA filterPairsAVX2<>+24(SB)/4, $0x00010001
 DATA filterPairsAVX2<>+28(SB)/4, $0x00010001
 GLOBL filterPairsAVX2<>(SB), RODATA|NOPTR, $32
 
-// func FilterBytes1AVX2(x *byte, words int, c *byte, base *int32, tiles int, scores *int32, least *int32, best *int32)
+// func FilterBytes1AVX2(x *byte, words int, c *byte, base *int32, tiles int, scores *int32, least *int32, best *int32, ahead uintptr, lines int)
 // Requires: AVX, AVX2, MMX+
-TEXT ·FilterBytes1AVX2(SB), NOSPLIT, $0-64
+TEXT ·FilterBytes1AVX2(SB), NOSPLIT, $0-80
 	MOVQ x+0(FP), AX
 	MOVQ words+8(FP), CX
 	MOVQ c+16(FP), DX
@@ -35,11 +35,12 @@ TEXT ·FilterBytes1AVX2(SB), NOSPLIT, $0-64
 	MOVQ scores+40(FP), DI
 	MOVQ least+48(FP), R8
 	MOVQ best+56(FP), R9
+	MOVQ ahead+64(FP), R10
 	SHLQ $0x06, CX
 
 tiles:
-	MOVQ         CX, R10
-	SHRQ         $0x01, R10
+	MOVQ         CX, R11
+	SHRQ         $0x01, R11
 	VPBROADCASTD (BX), Y0
 	VPBROADCASTD (BX), Y1
 	VPBROADCASTD 4(BX), Y2
@@ -48,20 +49,20 @@ tiles:
 	VPBROADCASTD 8(BX), Y5
 	VPBROADCASTD 12(BX), Y6
 	VPBROADCASTD 12(BX), Y7
-	MOVQ         AX, R11
-	LEAQ         (DX), R12
-	MOVQ         CX, R13
-	SHRQ         $0x07, R13
+	MOVQ         AX, R12
+	LEAQ         (DX), R13
+	MOVQ         CX, R14
+	SHRQ         $0x07, R14
 
 words0:
-	VMOVDQU      (R11), Y11
-	VMOVDQU      64(R11), Y12
-	VMOVDQU      32(R11), Y13
-	VMOVDQU      96(R11), Y14
-	PREFETCHT0   (R11)(CX*2)
-	PREFETCHT0   64(R11)(CX*2)
-	VPBROADCASTD (R12), Y8
-	VPBROADCASTD 32(R12), Y9
+	VMOVDQU      (R12), Y11
+	VMOVDQU      64(R12), Y12
+	VMOVDQU      32(R12), Y13
+	VMOVDQU      96(R12), Y14
+	PREFETCHT0   (R12)(CX*2)
+	PREFETCHT0   64(R12)(CX*2)
+	VPBROADCASTD (R13), Y8
+	VPBROADCASTD 32(R13), Y9
 	VPMADDUBSW   Y8, Y11, Y10
 	VPMADDUBSW   Y9, Y12, Y15
 	VPADDW       Y15, Y10, Y10
@@ -72,8 +73,8 @@ words0:
 	VPADDW       Y8, Y10, Y10
 	VPMADDWD     filterPairsAVX2<>+0(SB), Y10, Y10
 	VPADDD       Y10, Y1, Y1
-	VPBROADCASTD 4(R12), Y8
-	VPBROADCASTD 36(R12), Y9
+	VPBROADCASTD 4(R13), Y8
+	VPBROADCASTD 36(R13), Y9
 	VPMADDUBSW   Y8, Y11, Y10
 	VPMADDUBSW   Y9, Y12, Y15
 	VPADDW       Y15, Y10, Y10
@@ -84,8 +85,8 @@ words0:
 	VPADDW       Y8, Y10, Y10
 	VPMADDWD     filterPairsAVX2<>+0(SB), Y10, Y10
 	VPADDD       Y10, Y3, Y3
-	VPBROADCASTD 8(R12), Y8
-	VPBROADCASTD 40(R12), Y9
+	VPBROADCASTD 8(R13), Y8
+	VPBROADCASTD 40(R13), Y9
 	VPMADDUBSW   Y8, Y11, Y10
 	VPMADDUBSW   Y9, Y12, Y15
 	VPADDW       Y15, Y10, Y10
@@ -96,8 +97,8 @@ words0:
 	VPADDW       Y8, Y10, Y10
 	VPMADDWD     filterPairsAVX2<>+0(SB), Y10, Y10
 	VPADDD       Y10, Y5, Y5
-	VPBROADCASTD 12(R12), Y8
-	VPBROADCASTD 44(R12), Y9
+	VPBROADCASTD 12(R13), Y8
+	VPBROADCASTD 44(R13), Y9
 	VPMADDUBSW   Y8, Y11, Y10
 	VPMADDUBSW   Y9, Y12, Y11
 	VPADDW       Y11, Y10, Y10
@@ -108,9 +109,9 @@ words0:
 	VPADDW       Y8, Y10, Y10
 	VPMADDWD     filterPairsAVX2<>+0(SB), Y10, Y10
 	VPADDD       Y10, Y7, Y7
-	ADDQ         $0x80, R11
-	ADDQ         $0x40, R12
-	DECQ         R13
+	ADDQ         $0x80, R12
+	ADDQ         $0x40, R13
+	DECQ         R14
 	JNZ          words0
 	VMOVDQU      Y0, (DI)
 	VMOVDQU      Y1, 32(DI)
@@ -140,18 +141,18 @@ words0:
 	VPBROADCASTD 24(BX), Y5
 	VPBROADCASTD 28(BX), Y6
 	VPBROADCASTD 28(BX), Y7
-	MOVQ         AX, R11
-	LEAQ         16(DX), R12
-	MOVQ         CX, R13
-	SHRQ         $0x07, R13
+	MOVQ         AX, R12
+	LEAQ         16(DX), R13
+	MOVQ         CX, R14
+	SHRQ         $0x07, R14
 
 words4:
-	VMOVDQU      (R11), Y11
-	VMOVDQU      64(R11), Y12
-	VMOVDQU      32(R11), Y13
-	VMOVDQU      96(R11), Y14
-	VPBROADCASTD (R12), Y8
-	VPBROADCASTD 32(R12), Y9
+	VMOVDQU      (R12), Y11
+	VMOVDQU      64(R12), Y12
+	VMOVDQU      32(R12), Y13
+	VMOVDQU      96(R12), Y14
+	VPBROADCASTD (R13), Y8
+	VPBROADCASTD 32(R13), Y9
 	VPMADDUBSW   Y8, Y11, Y10
 	VPMADDUBSW   Y9, Y12, Y15
 	VPADDW       Y15, Y10, Y10
@@ -162,8 +163,8 @@ words4:
 	VPADDW       Y8, Y10, Y10
 	VPMADDWD     filterPairsAVX2<>+0(SB), Y10, Y10
 	VPADDD       Y10, Y1, Y1
-	VPBROADCASTD 4(R12), Y8
-	VPBROADCASTD 36(R12), Y9
+	VPBROADCASTD 4(R13), Y8
+	VPBROADCASTD 36(R13), Y9
 	VPMADDUBSW   Y8, Y11, Y10
 	VPMADDUBSW   Y9, Y12, Y15
 	VPADDW       Y15, Y10, Y10
@@ -174,8 +175,8 @@ words4:
 	VPADDW       Y8, Y10, Y10
 	VPMADDWD     filterPairsAVX2<>+0(SB), Y10, Y10
 	VPADDD       Y10, Y3, Y3
-	VPBROADCASTD 8(R12), Y8
-	VPBROADCASTD 40(R12), Y9
+	VPBROADCASTD 8(R13), Y8
+	VPBROADCASTD 40(R13), Y9
 	VPMADDUBSW   Y8, Y11, Y10
 	VPMADDUBSW   Y9, Y12, Y15
 	VPADDW       Y15, Y10, Y10
@@ -186,8 +187,8 @@ words4:
 	VPADDW       Y8, Y10, Y10
 	VPMADDWD     filterPairsAVX2<>+0(SB), Y10, Y10
 	VPADDD       Y10, Y5, Y5
-	VPBROADCASTD 12(R12), Y8
-	VPBROADCASTD 44(R12), Y9
+	VPBROADCASTD 12(R13), Y8
+	VPBROADCASTD 44(R13), Y9
 	VPMADDUBSW   Y8, Y11, Y10
 	VPMADDUBSW   Y9, Y12, Y11
 	VPADDW       Y11, Y10, Y10
@@ -198,9 +199,9 @@ words4:
 	VPADDW       Y8, Y10, Y10
 	VPMADDWD     filterPairsAVX2<>+0(SB), Y10, Y10
 	VPADDD       Y10, Y7, Y7
-	ADDQ         $0x80, R11
-	ADDQ         $0x40, R12
-	DECQ         R13
+	ADDQ         $0x80, R12
+	ADDQ         $0x40, R13
+	DECQ         R14
 	JNZ          words4
 	VMOVDQU      Y0, 256(DI)
 	VMOVDQU      Y1, 288(DI)
@@ -224,18 +225,29 @@ words4:
 	VMOVDQU      Y1, 32(R8)
 	VPMINSD      32(R9), Y1, Y1
 	VMOVDQU      Y1, 32(R9)
-	ADDQ         R10, DX
+	ADDQ         R11, DX
 	ADDQ         $0x20, BX
 	ADDQ         $0x00000200, DI
 	ADDQ         $0x00000040, R8
-	DECQ         SI
-	JNZ          tiles
+	MOVQ         lines+72(FP), R11
+	TESTQ        R11, R11
+	JZ           fetched
+
+fetch:
+	PREFETCHT1 (R10)
+	ADDQ       $0x40, R10
+	DECQ       R11
+	JNZ        fetch
+
+fetched:
+	DECQ SI
+	JNZ  tiles
 	VZEROUPPER
 	RET
 
-// func FilterScore1AVX2(x *byte, words int, c *byte, base *int32, tiles int, scores *int32, least *int32, best *int32)
+// func FilterScore1AVX2(x *byte, words int, c *byte, base *int32, tiles int, scores *int32, least *int32, best *int32, ahead uintptr, lines int)
 // Requires: AVX, AVX2, MMX+
-TEXT ·FilterScore1AVX2(SB), NOSPLIT, $0-64
+TEXT ·FilterScore1AVX2(SB), NOSPLIT, $0-80
 	MOVQ x+0(FP), AX
 	MOVQ words+8(FP), CX
 	MOVQ c+16(FP), DX
@@ -244,11 +256,12 @@ TEXT ·FilterScore1AVX2(SB), NOSPLIT, $0-64
 	MOVQ scores+40(FP), DI
 	MOVQ least+48(FP), R8
 	MOVQ best+56(FP), R9
+	MOVQ ahead+64(FP), R10
 	SHLQ $0x06, CX
 
 tiles:
-	MOVQ         CX, R10
-	SHRQ         $0x01, R10
+	MOVQ         CX, R11
+	SHRQ         $0x01, R11
 	VPBROADCASTD (BX), Y0
 	VPBROADCASTD (BX), Y1
 	VPBROADCASTD 4(BX), Y2
@@ -257,38 +270,38 @@ tiles:
 	VPBROADCASTD 8(BX), Y5
 	VPBROADCASTD 12(BX), Y6
 	VPBROADCASTD 12(BX), Y7
-	MOVQ         AX, R11
-	LEAQ         (DX), R12
-	MOVQ         CX, R13
-	SHRQ         $0x06, R13
+	MOVQ         AX, R12
+	LEAQ         (DX), R13
+	MOVQ         CX, R14
+	SHRQ         $0x06, R14
 
 words0:
-	VMOVDQU      (R11), Y10
-	VMOVDQU      32(R11), Y11
-	PREFETCHT0   (R11)(CX*2)
-	VPBROADCASTD (R12), Y8
+	VMOVDQU      (R12), Y10
+	VMOVDQU      32(R12), Y11
+	PREFETCHT0   (R12)(CX*2)
+	VPBROADCASTD (R13), Y8
 	VPMADDWD     Y8, Y10, Y9
 	VPADDD       Y9, Y0, Y0
 	VPMADDWD     Y8, Y11, Y9
 	VPADDD       Y9, Y1, Y1
-	VPBROADCASTD 4(R12), Y8
+	VPBROADCASTD 4(R13), Y8
 	VPMADDWD     Y8, Y10, Y9
 	VPADDD       Y9, Y2, Y2
 	VPMADDWD     Y8, Y11, Y9
 	VPADDD       Y9, Y3, Y3
-	VPBROADCASTD 8(R12), Y8
+	VPBROADCASTD 8(R13), Y8
 	VPMADDWD     Y8, Y10, Y9
 	VPADDD       Y9, Y4, Y4
 	VPMADDWD     Y8, Y11, Y9
 	VPADDD       Y9, Y5, Y5
-	VPBROADCASTD 12(R12), Y8
+	VPBROADCASTD 12(R13), Y8
 	VPMADDWD     Y8, Y10, Y9
 	VPADDD       Y9, Y6, Y6
 	VPMADDWD     Y8, Y11, Y9
 	VPADDD       Y9, Y7, Y7
-	ADDQ         $0x40, R11
-	ADDQ         $0x20, R12
-	DECQ         R13
+	ADDQ         $0x40, R12
+	ADDQ         $0x20, R13
+	DECQ         R14
 	JNZ          words0
 	VMOVDQU      Y0, (DI)
 	VMOVDQU      Y1, 32(DI)
@@ -318,37 +331,37 @@ words0:
 	VPBROADCASTD 24(BX), Y5
 	VPBROADCASTD 28(BX), Y6
 	VPBROADCASTD 28(BX), Y7
-	MOVQ         AX, R11
-	LEAQ         16(DX), R12
-	MOVQ         CX, R13
-	SHRQ         $0x06, R13
+	MOVQ         AX, R12
+	LEAQ         16(DX), R13
+	MOVQ         CX, R14
+	SHRQ         $0x06, R14
 
 words4:
-	VMOVDQU      (R11), Y10
-	VMOVDQU      32(R11), Y11
-	VPBROADCASTD (R12), Y8
+	VMOVDQU      (R12), Y10
+	VMOVDQU      32(R12), Y11
+	VPBROADCASTD (R13), Y8
 	VPMADDWD     Y8, Y10, Y9
 	VPADDD       Y9, Y0, Y0
 	VPMADDWD     Y8, Y11, Y9
 	VPADDD       Y9, Y1, Y1
-	VPBROADCASTD 4(R12), Y8
+	VPBROADCASTD 4(R13), Y8
 	VPMADDWD     Y8, Y10, Y9
 	VPADDD       Y9, Y2, Y2
 	VPMADDWD     Y8, Y11, Y9
 	VPADDD       Y9, Y3, Y3
-	VPBROADCASTD 8(R12), Y8
+	VPBROADCASTD 8(R13), Y8
 	VPMADDWD     Y8, Y10, Y9
 	VPADDD       Y9, Y4, Y4
 	VPMADDWD     Y8, Y11, Y9
 	VPADDD       Y9, Y5, Y5
-	VPBROADCASTD 12(R12), Y8
+	VPBROADCASTD 12(R13), Y8
 	VPMADDWD     Y8, Y10, Y9
 	VPADDD       Y9, Y6, Y6
 	VPMADDWD     Y8, Y11, Y9
 	VPADDD       Y9, Y7, Y7
-	ADDQ         $0x40, R11
-	ADDQ         $0x20, R12
-	DECQ         R13
+	ADDQ         $0x40, R12
+	ADDQ         $0x20, R13
+	DECQ         R14
 	JNZ          words4
 	VMOVDQU      Y0, 256(DI)
 	VMOVDQU      Y1, 288(DI)
@@ -372,12 +385,23 @@ words4:
 	VMOVDQU      Y1, 32(R8)
 	VPMINSD      32(R9), Y1, Y1
 	VMOVDQU      Y1, 32(R9)
-	ADDQ         R10, DX
+	ADDQ         R11, DX
 	ADDQ         $0x20, BX
 	ADDQ         $0x00000200, DI
 	ADDQ         $0x00000040, R8
-	DECQ         SI
-	JNZ          tiles
+	MOVQ         lines+72(FP), R11
+	TESTQ        R11, R11
+	JZ           fetched
+
+fetch:
+	PREFETCHT1 (R10)
+	ADDQ       $0x40, R10
+	DECQ       R11
+	JNZ        fetch
+
+fetched:
+	DECQ SI
+	JNZ  tiles
 	VZEROUPPER
 	RET
 
@@ -947,7 +971,7 @@ blocks:
 	RET
 
 // func FilterDotsAVX2(x *float32, d int, rows *float32, pairs *uint32, count int, dots *float32)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·FilterDotsAVX2(SB), NOSPLIT, $0-48
 	MOVQ x+0(FP), AX
 	MOVQ rows+16(FP), CX
@@ -963,6 +987,14 @@ pairs:
 	MOVWQZX 2(DX), R9
 	SHLQ    $0x06, R9
 	ADDQ    AX, R9
+	CMPQ    SI, $0x02
+	SBBQ    R10, R10
+	MOVWQZX 6(DX)(R10*4), R11
+	SHLQ    $0x06, R11
+	ADDQ    AX, R11
+	MOVWQZX 4(DX)(R10*4), R10
+	IMULQ   R8, R10
+	LEAQ    (CX)(R10*4), R10
 	VPXOR   Y0, Y0, Y0
 	VPXOR   Y1, Y1, Y1
 	VPXOR   Y2, Y2, Y2
@@ -973,20 +1005,30 @@ wide:
 	JLT         wideend
 	VMOVUPS     (R9), Y4
 	VFMADD231PS (DI), Y4, Y0
+	PREFETCHT0  (R10)
+	PREFETCHT0  (R11)
 	VMOVUPS     32(R9), Y4
 	VFMADD231PS 32(DI), Y4, Y1
 	VMOVUPS     1024(R9), Y4
 	VFMADD231PS 64(DI), Y4, Y2
+	PREFETCHT0  64(R10)
+	PREFETCHT0  1024(R11)
 	VMOVUPS     1056(R9), Y4
 	VFMADD231PS 96(DI), Y4, Y3
 	VMOVUPS     2048(R9), Y4
 	VFMADD231PS 128(DI), Y4, Y0
+	PREFETCHT0  128(R10)
+	PREFETCHT0  2048(R11)
 	VMOVUPS     2080(R9), Y4
 	VFMADD231PS 160(DI), Y4, Y1
 	VMOVUPS     3072(R9), Y4
 	VFMADD231PS 192(DI), Y4, Y2
+	PREFETCHT0  192(R10)
+	PREFETCHT0  3072(R11)
 	VMOVUPS     3104(R9), Y4
 	VFMADD231PS 224(DI), Y4, Y3
+	ADDQ        $0x00000100, R10
+	ADDQ        $0x00001000, R11
 	ADDQ        $0x00001000, R9
 	ADDQ        $0x00000100, DI
 	SUBQ        $0x40, R8
@@ -998,8 +1040,12 @@ narrow:
 	JLT         narrowend
 	VMOVUPS     (R9), Y4
 	VFMADD231PS (DI), Y4, Y0
+	PREFETCHT0  (R10)
+	PREFETCHT0  (R11)
 	VMOVUPS     32(R9), Y4
 	VFMADD231PS 32(DI), Y4, Y1
+	ADDQ        $0x00000040, R10
+	ADDQ        $0x00000400, R11
 	ADDQ        $0x00000400, R9
 	ADDQ        $0x00000040, DI
 	SUBQ        $0x10, R8

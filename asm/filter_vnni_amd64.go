@@ -7,34 +7,38 @@ package asm
 // FilterBytes3VNNI writes the integer scores of 3 panels [words][16] at x and tiles > 0 tiles
 // [words][8] at c, words > 0, of bytes, four to a word, those at x unsigned:
 // base plus the products. scores is [tiles][8][panels][16], least [tiles][panels][16] has the least score of each
-// tile, and best [panels][16] falls to the least of all.
+// tile, and best [panels][16] falls to the least of all. For each tile so many lines from ahead on, of what comes
+// next, are fetched into the second-level cache.
 //
 //go:noescape
-func FilterBytes3VNNI(x *byte, words int, c *byte, base *int32, tiles int, scores *int32, least *int32, best *int32)
+func FilterBytes3VNNI(x *byte, words int, c *byte, base *int32, tiles int, scores *int32, least *int32, best *int32, ahead uintptr, lines int)
 
 // FilterBytes1VNNI writes the integer scores of 1 panels [words][16] at x and tiles > 0 tiles
 // [words][8] at c, words > 0, of bytes, four to a word, those at x unsigned:
 // base plus the products. scores is [tiles][8][panels][16], least [tiles][panels][16] has the least score of each
-// tile, and best [panels][16] falls to the least of all.
+// tile, and best [panels][16] falls to the least of all. For each tile so many lines from ahead on, of what comes
+// next, are fetched into the second-level cache.
 //
 //go:noescape
-func FilterBytes1VNNI(x *byte, words int, c *byte, base *int32, tiles int, scores *int32, least *int32, best *int32)
+func FilterBytes1VNNI(x *byte, words int, c *byte, base *int32, tiles int, scores *int32, least *int32, best *int32, ahead uintptr, lines int)
 
 // FilterScore3VNNI writes the integer scores of 3 panels [words][16] at x and tiles > 0 tiles
 // [words][8] at c, words > 0, of integers of 16 bits, two to a word:
 // base plus the products. scores is [tiles][8][panels][16], least [tiles][panels][16] has the least score of each
-// tile, and best [panels][16] falls to the least of all.
+// tile, and best [panels][16] falls to the least of all. For each tile so many lines from ahead on, of what comes
+// next, are fetched into the second-level cache.
 //
 //go:noescape
-func FilterScore3VNNI(x *byte, words int, c *byte, base *int32, tiles int, scores *int32, least *int32, best *int32)
+func FilterScore3VNNI(x *byte, words int, c *byte, base *int32, tiles int, scores *int32, least *int32, best *int32, ahead uintptr, lines int)
 
 // FilterScore1VNNI writes the integer scores of 1 panels [words][16] at x and tiles > 0 tiles
 // [words][8] at c, words > 0, of integers of 16 bits, two to a word:
 // base plus the products. scores is [tiles][8][panels][16], least [tiles][panels][16] has the least score of each
-// tile, and best [panels][16] falls to the least of all.
+// tile, and best [panels][16] falls to the least of all. For each tile so many lines from ahead on, of what comes
+// next, are fetched into the second-level cache.
 //
 //go:noescape
-func FilterScore1VNNI(x *byte, words int, c *byte, base *int32, tiles int, scores *int32, least *int32, best *int32)
+func FilterScore1VNNI(x *byte, words int, c *byte, base *int32, tiles int, scores *int32, least *int32, best *int32, ahead uintptr, lines int)
 
 // FilterCandidatesVNNI goes through the scores of one panel of several, as FilterScore leaves them, and
 // lists those of at most the limit, which falls to min(best, most)+band. Where the best before exceeds

@@ -14,9 +14,9 @@ DATA filterOnesVNNI<>+24(SB)/4, $0x00000001
 DATA filterOnesVNNI<>+28(SB)/4, $0x00000001
 GLOBL filterOnesVNNI<>(SB), RODATA|NOPTR, $32
 
-// func FilterBytes3VNNI(x *byte, words int, c *byte, base *int32, tiles int, scores *int32, least *int32, best *int32)
+// func FilterBytes3VNNI(x *byte, words int, c *byte, base *int32, tiles int, scores *int32, least *int32, best *int32, ahead uintptr, lines int)
 // Requires: AVX, AVX512F, AVX512VNNI, MMX+
-TEXT ·FilterBytes3VNNI(SB), NOSPLIT, $0-64
+TEXT ·FilterBytes3VNNI(SB), NOSPLIT, $0-80
 	MOVQ x+0(FP), AX
 	MOVQ words+8(FP), CX
 	MOVQ c+16(FP), DX
@@ -25,11 +25,12 @@ TEXT ·FilterBytes3VNNI(SB), NOSPLIT, $0-64
 	MOVQ scores+40(FP), DI
 	MOVQ least+48(FP), R8
 	MOVQ best+56(FP), R9
+	MOVQ ahead+64(FP), R10
 	SHLQ $0x06, CX
 
 tiles:
-	MOVQ         CX, R10
-	SHRQ         $0x01, R10
+	MOVQ         CX, R11
+	SHRQ         $0x01, R11
 	VPBROADCASTD (BX), Z0
 	VPBROADCASTD (BX), Z1
 	VPBROADCASTD (BX), Z2
@@ -54,51 +55,51 @@ tiles:
 	VPBROADCASTD 28(BX), Z21
 	VPBROADCASTD 28(BX), Z22
 	VPBROADCASTD 28(BX), Z23
-	MOVQ         AX, R11
-	LEAQ         (DX), R12
-	MOVQ         CX, R13
-	SHRQ         $0x06, R13
+	MOVQ         AX, R12
+	LEAQ         (DX), R13
+	MOVQ         CX, R14
+	SHRQ         $0x06, R14
 
 words0:
-	VMOVDQU64    (R11), Z25
-	VMOVDQU64    (R11)(CX*1), Z26
-	VMOVDQU64    (R11)(CX*2), Z27
-	PREFETCHT0   (R12)(R10*1)
-	VPBROADCASTD (R12), Z24
+	VMOVDQU64    (R12), Z25
+	VMOVDQU64    (R12)(CX*1), Z26
+	VMOVDQU64    (R12)(CX*2), Z27
+	PREFETCHT0   (R13)(R11*1)
+	VPBROADCASTD (R13), Z24
 	VPDPBUSD     Z24, Z25, Z0
 	VPDPBUSD     Z24, Z26, Z1
 	VPDPBUSD     Z24, Z27, Z2
-	VPBROADCASTD 4(R12), Z24
+	VPBROADCASTD 4(R13), Z24
 	VPDPBUSD     Z24, Z25, Z3
 	VPDPBUSD     Z24, Z26, Z4
 	VPDPBUSD     Z24, Z27, Z5
-	VPBROADCASTD 8(R12), Z24
+	VPBROADCASTD 8(R13), Z24
 	VPDPBUSD     Z24, Z25, Z6
 	VPDPBUSD     Z24, Z26, Z7
 	VPDPBUSD     Z24, Z27, Z8
-	VPBROADCASTD 12(R12), Z24
+	VPBROADCASTD 12(R13), Z24
 	VPDPBUSD     Z24, Z25, Z9
 	VPDPBUSD     Z24, Z26, Z10
 	VPDPBUSD     Z24, Z27, Z11
-	VPBROADCASTD 16(R12), Z24
+	VPBROADCASTD 16(R13), Z24
 	VPDPBUSD     Z24, Z25, Z12
 	VPDPBUSD     Z24, Z26, Z13
 	VPDPBUSD     Z24, Z27, Z14
-	VPBROADCASTD 20(R12), Z24
+	VPBROADCASTD 20(R13), Z24
 	VPDPBUSD     Z24, Z25, Z15
 	VPDPBUSD     Z24, Z26, Z16
 	VPDPBUSD     Z24, Z27, Z17
-	VPBROADCASTD 24(R12), Z24
+	VPBROADCASTD 24(R13), Z24
 	VPDPBUSD     Z24, Z25, Z18
 	VPDPBUSD     Z24, Z26, Z19
 	VPDPBUSD     Z24, Z27, Z20
-	VPBROADCASTD 28(R12), Z24
+	VPBROADCASTD 28(R13), Z24
 	VPDPBUSD     Z24, Z25, Z21
 	VPDPBUSD     Z24, Z26, Z22
 	VPDPBUSD     Z24, Z27, Z23
-	ADDQ         $0x40, R11
-	ADDQ         $0x20, R12
-	DECQ         R13
+	ADDQ         $0x40, R12
+	ADDQ         $0x20, R13
+	DECQ         R14
 	JNZ          words0
 	VMOVDQU64    Z0, (DI)
 	VMOVDQU64    Z1, 64(DI)
@@ -154,18 +155,29 @@ words0:
 	VMOVDQU64    Z2, 128(R8)
 	VPMINSD      128(R9), Z2, Z2
 	VMOVDQU64    Z2, 128(R9)
-	ADDQ         R10, DX
+	ADDQ         R11, DX
 	ADDQ         $0x20, BX
 	ADDQ         $0x00000600, DI
 	ADDQ         $0x000000c0, R8
-	DECQ         SI
-	JNZ          tiles
+	MOVQ         lines+72(FP), R11
+	TESTQ        R11, R11
+	JZ           fetched
+
+fetch:
+	PREFETCHT1 (R10)
+	ADDQ       $0x40, R10
+	DECQ       R11
+	JNZ        fetch
+
+fetched:
+	DECQ SI
+	JNZ  tiles
 	VZEROUPPER
 	RET
 
-// func FilterBytes1VNNI(x *byte, words int, c *byte, base *int32, tiles int, scores *int32, least *int32, best *int32)
+// func FilterBytes1VNNI(x *byte, words int, c *byte, base *int32, tiles int, scores *int32, least *int32, best *int32, ahead uintptr, lines int)
 // Requires: AVX, AVX512F, AVX512VNNI, MMX+
-TEXT ·FilterBytes1VNNI(SB), NOSPLIT, $0-64
+TEXT ·FilterBytes1VNNI(SB), NOSPLIT, $0-80
 	MOVQ x+0(FP), AX
 	MOVQ words+8(FP), CX
 	MOVQ c+16(FP), DX
@@ -174,11 +186,12 @@ TEXT ·FilterBytes1VNNI(SB), NOSPLIT, $0-64
 	MOVQ scores+40(FP), DI
 	MOVQ least+48(FP), R8
 	MOVQ best+56(FP), R9
+	MOVQ ahead+64(FP), R10
 	SHLQ $0x06, CX
 
 tiles:
-	MOVQ         CX, R10
-	SHRQ         $0x01, R10
+	MOVQ         CX, R11
+	SHRQ         $0x01, R11
 	VPBROADCASTD (BX), Z0
 	VPBROADCASTD 4(BX), Z1
 	VPBROADCASTD 8(BX), Z2
@@ -187,33 +200,33 @@ tiles:
 	VPBROADCASTD 20(BX), Z5
 	VPBROADCASTD 24(BX), Z6
 	VPBROADCASTD 28(BX), Z7
-	MOVQ         AX, R11
-	LEAQ         (DX), R12
-	MOVQ         CX, R13
-	SHRQ         $0x06, R13
+	MOVQ         AX, R12
+	LEAQ         (DX), R13
+	MOVQ         CX, R14
+	SHRQ         $0x06, R14
 
 words0:
-	VMOVDQU64    (R11), Z9
-	PREFETCHT0   (R12)(R10*1)
-	VPBROADCASTD (R12), Z8
+	VMOVDQU64    (R12), Z9
+	PREFETCHT0   (R13)(R11*1)
+	VPBROADCASTD (R13), Z8
 	VPDPBUSD     Z8, Z9, Z0
-	VPBROADCASTD 4(R12), Z8
+	VPBROADCASTD 4(R13), Z8
 	VPDPBUSD     Z8, Z9, Z1
-	VPBROADCASTD 8(R12), Z8
+	VPBROADCASTD 8(R13), Z8
 	VPDPBUSD     Z8, Z9, Z2
-	VPBROADCASTD 12(R12), Z8
+	VPBROADCASTD 12(R13), Z8
 	VPDPBUSD     Z8, Z9, Z3
-	VPBROADCASTD 16(R12), Z8
+	VPBROADCASTD 16(R13), Z8
 	VPDPBUSD     Z8, Z9, Z4
-	VPBROADCASTD 20(R12), Z8
+	VPBROADCASTD 20(R13), Z8
 	VPDPBUSD     Z8, Z9, Z5
-	VPBROADCASTD 24(R12), Z8
+	VPBROADCASTD 24(R13), Z8
 	VPDPBUSD     Z8, Z9, Z6
-	VPBROADCASTD 28(R12), Z8
+	VPBROADCASTD 28(R13), Z8
 	VPDPBUSD     Z8, Z9, Z7
-	ADDQ         $0x40, R11
-	ADDQ         $0x20, R12
-	DECQ         R13
+	ADDQ         $0x40, R12
+	ADDQ         $0x20, R13
+	DECQ         R14
 	JNZ          words0
 	VMOVDQU64    Z0, (DI)
 	VMOVDQU64    Z1, 64(DI)
@@ -233,18 +246,29 @@ words0:
 	VMOVDQU64    Z0, (R8)
 	VPMINSD      (R9), Z0, Z0
 	VMOVDQU64    Z0, (R9)
-	ADDQ         R10, DX
+	ADDQ         R11, DX
 	ADDQ         $0x20, BX
 	ADDQ         $0x00000200, DI
 	ADDQ         $0x00000040, R8
-	DECQ         SI
-	JNZ          tiles
+	MOVQ         lines+72(FP), R11
+	TESTQ        R11, R11
+	JZ           fetched
+
+fetch:
+	PREFETCHT1 (R10)
+	ADDQ       $0x40, R10
+	DECQ       R11
+	JNZ        fetch
+
+fetched:
+	DECQ SI
+	JNZ  tiles
 	VZEROUPPER
 	RET
 
-// func FilterScore3VNNI(x *byte, words int, c *byte, base *int32, tiles int, scores *int32, least *int32, best *int32)
+// func FilterScore3VNNI(x *byte, words int, c *byte, base *int32, tiles int, scores *int32, least *int32, best *int32, ahead uintptr, lines int)
 // Requires: AVX, AVX512F, AVX512VNNI, MMX+
-TEXT ·FilterScore3VNNI(SB), NOSPLIT, $0-64
+TEXT ·FilterScore3VNNI(SB), NOSPLIT, $0-80
 	MOVQ x+0(FP), AX
 	MOVQ words+8(FP), CX
 	MOVQ c+16(FP), DX
@@ -253,11 +277,12 @@ TEXT ·FilterScore3VNNI(SB), NOSPLIT, $0-64
 	MOVQ scores+40(FP), DI
 	MOVQ least+48(FP), R8
 	MOVQ best+56(FP), R9
+	MOVQ ahead+64(FP), R10
 	SHLQ $0x06, CX
 
 tiles:
-	MOVQ         CX, R10
-	SHRQ         $0x01, R10
+	MOVQ         CX, R11
+	SHRQ         $0x01, R11
 	VPBROADCASTD (BX), Z0
 	VPBROADCASTD (BX), Z1
 	VPBROADCASTD (BX), Z2
@@ -282,51 +307,51 @@ tiles:
 	VPBROADCASTD 28(BX), Z21
 	VPBROADCASTD 28(BX), Z22
 	VPBROADCASTD 28(BX), Z23
-	MOVQ         AX, R11
-	LEAQ         (DX), R12
-	MOVQ         CX, R13
-	SHRQ         $0x06, R13
+	MOVQ         AX, R12
+	LEAQ         (DX), R13
+	MOVQ         CX, R14
+	SHRQ         $0x06, R14
 
 words0:
-	VMOVDQU64    (R11), Z25
-	VMOVDQU64    (R11)(CX*1), Z26
-	VMOVDQU64    (R11)(CX*2), Z27
-	PREFETCHT0   (R12)(R10*1)
-	VPBROADCASTD (R12), Z24
+	VMOVDQU64    (R12), Z25
+	VMOVDQU64    (R12)(CX*1), Z26
+	VMOVDQU64    (R12)(CX*2), Z27
+	PREFETCHT0   (R13)(R11*1)
+	VPBROADCASTD (R13), Z24
 	VPDPWSSD     Z24, Z25, Z0
 	VPDPWSSD     Z24, Z26, Z1
 	VPDPWSSD     Z24, Z27, Z2
-	VPBROADCASTD 4(R12), Z24
+	VPBROADCASTD 4(R13), Z24
 	VPDPWSSD     Z24, Z25, Z3
 	VPDPWSSD     Z24, Z26, Z4
 	VPDPWSSD     Z24, Z27, Z5
-	VPBROADCASTD 8(R12), Z24
+	VPBROADCASTD 8(R13), Z24
 	VPDPWSSD     Z24, Z25, Z6
 	VPDPWSSD     Z24, Z26, Z7
 	VPDPWSSD     Z24, Z27, Z8
-	VPBROADCASTD 12(R12), Z24
+	VPBROADCASTD 12(R13), Z24
 	VPDPWSSD     Z24, Z25, Z9
 	VPDPWSSD     Z24, Z26, Z10
 	VPDPWSSD     Z24, Z27, Z11
-	VPBROADCASTD 16(R12), Z24
+	VPBROADCASTD 16(R13), Z24
 	VPDPWSSD     Z24, Z25, Z12
 	VPDPWSSD     Z24, Z26, Z13
 	VPDPWSSD     Z24, Z27, Z14
-	VPBROADCASTD 20(R12), Z24
+	VPBROADCASTD 20(R13), Z24
 	VPDPWSSD     Z24, Z25, Z15
 	VPDPWSSD     Z24, Z26, Z16
 	VPDPWSSD     Z24, Z27, Z17
-	VPBROADCASTD 24(R12), Z24
+	VPBROADCASTD 24(R13), Z24
 	VPDPWSSD     Z24, Z25, Z18
 	VPDPWSSD     Z24, Z26, Z19
 	VPDPWSSD     Z24, Z27, Z20
-	VPBROADCASTD 28(R12), Z24
+	VPBROADCASTD 28(R13), Z24
 	VPDPWSSD     Z24, Z25, Z21
 	VPDPWSSD     Z24, Z26, Z22
 	VPDPWSSD     Z24, Z27, Z23
-	ADDQ         $0x40, R11
-	ADDQ         $0x20, R12
-	DECQ         R13
+	ADDQ         $0x40, R12
+	ADDQ         $0x20, R13
+	DECQ         R14
 	JNZ          words0
 	VMOVDQU64    Z0, (DI)
 	VMOVDQU64    Z1, 64(DI)
@@ -382,18 +407,29 @@ words0:
 	VMOVDQU64    Z2, 128(R8)
 	VPMINSD      128(R9), Z2, Z2
 	VMOVDQU64    Z2, 128(R9)
-	ADDQ         R10, DX
+	ADDQ         R11, DX
 	ADDQ         $0x20, BX
 	ADDQ         $0x00000600, DI
 	ADDQ         $0x000000c0, R8
-	DECQ         SI
-	JNZ          tiles
+	MOVQ         lines+72(FP), R11
+	TESTQ        R11, R11
+	JZ           fetched
+
+fetch:
+	PREFETCHT1 (R10)
+	ADDQ       $0x40, R10
+	DECQ       R11
+	JNZ        fetch
+
+fetched:
+	DECQ SI
+	JNZ  tiles
 	VZEROUPPER
 	RET
 
-// func FilterScore1VNNI(x *byte, words int, c *byte, base *int32, tiles int, scores *int32, least *int32, best *int32)
+// func FilterScore1VNNI(x *byte, words int, c *byte, base *int32, tiles int, scores *int32, least *int32, best *int32, ahead uintptr, lines int)
 // Requires: AVX, AVX512F, AVX512VNNI, MMX+
-TEXT ·FilterScore1VNNI(SB), NOSPLIT, $0-64
+TEXT ·FilterScore1VNNI(SB), NOSPLIT, $0-80
 	MOVQ x+0(FP), AX
 	MOVQ words+8(FP), CX
 	MOVQ c+16(FP), DX
@@ -402,11 +438,12 @@ TEXT ·FilterScore1VNNI(SB), NOSPLIT, $0-64
 	MOVQ scores+40(FP), DI
 	MOVQ least+48(FP), R8
 	MOVQ best+56(FP), R9
+	MOVQ ahead+64(FP), R10
 	SHLQ $0x06, CX
 
 tiles:
-	MOVQ         CX, R10
-	SHRQ         $0x01, R10
+	MOVQ         CX, R11
+	SHRQ         $0x01, R11
 	VPBROADCASTD (BX), Z0
 	VPBROADCASTD 4(BX), Z1
 	VPBROADCASTD 8(BX), Z2
@@ -415,33 +452,33 @@ tiles:
 	VPBROADCASTD 20(BX), Z5
 	VPBROADCASTD 24(BX), Z6
 	VPBROADCASTD 28(BX), Z7
-	MOVQ         AX, R11
-	LEAQ         (DX), R12
-	MOVQ         CX, R13
-	SHRQ         $0x06, R13
+	MOVQ         AX, R12
+	LEAQ         (DX), R13
+	MOVQ         CX, R14
+	SHRQ         $0x06, R14
 
 words0:
-	VMOVDQU64    (R11), Z9
-	PREFETCHT0   (R12)(R10*1)
-	VPBROADCASTD (R12), Z8
+	VMOVDQU64    (R12), Z9
+	PREFETCHT0   (R13)(R11*1)
+	VPBROADCASTD (R13), Z8
 	VPDPWSSD     Z8, Z9, Z0
-	VPBROADCASTD 4(R12), Z8
+	VPBROADCASTD 4(R13), Z8
 	VPDPWSSD     Z8, Z9, Z1
-	VPBROADCASTD 8(R12), Z8
+	VPBROADCASTD 8(R13), Z8
 	VPDPWSSD     Z8, Z9, Z2
-	VPBROADCASTD 12(R12), Z8
+	VPBROADCASTD 12(R13), Z8
 	VPDPWSSD     Z8, Z9, Z3
-	VPBROADCASTD 16(R12), Z8
+	VPBROADCASTD 16(R13), Z8
 	VPDPWSSD     Z8, Z9, Z4
-	VPBROADCASTD 20(R12), Z8
+	VPBROADCASTD 20(R13), Z8
 	VPDPWSSD     Z8, Z9, Z5
-	VPBROADCASTD 24(R12), Z8
+	VPBROADCASTD 24(R13), Z8
 	VPDPWSSD     Z8, Z9, Z6
-	VPBROADCASTD 28(R12), Z8
+	VPBROADCASTD 28(R13), Z8
 	VPDPWSSD     Z8, Z9, Z7
-	ADDQ         $0x40, R11
-	ADDQ         $0x20, R12
-	DECQ         R13
+	ADDQ         $0x40, R12
+	ADDQ         $0x20, R13
+	DECQ         R14
 	JNZ          words0
 	VMOVDQU64    Z0, (DI)
 	VMOVDQU64    Z1, 64(DI)
@@ -461,12 +498,23 @@ words0:
 	VMOVDQU64    Z0, (R8)
 	VPMINSD      (R9), Z0, Z0
 	VMOVDQU64    Z0, (R9)
-	ADDQ         R10, DX
+	ADDQ         R11, DX
 	ADDQ         $0x20, BX
 	ADDQ         $0x00000200, DI
 	ADDQ         $0x00000040, R8
-	DECQ         SI
-	JNZ          tiles
+	MOVQ         lines+72(FP), R11
+	TESTQ        R11, R11
+	JZ           fetched
+
+fetch:
+	PREFETCHT1 (R10)
+	ADDQ       $0x40, R10
+	DECQ       R11
+	JNZ        fetch
+
+fetched:
+	DECQ SI
+	JNZ  tiles
 	VZEROUPPER
 	RET
 
@@ -857,7 +905,7 @@ blocks:
 	RET
 
 // func FilterDotsAVX512(x *float32, d int, rows *float32, pairs *uint32, count int, dots *float32)
-// Requires: AVX, AVX512F, FMA3
+// Requires: AVX, AVX512F, FMA3, MMX+
 TEXT ·FilterDotsAVX512(SB), NOSPLIT, $0-48
 	MOVQ x+0(FP), AX
 	MOVQ rows+16(FP), CX
@@ -873,6 +921,14 @@ pairs:
 	MOVWQZX 2(DX), R9
 	SHLQ    $0x06, R9
 	ADDQ    AX, R9
+	CMPQ    SI, $0x02
+	SBBQ    R10, R10
+	MOVWQZX 6(DX)(R10*4), R11
+	SHLQ    $0x06, R11
+	ADDQ    AX, R11
+	MOVWQZX 4(DX)(R10*4), R10
+	IMULQ   R8, R10
+	LEAQ    (CX)(R10*4), R10
 	VPXORD  Z0, Z0, Z0
 	VPXORD  Z1, Z1, Z1
 	VPXORD  Z2, Z2, Z2
@@ -883,12 +939,22 @@ wide:
 	JLT         wideend
 	VMOVUPS     (R9), Z4
 	VFMADD231PS (DI), Z4, Z0
+	PREFETCHT0  (R10)
+	PREFETCHT0  (R11)
 	VMOVUPS     1024(R9), Z4
 	VFMADD231PS 64(DI), Z4, Z1
+	PREFETCHT0  64(R10)
+	PREFETCHT0  1024(R11)
 	VMOVUPS     2048(R9), Z4
 	VFMADD231PS 128(DI), Z4, Z2
+	PREFETCHT0  128(R10)
+	PREFETCHT0  2048(R11)
 	VMOVUPS     3072(R9), Z4
 	VFMADD231PS 192(DI), Z4, Z3
+	PREFETCHT0  192(R10)
+	PREFETCHT0  3072(R11)
+	ADDQ        $0x00000100, R10
+	ADDQ        $0x00001000, R11
 	ADDQ        $0x00001000, R9
 	ADDQ        $0x00000100, DI
 	SUBQ        $0x40, R8
@@ -900,6 +966,10 @@ narrow:
 	JLT         narrowend
 	VMOVUPS     (R9), Z4
 	VFMADD231PS (DI), Z4, Z0
+	PREFETCHT0  (R10)
+	PREFETCHT0  (R11)
+	ADDQ        $0x00000040, R10
+	ADDQ        $0x00000400, R11
 	ADDQ        $0x00000400, R9
 	ADDQ        $0x00000040, DI
 	SUBQ        $0x10, R8

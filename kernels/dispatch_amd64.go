@@ -380,20 +380,20 @@ func asmExchange(own, near, next *float32, labels *uint16, weights *float64, blo
 	asm.ExchangeAVX2(own, near, next, labels, weights, blocks, table, base)
 }
 
-func asmFilterBytesN(number int, x *byte, words int, c *byte, base *int32, tiles int, scores, least, best *int32) {
+func asmFilterBytesN(number int, x *byte, words int, c *byte, base *int32, tiles int, scores, least, best *int32, ahead uintptr, lines int) {
 	if current >= avx512vnni {
 		switch number {
 		case 1:
-			asm.FilterBytes1VNNI(x, words, c, base, tiles, scores, least, best)
+			asm.FilterBytes1VNNI(x, words, c, base, tiles, scores, least, best, ahead, lines)
 			return
 		case 3:
-			asm.FilterBytes3VNNI(x, words, c, base, tiles, scores, least, best)
+			asm.FilterBytes3VNNI(x, words, c, base, tiles, scores, least, best, ahead, lines)
 			return
 		}
 	}
 	switch number {
 	case 1:
-		asm.FilterBytes1AVX2(x, words, c, base, tiles, scores, least, best)
+		asm.FilterBytes1AVX2(x, words, c, base, tiles, scores, least, best, ahead, lines)
 	default:
 		panic(noRoutine("FilterBytes", number))
 	}
@@ -433,20 +433,20 @@ func asmFilterRows(x *float32, blocks int, rows *float32) {
 	asm.FilterRowsAVX2(x, blocks, rows)
 }
 
-func asmFilterScoreN(number int, x *byte, words int, c *byte, base *int32, tiles int, scores, least, best *int32) {
+func asmFilterScoreN(number int, x *byte, words int, c *byte, base *int32, tiles int, scores, least, best *int32, ahead uintptr, lines int) {
 	if current >= avx512vnni {
 		switch number {
 		case 1:
-			asm.FilterScore1VNNI(x, words, c, base, tiles, scores, least, best)
+			asm.FilterScore1VNNI(x, words, c, base, tiles, scores, least, best, ahead, lines)
 			return
 		case 3:
-			asm.FilterScore3VNNI(x, words, c, base, tiles, scores, least, best)
+			asm.FilterScore3VNNI(x, words, c, base, tiles, scores, least, best, ahead, lines)
 			return
 		}
 	}
 	switch number {
 	case 1:
-		asm.FilterScore1AVX2(x, words, c, base, tiles, scores, least, best)
+		asm.FilterScore1AVX2(x, words, c, base, tiles, scores, least, best, ahead, lines)
 	default:
 		panic(noRoutine("FilterScore", number))
 	}

@@ -64,7 +64,7 @@ func asmExchange(own, near, next *float32, labels *uint16, weights *float64, blo
 	panic(noRoutine("Exchange", 0))
 }
 
-func asmFilterBytesN(number int, x *byte, words int, c *byte, base *int32, tiles int, scores, least, best *int32) {
+func asmFilterBytesN(number int, x *byte, words int, c *byte, base *int32, tiles int, scores, least, best *int32, ahead uintptr, lines int) {
 	panic(noRoutine("FilterBytes", 0))
 }
 
@@ -88,7 +88,7 @@ func asmFilterRows(x *float32, blocks int, rows *float32) {
 	panic(noRoutine("FilterRows", 0))
 }
 
-func asmFilterScoreN(number int, x *byte, words int, c *byte, base *int32, tiles int, scores, least, best *int32) {
+func asmFilterScoreN(number int, x *byte, words int, c *byte, base *int32, tiles int, scores, least, best *int32, ahead uintptr, lines int) {
 	panic(noRoutine("FilterScore", 0))
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"unsafe"
 )
 
 // The candidate filter ranks centroids by products of small integers, two of 16 bits
@@ -246,11 +247,17 @@ func length(row []float32) float64 {
 // magnitude is the largest magnitude of a row's coordinates, NaN if there is one: magnitudes are in the order of their
 // bits.
 func magnitude(row []float32) float64 {
-	most := uint32(0)
-	for _, x := range row {
-		most = max(most, math.Float32bits(x)&^(1<<31))
+	const sign = 1 << 31
+	var a, b, c, d uint32 // several at a time
+	for ; len(row) >= 4; row = row[4:] {
+		x := (*[4]float32)(row)
+		a, b = max(a, math.Float32bits(x[0])&^sign), max(b, math.Float32bits(x[1])&^sign)
+		c, d = max(c, math.Float32bits(x[2])&^sign), max(d, math.Float32bits(x[3])&^sign)
 	}
-	return float64(math.Float32frombits(most))
+	for _, x := range row {
+		a = max(a, math.Float32bits(x)&^sign)
+	}
+	return float64(math.Float32frombits(max(a, b, c, d)))
 }
 
 // inOrder runs n tasks.
@@ -646,11 +653,16 @@ func (s *filterScratch) group(p *Panels, f *filterPoints, first, panels int, c *
 		most = filterFew
 	}
 	step := min(most, max(1, filterWork/(filterTile*call.d))*wide)
+	// What comes next may lie beyond the points: it is fetched, not read.
+	own := panels * Lanes * p.D * int(unsafe.Sizeof(p.Data[0]))
+	lines := (own + lineBytes*call.c.tiles - 1) / (lineBytes * call.c.tiles) // for each tile
+	next := uintptr(unsafe.Pointer(unsafe.SliceData(p.Data))) + uintptr(own)
 	s.found = 0
 	for tile := 0; tile < call.c.tiles; tile += most {
 		tiles := min(most, call.c.tiles-tile)
 		for at := 0; at < tiles; at += step {
-			filterScores(call, panels, x, tile, at, min(step, tiles-at), s)
+			ahead := next + uintptr((tile+at)*lines*lineBytes)
+			filterScores(call, panels, x, tile, at, min(step, tiles-at), ahead, lines, s)
 		}
 		for q := range panels {
 			if f.tightens() {

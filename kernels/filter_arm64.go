@@ -42,7 +42,7 @@ func filterWordsTogether(int) int { return 1 }
 func filterGroupPanels(int) int { return 1 }
 
 // filterScores leaves the scores of a panel, at x, and of tiles from tile+first on in s, from its tile first on.
-func filterScores(call *filterCall, _ int, x *byte, tile, first, tiles int, s *filterScratch) {
+func filterScores(call *filterCall, _ int, x *byte, tile, first, tiles int, _ uintptr, _ int, s *filterScratch) {
 	g, at := call.c, (tile+first)*filterTile
 	asmFilterBytes1(x, g.words, &g.data[at*g.words*wordBytes(g.group)], &call.base[at], tiles,
 		&s.scores[first*filterTile*Lanes], &s.least[first*Lanes], &s.best[0])

@@ -81,7 +81,8 @@ func filterGroupPanels(chunk int) int {
 
 // filterScores leaves the scores of panels, the first of which is at x, and of tiles from tile+first on in s, from its
 // tile first on.
-func filterScores(call *filterCall, panels int, x *byte, tile, first, tiles int, s *filterScratch) {
+func filterScores(call *filterCall, panels int, x *byte, tile, first, tiles int, ahead uintptr, lines int,
+	s *filterScratch) {
 	g, at, size := call.c, (tile+first)*filterTile, panels*Lanes
 	c, base := &g.data[at*g.words*wordBytes(g.group)], &call.base[at]
 	scores, least, best := &s.scores[first*filterTile*size], &s.least[first*size], &s.best[0]
@@ -91,9 +92,9 @@ func filterScores(call *filterCall, panels int, x *byte, tile, first, tiles int,
 		asmFilterTilesN(panels, &config[0], x, g.words, g.chunk, c, base, tiles*filterTile/filterWideTile,
 			scores, least, best)
 	case g.group == 4:
-		asmFilterBytesN(panels, x, g.words, c, base, tiles, scores, least, best)
+		asmFilterBytesN(panels, x, g.words, c, base, tiles, scores, least, best, ahead, lines)
 	default:
-		asmFilterScoreN(panels, x, g.words, c, base, tiles, scores, least, best)
+		asmFilterScoreN(panels, x, g.words, c, base, tiles, scores, least, best, ahead, lines)
 	}
 }
 

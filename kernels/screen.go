@@ -157,7 +157,7 @@ func (s *Screen) Scan(first, last int, norms []float32, room *ScreenRoom, take f
 	size := f.size() * Lanes
 	scratch := &room.scratch
 	for panel := first / Lanes; panel*Lanes < last; panel++ {
-		filterScores(&s.call, 1, &f.data[(s.points.firstPanel+panel)*size], 0, 0, g.tiles, scratch)
+		filterScores(&s.call, 1, &f.data[(s.points.firstPanel+panel)*size], 0, 0, g.tiles, 0, 0, scratch)
 		limits := (*[Lanes]int32)(s.limits[panel*Lanes:])
 		*(*[Lanes]int32)(scratch.best[:]), *(*[Lanes]int32)(scratch.limit[:]) = *limits, *limits
 		scratch.found = 0

@@ -83,17 +83,19 @@ type scoring struct {
 // filterScore emits the integer scores of np panels.
 func filterScore(s isa, name, what string, np int, products products) {
 	function(fmt.Sprintf("%s%d%s", name, np, s.name),
-		"func(x *byte, words int, c *byte, base *int32, tiles int, scores, least, best *int32)",
+		"func(x *byte, words int, c *byte, base *int32, tiles int, scores, least, best *int32, ahead uintptr, lines int)",
 		fmt.Sprintf("writes the integer scores of %d panels [words][16] at x and tiles > 0 tiles", np),
 		"[words][8] at c, words > 0, of "+what+":",
 		"base plus the products. scores is [tiles][8][panels][16], least [tiles][panels][16] has the least score of each",
-		"tile, and best [panels][16] falls to the least of all.")
+		"tile, and best [panels][16] falls to the least of all. For each tile so many lines from ahead on, of what comes",
+		"next, are fetched into the second-level cache.")
 	r := &scoring{s: s, nv: np * s.parts, products: products, x: Load(Param("x"), GP64()),
 		stride: Load(Param("words"), GP64()), c: Load(Param("c"), GP64()), base: Load(Param("base"), GP64())}
 	tiles := Load(Param("tiles"), GP64()).(reg.GPVirtual)
 	r.scores = Load(Param("scores"), GP64())
 	r.least = Load(Param("least"), GP64())
 	r.best = Load(Param("best"), GP64())
+	ahead := Load(Param("ahead"), GP64())
 	SHLQ(Imm(6), r.stride) // bytes of a panel
 	width := filterTile    // centroids at a time
 	if s == avx2 {
@@ -110,6 +112,14 @@ func filterScore(s isa, name, what string, np int, products products) {
 		ADDQ(Imm(4*filterTile), r.base)
 		ADDQ(U32(filterTile*r.nv*s.bytes), r.scores)
 		ADDQ(U32(r.nv*s.bytes), r.least)
+		lines := Load(Param("lines"), GP64()).(reg.GPVirtual)
+		TESTQ(lines, lines)
+		JZ(LabelRef("fetched"))
+		count("fetch", lines, func() {
+			PREFETCHT1(Mem{Base: ahead})
+			ADDQ(Imm(64), ahead)
+		})
+		Label("fetched")
 	})
 	VZEROUPPER()
 	RET()
@@ -500,6 +510,16 @@ func filterDots(s isa) {
 		MOVWQZX(Mem{Base: pairs, Disp: 2}, at)
 		SHLQ(Imm(6), at)
 		ADDQ(x, at)
+		next := GP64() // the next pair's row, the last one's its own
+		CMPQ(count0, Imm(2))
+		SBBQ(next, next)
+		nextx := GP64()
+		MOVWQZX(Mem{Base: pairs, Index: next, Scale: 4, Disp: 6}, nextx)
+		SHLQ(Imm(6), nextx)
+		ADDQ(x, nextx)
+		MOVWQZX(Mem{Base: pairs, Index: next, Scale: 4, Disp: 4}, next)
+		IMULQ(size, next)
+		LEAQ(Mem{Base: rows, Index: next, Scale: 4}, next)
 		MOVQ(size, left)
 		acc := s.vectors(sums)
 		for _, v := range acc {
@@ -513,7 +533,13 @@ func filterDots(s isa) {
 				t := s.vector()
 				VMOVUPS(Mem{Base: at, Disp: i/s.parts*block + i%s.parts*s.bytes}, t)
 				VFMADD231PS(Mem{Base: row, Disp: i * s.bytes}, t, acc[i%sums])
+				if i%s.parts == 0 {
+					PREFETCHT0(Mem{Base: next, Disp: i * s.bytes})
+					PREFETCHT0(Mem{Base: nextx, Disp: i / s.parts * block})
+				}
 			}
+			ADDQ(U32(uint32(64*n)), next)
+			ADDQ(U32(uint32(n*block)), nextx)
 			ADDQ(U32(uint32(n*block)), at)
 			ADDQ(U32(uint32(64*n)), row)
 			SUBQ(Imm(uint64(16*n)), left)
