@@ -31,6 +31,13 @@ func FilterBytes1VNNI(x *byte, words int, c *byte, base *int32, tiles int, score
 //go:noescape
 func FilterScore3VNNI(x *byte, words int, c *byte, base *int32, tiles int, scores *int32, least *int32, best *int32, ahead uintptr, lines int)
 
+// FilterIntegersVNNI rounds blocks > 0 blocks of 16 coordinates times scale to integers of at most 127 in magnitude, and writes the
+// opposite ones, four to a word, to every eighth word at to. The totals of 16 lanes are of the integers, the
+// errors of 8 of the squares of what they, times down, are off by.
+//
+//go:noescape
+func FilterIntegersVNNI(row *float32, blocks int, scale float32, down float64, to *byte, totals *[16]int32, errors *[8]float64)
+
 // FilterScore1VNNI writes the integer scores of 1 panels [words][16] at x and tiles > 0 tiles
 // [words][8] at c, words > 0, of integers of 16 bits, two to a word:
 // base plus the products. scores is [tiles][8][panels][16], least [tiles][panels][16] has the least score of each

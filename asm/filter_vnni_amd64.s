@@ -427,6 +427,56 @@ fetched:
 	VZEROUPPER
 	RET
 
+// func FilterIntegersVNNI(row *float32, blocks int, scale float32, down float64, to *byte, totals *[16]int32, errors *[8]float64)
+// Requires: AVX, AVX512F
+TEXT ·FilterIntegersVNNI(SB), NOSPLIT, $0-56
+	MOVQ         row+0(FP), AX
+	MOVQ         blocks+8(FP), CX
+	VBROADCASTSS scale+16(FP), Z0
+	VBROADCASTSD down+24(FP), Z1
+	MOVQ         to+32(FP), DX
+	MOVL         $0x4b400000, BX
+	VPBROADCASTD BX, Z2
+	VPXORD       Z3, Z3, Z3
+	VPXORD       Z4, Z4, Z4
+	VPXORD       Z5, Z5, Z5
+	VPXORD       Z6, Z6, Z6
+
+blocks:
+	VMOVUPS       (AX), Z7
+	VMULPS        Z0, Z7, Z8
+	VADDPS        Z2, Z8, Z8
+	VSUBPS        Z2, Z8, Z8
+	VCVTTPS2DQ    Z8, Z9
+	VPADDD        Z9, Z4, Z4
+	VPSUBD        Z9, Z3, Z9
+	VPMOVDB       Z9, X9
+	VPEXTRD       $0x00, X9, (DX)
+	VPEXTRD       $0x01, X9, 32(DX)
+	VPEXTRD       $0x02, X9, 64(DX)
+	VPEXTRD       $0x03, X9, 96(DX)
+	VCVTPS2PD     Y7, Z9
+	VCVTPS2PD     Y8, Z10
+	VFNMADD231PD  Z1, Z10, Z9
+	VFMADD231PD   Z9, Z9, Z5
+	VEXTRACTF64X4 $0x01, Z7, Y7
+	VEXTRACTF64X4 $0x01, Z8, Y8
+	VCVTPS2PD     Y7, Z7
+	VCVTPS2PD     Y8, Z8
+	VFNMADD231PD  Z1, Z8, Z7
+	VFMADD231PD   Z7, Z7, Z6
+	ADDQ          $0x40, AX
+	ADDQ          $0x00000080, DX
+	DECQ          CX
+	JNZ           blocks
+	VADDPD        Z6, Z5, Z5
+	MOVQ          totals+40(FP), AX
+	VMOVDQU64     Z4, (AX)
+	MOVQ          errors+48(FP), AX
+	VMOVUPD       Z5, (AX)
+	VZEROUPPER
+	RET
+
 // func FilterScore1VNNI(x *byte, words int, c *byte, base *int32, tiles int, scores *int32, least *int32, best *int32, ahead uintptr, lines int)
 // Requires: AVX, AVX512F, AVX512VNNI, MMX+
 TEXT ·FilterScore1VNNI(SB), NOSPLIT, $0-80

@@ -418,6 +418,14 @@ func asmFilterExact(x, c *[4]*float32, d int, scores *[4]float32) {
 	asm.FilterExactAVX2(x, c, d, scores)
 }
 
+func asmFilterIntegers(row *float32, blocks int, scale float32, down float64, to *byte, totals *[16]int32, errors *[8]float64) {
+	if current >= avx512vnni {
+		asm.FilterIntegersVNNI(row, blocks, scale, down, to, totals, errors)
+		return
+	}
+	panic(noRoutine("FilterIntegers", 0))
+}
+
 func asmFilterPrune(list *uint64, kept *int32, count int, limits *int32) int {
 	if current >= avx512 {
 		return asm.FilterPruneAVX512(list, kept, count, limits)

@@ -80,6 +80,10 @@ func asmFilterExact(x, c *[4]*float32, d int, scores *[4]float32) {
 	panic(noRoutine("FilterExact", 0))
 }
 
+func asmFilterIntegers(row *float32, blocks int, scale float32, down float64, to *byte, totals *[16]int32, errors *[8]float64) {
+	panic(noRoutine("FilterIntegers", 0))
+}
+
 func asmFilterPrune(list *uint64, kept *int32, count int, limits *int32) int {
 	panic(noRoutine("FilterPrune", 0))
 }

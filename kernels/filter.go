@@ -434,8 +434,9 @@ func (f *filterCentroids) set(c *Centroids) {
 func (f *filterCentroids) setRow(i int, row []float32) float64 {
 	up, down := float32(f.scale), 1/f.scale
 	word := wordBytes(f.group)
-	errors, total := 0.0, int32(0)
-	for at := f.word(i, 0) * word; len(row) > 0; at += f.rows * f.chunk * word {
+	done, total, errors := f.integers(f.word(i, 0), row)
+	row = row[done:]
+	for at := f.word(i, done/f.group) * word; len(row) > 0; at += f.rows * f.chunk * word {
 		some := row[:min(len(row), f.chunk*f.group)]
 		row = row[len(some):]
 		to := f.data[at : at+f.chunk*word]

@@ -48,6 +48,11 @@ func filterScores(call *filterCall, _ int, x *byte, tile, first, tiles int, _ ui
 		&s.scores[first*filterTile*Lanes], &s.least[first*Lanes], &s.best[0])
 }
 
+// integers says that no routine rounds coordinates of a centroid.
+func (f *filterCentroids) integers(int, []float32) (done int, total int32, errors float64) {
+	return 0, 0, 0
+}
+
 // candidates lists the scores of one panel of several that are within its limit, which falls to the least so far, at
 // most most, plus band; first is the number of the first centroid. Most tiles have none, which their least scores tell.
 func (s *filterScratch) candidates(tiles, panels, panel, first int, band, most int32) int {

@@ -189,3 +189,32 @@ func BenchmarkAssignFilter(b *testing.B) {
 		}
 	}
 }
+
+// TestFilterIntegersOfCentroids compares the integers of centroids with those of the path below, which makes them in Go.
+func TestFilterIntegersOfCentroids(t *testing.T) {
+	if !slices.Contains(supportedPaths(), avx512vnni) {
+		t.Skip("the CPU has no routine")
+	}
+	defer forcePath(avx512vnni)()
+	rng := rand.New(rand.NewPCG(19, 27))
+	for _, d := range []int{15, 16, 33, 64, 100, 768} {
+		const n, k = 40, 19
+		p, c := NewPanels(n, d), NewCentroids(k, d)
+		Pack(p, gridRows(rng, n, d, 16))
+		rows := gridRows(rng, k, d, 16)
+		filtered(t, 4, p, c, rows)
+		f := c.filter
+		f.set(c)
+		data, shift, rough := slices.Clone(f.data), slices.Clone(f.shift), f.rough
+		clear(f.data)
+		restore := forcePath(avx512)
+		f.set(c)
+		restore()
+		if !slices.Equal(f.data, data) || !slices.Equal(f.shift, shift) {
+			t.Errorf("d=%d: integers are not those of Go", d)
+		}
+		if math.Abs(rough/f.rough-1) > 1e-9 {
+			t.Errorf("d=%d: errors are %g, want %g", d, rough, f.rough)
+		}
+	}
+}

@@ -98,6 +98,25 @@ func filterScores(call *filterCall, panels int, x *byte, tile, first, tiles int,
 	}
 }
 
+// integers rounds as many of a centroid's coordinates as a routine does, to words from word on, and returns their
+// number, the total of the integers and of the squares of the errors.
+func (f *filterCentroids) integers(word int, row []float32) (done int, total int32, errors float64) {
+	blocks := len(row) / Lanes
+	if f.group != 4 || f.chunk > 1 || blocks == 0 || current < avx512vnni {
+		return 0, 0, 0
+	}
+	var totals [16]int32
+	var squares [8]float64
+	asmFilterIntegers(&row[0], blocks, float32(f.scale), 1/f.scale, &f.data[4*word], &totals, &squares)
+	for _, x := range totals {
+		total += x
+	}
+	for _, x := range squares {
+		errors += x
+	}
+	return blocks * Lanes, total, errors
+}
+
 // tileForm is what AMX is told of its tiles, for chunks of so many words: the bytes of a row and the rows of each, for
 // sums, centroids and points. See LDTILECFG in Intel's manual.
 func tileForm(chunk int) (form [64]byte) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
@@ -27,6 +28,7 @@ func filterFile(s isa) {
 		filterScore(s, "FilterBytes", ofBytes, 3, bytes)
 		filterScore(s, "FilterBytes", ofBytes, 1, bytes)
 		filterScore(s, "FilterScore", ofWords, 3, words)
+		filterIntegers()
 	} else {
 		filterScore(s, "FilterBytes", ofBytes+" and below 128, the others at most 64 in magnitude; words is even",
 			1, multiplyAddBytes(constants("filterPairs"+s.name, 0x10001, 0x10001, 0x10001, 0x10001, 0x10001,
@@ -373,6 +375,67 @@ func (f *candidates) candidate(q int, place reg.GPVirtual) {
 	MOVQ(entry, Mem{Base: f.list, Index: f.found, Scale: 8})
 	CMPL(f.mask, Imm(1)) // borrows from no bits
 	SBBQ(I8(-1), f.found)
+}
+
+// filterIntegers emits the integers of a centroid.
+func filterIntegers() {
+	s := vnni
+	function("FilterIntegersVNNI", "func(row *float32, blocks int, scale float32, down float64, to *byte, "+
+		"totals *[16]int32, errors *[8]float64)",
+		"rounds blocks > 0 blocks of 16 coordinates times scale to integers of at most 127 in magnitude, and writes the",
+		"opposite ones, four to a word, to every eighth word at to. The totals of 16 lanes are of the integers, the",
+		"errors of 8 of the squares of what they, times down, are off by.")
+	row := Load(Param("row"), GP64())
+	blocks := Load(Param("blocks"), GP64()).(reg.GPVirtual)
+	scale, down, shift, zero := s.vector(), s.vector(), s.vector(), s.vector()
+	VBROADCASTSS(NewParamAddr("scale", 16), scale)
+	VBROADCASTSD(NewParamAddr("down", 24), down)
+	to := Load(Param("to"), GP64())
+	number := GP32()
+	MOVL(U32(math.Float32bits(3<<22)), number)
+	VPBROADCASTD(number, shift)
+	s.zero(zero)
+	total, errors := s.vector(), s.vectors(2)
+	for _, v := range []reg.VecVirtual{total, errors[0], errors[1]} {
+		s.zero(v)
+	}
+	count("blocks", blocks, func() {
+		x, q, integers, packed := s.vector(), s.vector(), s.vector(), XMM()
+		VMOVUPS(Mem{Base: row}, x)
+		VMULPS(scale, x, q)
+		VADDPS(shift, q, q)
+		VSUBPS(shift, q, q)
+		VCVTTPS2DQ(q, integers)
+		VPADDD(integers, total, total)
+		VPSUBD(integers, zero, integers)
+		VPMOVDB(integers, packed)
+		for i := range 4 {
+			VPEXTRD(Imm(uint64(i)), packed, Mem{Base: to, Disp: 4 * filterTile * i})
+		}
+		for i, sum := range errors {
+			exact, near := s.vector(), s.vector()
+			half, other := x.AsY(), q.AsY()
+			if i == 1 {
+				half, other = YMM(), YMM()
+				VEXTRACTF64X4(Imm(1), x, half)
+				VEXTRACTF64X4(Imm(1), q, other)
+			}
+			VCVTPS2PD(half, exact)
+			VCVTPS2PD(other, near)
+			VFNMADD231PD(down, near, exact)
+			VFMADD231PD(exact, exact, sum)
+		}
+		ADDQ(Imm(64), row)
+		ADDQ(U32(4*4*filterTile), to)
+	})
+	VADDPD(errors[1], errors[0], errors[0])
+	place := GP64()
+	Load(Param("totals"), place)
+	VMOVDQUx(s, total, Mem{Base: place})
+	Load(Param("errors"), place)
+	VMOVUPD(errors[0], Mem{Base: place})
+	VZEROUPPER()
+	RET()
 }
 
 // filterExact emits the exact scores of four pairs of a point and a centroid.
