@@ -190,7 +190,7 @@ func BenchmarkAssignFilter(b *testing.B) {
 	}
 }
 
-// TestFilterIntegersOfCentroids compares the integers of centroids with those of the path below, which makes them in Go.
+// TestFilterIntegersOfCentroids compares the integers of centroids with those of a path that makes them in Go.
 func TestFilterIntegersOfCentroids(t *testing.T) {
 	if !slices.Contains(supportedPaths(), avx512vnni) {
 		t.Skip("the CPU has no routine")

@@ -614,19 +614,7 @@ func filterDots(s isa) {
 		VADDPS(acc[1], acc[0], acc[0])
 		VADDPS(acc[3], acc[2], acc[2])
 		VADDPS(acc[2], acc[0], acc[0])
-		sum, high := acc[0], XMM()
-		if s.bytes == 64 {
-			sum = YMM()
-			VEXTRACTF64X4(Imm(1), acc[0], sum)
-			VADDPS(acc[0].AsY(), sum, sum)
-		}
-		low := sum.AsX()
-		VEXTRACTF128(Imm(1), sum, high)
-		VADDPS(high, low, low)
-		VMOVHLPS(low, low, high)
-		VADDPS(high, low, low)
-		VMOVSHDUP(low, high)
-		VADDSS(high, low, low)
+		low := sumOfLanes(s, acc[0])
 		TESTQ(left, left)
 		JZ(LabelRef("done"))
 		Label("single")
@@ -644,4 +632,22 @@ func filterDots(s isa) {
 	})
 	VZEROUPPER()
 	RET()
+}
+
+// sumOfLanes leaves the sum of the float32 of a vector in the first.
+func sumOfLanes(s isa, v reg.VecVirtual) reg.Register {
+	sum, high := v, XMM()
+	if s.bytes == 64 {
+		sum = YMM()
+		VEXTRACTF64X4(Imm(1), v, sum)
+		VADDPS(v.AsY(), sum, sum)
+	}
+	low := sum.AsX()
+	VEXTRACTF128(Imm(1), sum, high)
+	VADDPS(high, low, low)
+	VMOVHLPS(low, low, high)
+	VADDPS(high, low, low)
+	VMOVSHDUP(low, high)
+	VADDSS(high, low, low)
+	return low
 }
