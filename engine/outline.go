@@ -42,7 +42,7 @@ type PlannedRelease struct {
 	// together, in the unit of the entry's Scale; nil where noise has no one scale.
 	Deviation *float64 `json:"deviation,omitempty"`
 	// OfBox is the deviation of a coordinate of a centroid in widths of the data's
-	// box, where the cluster has a share of 1/K of the records; nil for what is no
-	// centroid and no sum.
+	// box, where the cluster has a share of 1/K of the records, of which a party's local
+	// clusters have more; nil for what is no centroid and no sum.
 	OfBox *float64 `json:"of_box,omitempty"`
 }

@@ -193,8 +193,8 @@ func printNoise(say func(indent int, format string, args ...any), r engine.Plann
 	for h := range bounds.Lo {
 		widest = max(widest, bounds.Hi[h]-bounds.Lo[h])
 	}
-	say(4, "a coordinate of a centroid of n/k records: deviation %.4g where the box is %.4g wide (%.3g%%)",
-		*r.OfBox*widest, widest, 100**r.OfBox)
+	say(4, "a coordinate of a centroid of n/%d records: deviation %.4g where the box is %.4g wide (%.3g%%)",
+		r.Bound.Shape.K, *r.OfBox*widest, widest, 100**r.OfBox)
 }
 
 // count is a number of things.

@@ -170,6 +170,7 @@ func TestPlannedNoise(t *testing.T) {
 		{"--method sulloyd --mechanism gaussian --clients 4 --noise local", 2, 250},
 		{"--method fastlloyd", 1, 1},
 		{"--method fastlloyd --mechanism laplace", 1.4142135623730951, 1},
+		{"--method sketch --parties 2 --local-k 2", 1, 500},
 	} {
 		p := outlineOf(t, append(strings.Fields("--public-n 1000 --d 2 --k 4 --bounds 0:1 --epsilon 1"),
 			strings.Fields(c.args)...)...)

@@ -63,7 +63,7 @@ func (pl *Plan) outline(e privacy.Entry) engine.PlannedRelease {
 	switch e.Bound.Rule.Release {
 	case "centroids":
 	case "sums", "relative sums":
-		share *= float64(pl.K) / float64(pl.N)
+		share *= float64(e.Bound.Shape.K) / float64(pl.N)
 	default:
 		return r
 	}
