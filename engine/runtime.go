@@ -66,7 +66,7 @@ func (rt *Runtime) Observed() bool { return len(rt.observers) > 0 }
 // everybody may see of it.
 func (rt *Runtime) IterationEnd(index, total int, seen Seen) {
 	if !rt.Observed() {
-		return // a reading of the clock is a tenth of a small round
+		return // reading the clock would be some percent of a small round
 	}
 	end := time.Since(rt.start)
 	it := Iteration{Index: index, Total: total, Begin: rt.lastEnd, End: end, Seen: seen}
