@@ -573,18 +573,10 @@ func (o *Coordinator) Run(ctx context.Context) (*engine.Result, error) {
 	}
 	o.Watch.began(roster)
 	o.Log.Info("the study begins", "fingerprint", roster.Fingerprint())
-	end, err := link.New(link.Config{Self: protocol.Server, Keys: o.keys.links(roster), Journal: o.journal, Bus: o.conn,
-		Most: mostMessage, Brief: o.brief,
-		Refused: func(from protocol.Role, err error) {
-			o.Log.Warn("a frame was refused", "party", from.String(), "why", err.Error())
-			o.Watch.refused()
-		}, Moved: o.Watch.moved})
+	end, err := o.connect(roster)
 	if err != nil {
 		return nil, err
 	}
-	o.mu.Lock()
-	o.end = end
-	o.mu.Unlock()
 	o.Watch.restarted(end.Replaying)
 	end.Start()
 	defer end.Close()
@@ -603,6 +595,22 @@ func (o *Coordinator) Run(ctx context.Context) (*engine.Result, error) {
 	o.seeOff(ctx, len(box.left), o.Study.Deadlines.message()) // others have been waited for
 	o.over("done")
 	return res, nil
+}
+
+// connect makes the link, whose journal it is from then on. Requests are answered meanwhile, and may note something.
+func (o *Coordinator) connect(r *Roster) (*link.End, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	end, err := link.New(link.Config{Self: protocol.Server, Keys: o.keys.links(r), Journal: o.journal, Bus: o.conn,
+		Most: mostMessage, Brief: o.brief,
+		Refused: func(from protocol.Role, err error) {
+			o.Log.Warn("a frame was refused", "party", from.String(), "why", err.Error())
+			o.Watch.refused()
+		}, Moved: o.Watch.moved})
+	if err == nil {
+		o.end = end
+	}
+	return end, err
 }
 
 // over says that the study has ended, and how, and keeps that for those who ask later.
@@ -734,5 +742,7 @@ func (o *Coordinator) Close() {
 	if o.server != nil {
 		o.server.Close()
 	}
+	o.mu.Lock() // an answer to a request may be noting something yet
+	defer o.mu.Unlock()
 	o.journal.Close()
 }

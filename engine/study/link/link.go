@@ -340,7 +340,7 @@ func (e *End) keep(head string, state []byte) {
 func (e *End) Keep(head, state []byte) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if _, again := e.states[string(head)]; again {
+	if _, again := e.states[string(head)]; again || e.err != nil {
 		return e.err
 	}
 	if _, err := e.Journal.Append(recordKept, []byte{byte(len(head))}, head, state); err != nil {
@@ -655,8 +655,8 @@ func (e *End) leave(mark string) error {
 		return fault.Failed("message", fmt.Sprintf("number %d of %v was received, and is not given again",
 			missing.number+1, missing.from), "start the same command again when it can be reached", nil)
 	}
-	if e.first < len(e.events) {
-		return nil
+	if e.err != nil || e.first < len(e.events) {
+		return e.err
 	}
 	if _, err := e.Journal.Append(recordMark, []byte(mark)); err != nil {
 		return e.fail(err)
