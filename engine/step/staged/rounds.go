@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
@@ -231,13 +232,17 @@ func (p *Party) EqualRounds(ctx context.Context, rounds []*Release, centroids []
 // refill gives each centroid whose sum of noisy counts is less than its noise one half of the widest cluster: both
 // start on either side of its centroid, so far from it in a random direction. Where two clusters were one and a
 // centroid has none, the rounds after it tell them apart. It does nothing where noise hides a fifth of a cluster of
-// the mean size: few records may be far away. It is post-processing of released counts.
+// the mean size, or a twentieth beside a crowd: few records may be far away. It is post-processing of released counts.
 func refill(sums []float64, centroids []float32, noise, far float64, bits int, directions *privacy.Stream) {
 	all := 0.0
 	for _, n := range sums {
 		all += n
 	}
-	if float64(5*noise)*float64(len(sums)) > all {
+	hidden := 5.0
+	if crowded(slices.Max(sums), all, len(sums)) {
+		hidden = 20
+	}
+	if float64(hidden*noise)*float64(len(sums)) > all {
 		return
 	}
 	d := len(centroids) / len(sums)
@@ -256,9 +261,8 @@ func refill(sums []float64, centroids []float32, noise, far float64, bits int, d
 }
 
 // widest is the cluster to halve, of sums of noisy counts: the one with the most records, as two that were one have,
-// unless these are more than half of all and more than three clusters of the mean size have. So many are a heavy corner
-// of the box, whose halves lie together, while most of the loss is of the few beside it: then it is the next one, if it
-// has records.
+// unless these are a crowd, whose halves lie together, while most of the loss is of the few beside it: then it is the
+// next one, if it has records.
 func widest(sums []float64, all, noise float64) int {
 	first, second := 0, -1
 	for j, n := range sums {
@@ -270,11 +274,15 @@ func widest(sums []float64, all, noise float64) int {
 			second = j
 		}
 	}
-	if second >= 0 && sums[first] > max(all/2, 3*all/float64(len(sums))) && sums[second] > 2*noise {
+	if second >= 0 && crowded(sums[first], all, len(sums)) && sums[second] > 2*noise {
 		return second
 	}
 	return first
 }
+
+// crowded says whether the largest of k clusters has more than half of all records, and more than three clusters of the
+// mean size: those of a heavy corner of the box.
+func crowded(largest, all float64, k int) bool { return largest > max(all/2, 3*all/float64(k)) }
 
 // equalScales gives 2% of a round to the counts. Where two records change together under Gaussian noise, by 2 radius in
 // one sum, or by radius in two and 1 in two counts, both have all of it: the former is no less (THEOREMS.md T2).
