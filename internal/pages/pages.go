@@ -37,3 +37,11 @@ var Heap = sync.OnceFunc(func() {
 	runtime.KeepAlive(&blocks)
 	runtime.GC()
 })
+
+// Collect collects the heap after so many bytes of it were left, where they are more than what it may grow by anyway:
+// as much again would pile up on them before the runtime does.
+func Collect(left int) {
+	if left >= floorBytes {
+		runtime.GC()
+	}
+}

@@ -67,3 +67,19 @@ func TestHeapIsCollectedLate(t *testing.T) {
 }
 
 var sink []byte // so that blocks are of the heap
+
+// TestCollect: what was left is collected where it is more than the heap grows by anyway, and else not.
+func TestCollect(t *testing.T) {
+	cycles := func() uint32 {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.NumForcedGC
+	}
+	for left, want := range map[int]uint32{floorBytes: 1, floorBytes - 1: 0} {
+		before := cycles()
+		Collect(left)
+		if got := cycles() - before; got != want {
+			t.Errorf("%d bytes are collected %d times, want %d", left, got, want)
+		}
+	}
+}

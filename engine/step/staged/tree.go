@@ -7,6 +7,7 @@ import (
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/synopsis"
+	"github.com/cohort-engine/cohort/internal/pages"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
@@ -62,6 +63,7 @@ func (p *Party) ReleaseTreeAlong(ctx context.Context, t *Tree, records *kernels.
 	if err != nil {
 		return nil, err
 	}
+	pages.Collect(8 * records.N) // a path and a cell of each record
 	return protocol.Once(p.Party, "estimate", p.Released, func() (*synopsis.Trie, error) {
 		span := p.Begin(engine.PhasePostprocess, p.Released)
 		trie.Estimate(float64(p.N))
