@@ -94,7 +94,7 @@ func (j *Job) widest() int {
 func (p *plan) chooseForMany(j *Job) error {
 	n := j.PublicRecords()
 	if p.parties <= mostJoint && j.widest() <= narrowColumns {
-		p.clusters = min(j.mostJoint(p.parties, j.PublicRecords()/jointCell), n)
+		p.clusters = min(j.mostJoint(p.parties, n/jointCell), n)
 		return nil
 	}
 	noise, err := p.chooseForPairs(j)
@@ -107,7 +107,7 @@ func (p *plan) chooseForMany(j *Job) error {
 		clear = noise * clearFew
 	}
 	if small && j.widest() == 1 && float64(n) < clear*float64(j.K) {
-		p.pairKeys, p.clusters = false, min(j.mostJoint(p.parties, singleCells*j.PublicRecords()/2), n)
+		p.pairKeys, p.clusters = false, min(j.mostJoint(p.parties, singleCells*n/2), n)
 	}
 	return nil
 }
