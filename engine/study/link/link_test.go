@@ -7,6 +7,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash"
 	"math/rand/v2"
@@ -541,5 +542,30 @@ func (p *peerEnd) check(t *testing.T) {
 	}
 	if p.bus.wrong != "" {
 		t.Fatalf("the end has sent %s", p.bus.wrong)
+	}
+}
+
+// An end that is closed writes nothing more: the journal is no longer its own.
+func TestClosedEndWritesNothing(t *testing.T) {
+	w := &wire{rng: rand.New(rand.NewPCG(1, 2)), ends: map[protocol.Role]*End{}}
+	dir, ctx := t.TempDir(), context.Background()
+	e := w.begin(t, 0, dir)
+	e.Close()
+	for what, err := range map[string]error{"send": e.Send(ctx, 1, []byte("one")), "keep": e.Keep([]byte("head"), nil),
+		"deadline": e.leave("late"), "mark": e.Mark([]byte("mark")), "note": e.Note(1, nil)} {
+		if !errors.Is(err, errClosed) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if err := e.Journal.Close(); err != nil {
+		t.Fatal(err)
+	}
+	j, err := journal.Open(filepath.Join(dir, "journal0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	if n := len(j.Records()); n > 0 {
+		t.Errorf("%d records are written", n)
 	}
 }
