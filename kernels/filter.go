@@ -36,7 +36,8 @@ import (
 //
 // A centroid whose chain is known to be at most t leaves of these those of S_j <= t+w, which are about the square
 // root of as many where it is the nearest: for s_j <= t if j has the least chain. So the product with a guess, the
-// label that a point had, comes before all scores.
+// label that a point had, comes before all scores; where such labels are wrong, the one with the centroid of the least
+// score comes after them.
 //
 // S needs 32 bits at the end only, as additions wrap: with o = |x|^2/2 for the
 // longest x, S is between 0 and (|x|+|c|)^2/2, in units, but for w. Bytes of points
@@ -85,6 +86,8 @@ type filterCentroids struct {
 	last atomic.Pointer[filterCall]
 	// seen are points that were filtered since Set, and open the pairs of a point and a centroid that scores left.
 	seen, open atomic.Int64
+	// guessed are points whose labels were taken as guesses since Set, and right those that kept them.
+	guessed, right atomic.Int64
 }
 
 // size is the number of bytes of a point.
@@ -412,6 +415,8 @@ func (f *filterCentroids) set(c *Centroids) {
 	f.norm, f.most, f.rough = 0, 0, 0
 	f.seen.Store(0)
 	f.open.Store(0)
+	f.guessed.Store(0)
+	f.right.Store(0)
 	f.last.Store(nil)
 	for _, h := range c.half[:c.K] {
 		f.most = max(f.most, float64(h))
@@ -620,6 +625,13 @@ func (f *filterCentroids) pays(k int) bool {
 	return f.open.Load()*pair <= (f.seen.Load()+trial)*int64(k)
 }
 
+// guesses is the rule that says whether labels go on to be taken as guesses: where more than a quarter is wrong, the
+// centroids of the least scores do better, though they are known only after the scores.
+func (f *filterCentroids) guesses() bool {
+	const trial = 8 * filterPanels * Lanes // guesses that are taken in any case
+	return 4*(f.right.Load()+trial) > 3*f.guessed.Load()
+}
+
 // count notes what became of a group of points; open is below 0 where there was no room.
 func (f *filterCentroids) count(points, open, k int) {
 	if open < 0 {
@@ -637,6 +649,7 @@ func (s *filterScratch) group(p *Panels, f *filterPoints, first, panels int, c *
 		s.best[i], s.before[i], s.limit[i], s.counts[i] = math.MaxInt32, math.MaxInt32, math.MaxInt32, 0
 	}
 	s.rowsOf = [filterPanels]bool{}
+	guessing := call.c.guesses()
 	const top = 1<<31 - 1<<19
 	for q := range panels {
 		bounds := f.panels[first+q]
@@ -644,13 +657,15 @@ func (s *filterScratch) group(p *Panels, f *filterPoints, first, panels int, c *
 		if s.bands[q] = call.band(float64(bounds[0]), float64(bounds[1])); s.bands[q] > top {
 			return false
 		}
-		s.guess(p, c, call, q, labels)
+		if guessing {
+			s.guess(p, c, call, q, labels)
+		}
 	}
 	size := f.size()
 	x := &f.data[first*size*Lanes]
 	wide := call.c.rows / filterTile
 	most := filterTiles
-	if wide == 1 {
+	if wide == 1 && guessing {
 		most = filterFew
 	}
 	step := min(most, max(1, filterWork/(filterTile*call.d))*wide)
@@ -666,12 +681,14 @@ func (s *filterScratch) group(p *Panels, f *filterPoints, first, panels int, c *
 			filterScores(call, panels, x, tile, at, min(step, tiles-at), ahead, lines, s)
 		}
 		for q := range panels {
-			if f.tightens() {
-				s.tighten(p, c, call, q, tiles, panels, tile*filterTile)
-			}
 			if !s.reserve(tiles * filterTile) {
 				call.c.count(len(labels), -1, c.K)
 				return false
+			}
+			if !guessing {
+				s.aim(p, c, call, q, tiles, panels, tile*filterTile)
+			} else if f.tightens() {
+				s.tighten(p, c, call, q, tiles, panels, tile*filterTile)
 			}
 			band := int32(s.bands[q])
 			s.found += s.candidates(tiles, panels, q, tile*filterTile, band, top-band)
@@ -690,7 +707,22 @@ func (s *filterScratch) group(p *Panels, f *filterPoints, first, panels int, c *
 		open = s.decide(p, c, call, &undecided, labels)
 	}
 	call.c.count(len(labels), open, c.K)
+	if guessing {
+		s.judge(call.c, labels)
+	}
 	return true
+}
+
+// judge notes how many of the guesses are the labels.
+func (s *filterScratch) judge(f *filterCentroids, labels []uint16) {
+	right := 0
+	for i, label := range labels {
+		if label == s.guesses[i] {
+			right++
+		}
+	}
+	f.guessed.Add(int64(len(labels)))
+	f.right.Add(int64(right))
 }
 
 // reserve makes room for so many more entries; it reports false where there would be too many.
@@ -831,6 +863,26 @@ func (s *filterScratch) guess(p *Panels, c *Centroids, call *filterCall, panel i
 	s.pairs[panel] = pairs
 	s.lower(p, c, call, panel)
 	copy(s.guessed[panel*Lanes:(panel+1)*Lanes], s.limit[panel*Lanes:])
+}
+
+// aim sets the limits of the points of a panel whose least score has fallen by their inner products with the centroid
+// that has it; the first of the tiles' centroids is number first.
+func (s *filterScratch) aim(p *Panels, c *Centroids, call *filterCall, panel, tiles, panels, first int) {
+	at := panel * Lanes
+	limits, counts := *(*[Lanes]int32)(s.limit[at:]), *(*[Lanes]int32)(s.counts[at:])
+	s.candidates(tiles, panels, panel, first, 0, math.MaxInt32) // those of the least scores
+	copy(s.limit[at:], limits[:])
+	copy(s.counts[at:], counts[:])
+	pairs := s.pairs[panel][:0]
+	for point := at; point < min(at+Lanes, p.N); point++ {
+		if s.best[point] < s.before[point] {
+			s.guesses[point] = min(uint16(s.labels[point]), uint16(c.K-1))
+			pairs = append(pairs, uint32(point%Lanes)<<16|uint32(s.guesses[point]))
+		}
+	}
+	s.pairs[panel] = pairs
+	s.lower(p, c, call, panel)
+	copy(s.guessed[at:at+Lanes], s.limit[at:])
 }
 
 // lower lowers the limits of the points of a panel by their pairs, one of each at most, which become the first.

@@ -46,6 +46,37 @@ func closeRows(rng *rand.Rand, n, d, k, fraction int) (points, centroids []float
 	return points, centroids
 }
 
+// TestAssignFilterWithoutGuesses labels so many points whose labels are wrong that the filter takes them as guesses no
+// more, by one step of scores and by two.
+func TestAssignFilterWithoutGuesses(t *testing.T) {
+	withPaths(t, func(t *testing.T) {
+		rng := rand.New(rand.NewPCG(19, 8))
+		for _, k := range []int{130, 1100} {
+			const n, d = 1009, 33
+			points, centroids := closeRows(rng, n, d, k, 16)
+			p := packed(points, n, d)
+			for _, group := range filterGroups() {
+				c := NewCentroids(k, d)
+				filtered(t, group, p, c, centroids)
+				want, got := make([]uint16, n), make([]uint16, n)
+				assignPortable(p, c, want, nil, nil)
+				for i := range got {
+					got[i] = (want[i] + uint16(1+rng.IntN(k-1))) % uint16(k)
+				}
+				if c.filter.seen.Add(1 << 20); !c.filter.pays(k) { // whatever is left open
+					t.Fatal("the filter gives way")
+				}
+				if Assign(*p, c, got, nil); !slices.Equal(want, got) {
+					t.Errorf("k=%d, %d to a word: labels\n%v, want\n%v", k, group, got, want)
+				}
+				if c.filter.guesses() {
+					t.Errorf("k=%d, %d to a word: wrong guesses go on", k, group)
+				}
+			}
+		}
+	})
+}
+
 // TestAssignFilterEqualsPortable attacks the bound of the candidate filter: points
 // between centroids, on grids from coarse to fine, at all tails, of odd dimensions
 // and of numbers of centroids around tiles and blocks.
