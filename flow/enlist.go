@@ -1,8 +1,11 @@
 package flow
 
 import (
+	"context"
 	"math"
 	"slices"
+
+	"github.com/cohort-engine/cohort/internal/parallel"
 )
 
 // blocks are the clusters in blocks of so many, or fewer in the last, that are near each other: the leaves of a k-d
@@ -24,11 +27,8 @@ func (b *blocks) of(index int) []int32 {
 func (b *blocks) set(p *Problem, clusters int, centre, norm []float64) {
 	k, d, o := p.k(), p.Points.D, &b.order
 	b.clusters = clusters
-	o.rows, o.ids = append(o.rows[:0], p.Centroids...), slices.Grow(o.ids[:0], k)[:k]
-	for j := range o.ids {
-		o.ids[j] = int32(j)
-	}
-	o.halve(d, 0, k, clusters)
+	o.rows = append(o.rows[:0], p.Centroids...)
+	_ = o.halve(context.Background(), parallel.Serial{}, k, d, clusters) // the background does not end
 	b.norm, b.boxes, b.potential = slices.Max(norm), b.boxes[:0], b.potential[:0]
 	for first := 0; first < k; first += clusters {
 		at := len(b.boxes)

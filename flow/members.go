@@ -62,6 +62,8 @@ type members struct {
 	least   float32 // gap up to which list lists
 	near    int64   // reduced cost up to which a new row lists
 	lay     func(worker, column int)
+	find    func(worker, part int)
+	found   []int // of the parts
 	laying  []laying
 	table   []int32
 	arena   []float64
@@ -176,18 +178,15 @@ func (m *members) certify() {
 	if v.exact {
 		return
 	}
-	row := m.s.scratch[0].grow(m.k)
+	w := &m.s.scratch[0]
+	row := w.grow(m.k)
+	w.clusters, w.prices = m.s.every, m.s.prices
 	for _, i := range m.fresh {
 		if v.gap[i] > noGap {
 			continue
 		}
 		kernels.CostRows(m.points, int(i), int(i)+1, m.s.centroids, m.p.FractionBits, row)
-		best, label := int64(infinity), 0
-		for j, c := range row {
-			if value := c + m.s.prices[j]; value < best {
-				best, label = value, j
-			}
-		}
+		label, _, _, _ := m.s.topTwo(w, row)
 		units := m.p.weight(int(i))
 		v.size[v.labels[i]] -= units
 		v.size[label] += units
@@ -204,23 +203,41 @@ func (m *members) collect(ctx context.Context, window float64) error {
 	}
 	m.least = float32(min(max(window, noGap), math.MaxFloat32/2))
 	m.near = max(1, m.inGrid(m.least))
-	m.list()
-	return nil
+	return m.list(ctx)
 }
 
 // inGrid returns a gap in squared grid units, rounded down: larger gaps are more than that.
 func (m *members) inGrid(gap float32) int64 { return int64(min(float64(gap)/m.unit, infinity/8)) }
 
-// list lists the points with a gap of at most least in fresh, without branches.
-func (m *members) list() {
+// list lists the points with a gap of at most least in fresh, in parts.
+func (m *members) list(ctx context.Context) error {
 	n, at := m.points.N, 0
 	m.fresh = slices.Grow(m.fresh[:0], n)[:n]
-	least := int64(int32(math.Float32bits(m.least))) // floats are in the order of their bits, but for negative ones
-	for i, gap := range m.v.gap[:n] {
-		m.fresh[at] = int32(i)
-		at += int(uint64(int64(int32(math.Float32bits(gap)))-least-1) >> 63)
+	m.found = slices.Grow(m.found[:0], n/listPoints+1)[:(n+listPoints-1)/listPoints]
+	if m.find == nil {
+		m.find, m.lay = m.listPart, m.layOut
+	}
+	err := m.run.Run(ctx, len(m.found), m.find)
+	for part, found := range m.found {
+		at += copy(m.fresh[at:], m.fresh[part*listPoints:][:found])
 	}
 	m.fresh = m.fresh[:at]
+	return err
+}
+
+// listPoints is the number of points that one call of listPart goes through.
+const listPoints = 1 << 14
+
+// listPart lists those of one part, without branches, and sets how many they are.
+func (m *members) listPart(_, part int) {
+	first, last := part*listPoints, min(m.points.N, (part+1)*listPoints)
+	to, at := m.fresh[first:last], 0
+	least := int64(int32(math.Float32bits(m.least))) // floats are in the order of their bits, but for negative ones
+	for i, gap := range m.v.gap[first:last] {
+		to[at] = int32(first + i)
+		at += int(uint64(int64(int32(math.Float32bits(gap)))-least-1) >> 63)
+	}
+	m.found[part] = at
 }
 
 // admit makes the listed points members, groups them and lays their columns out.
@@ -257,9 +274,11 @@ func (m *members) admit(ctx context.Context) error {
 }
 
 // foresee lists the points with a gap of at most horizon that are no members by their columns.
-func (m *members) foresee(horizon float32) {
+func (m *members) foresee(ctx context.Context, horizon float32) error {
 	m.horizon, m.least = horizon, horizon
-	m.list()
+	if err := m.list(ctx); err != nil {
+		return err
+	}
 	for u := range m.t.columns {
 		m.columns[u].rest = -1
 	}
@@ -269,6 +288,7 @@ func (m *members) foresee(horizon float32) {
 			m.after[i], c.rest = c.rest, i
 		}
 	}
+	return nil
 }
 
 // widen makes the points of column u with a gap in a window that is twice as wide members.
@@ -286,7 +306,9 @@ func (m *members) widen(ctx context.Context, u int32) error {
 		}
 	}
 	if least > m.horizon {
-		m.foresee(min(16*least, widest))
+		if err := m.foresee(ctx, min(16*least, widest)); err != nil {
+			return err
+		}
 	}
 	from := m.columns[u : u+1]
 	if u == m.escape { // where all points have units
@@ -341,10 +363,7 @@ func (m *members) sharpen(ctx context.Context, window float64) error {
 
 // spread lays all columns out, on all workers if that pays.
 func (m *members) spread(ctx context.Context) error {
-	if m.lay == nil {
-		m.lay = m.layOut
-	}
-	const worthwhile = 1 << 16
+	const worthwhile = 1 << 13
 	columns := m.t.columns
 	m.see()
 	if len(m.fresh)*m.dims+columns*columns < worthwhile || m.run.Workers() == 1 {

@@ -18,6 +18,13 @@ type order struct {
 	runs    []run
 	parts   []run
 
+	// Of halve: the rows in their next order, and what that goes by.
+	d           int
+	work        func(worker, index int)
+	spare       []float32
+	keys        []int64
+	left, right []int32
+
 	whole, part cover // of all points, and of the sample
 }
 
@@ -77,96 +84,131 @@ func (o *order) holds(p *Problem) bool {
 	return true
 }
 
-// sort orders the points of p: runs are cut in two, across their longest side, at a
-// multiple of the points of a leaf, all of the same size side by side.
+// sort orders the points of p.
 func (o *order) sort(ctx context.Context, workers Runner, p *Problem) error {
 	n, d := p.Points.N, p.Points.D
 	o.rows = slices.Grow(o.rows[:0], n*d)[:n*d]
-	o.ids = slices.Grow(o.ids[:0], n)[:n]
 	for i := range n {
-		o.ids[i] = int32(i)
 		p.Points.Point(i, o.rows[i*d:i*d+d])
 	}
-	o.runs = append(o.runs[:0], run{0, n})
-	for len(o.runs) > 0 {
-		o.parts = o.parts[:0]
-		for _, r := range o.runs {
-			if leaves := (r.last - r.first + leafPoints - 1) / leafPoints; leaves > 1 {
-				o.parts = append(o.parts, run{r.first, r.first + leaves/2*leafPoints}, run{r.first + leaves/2*leafPoints, r.last})
-			}
-		}
-		cut := func(_, index int) { o.cut(d, o.parts[2*index].first, o.parts[2*index].last, o.parts[2*index+1].last) }
-		if err := workers.Run(ctx, len(o.parts)/2, cut); err != nil {
-			return err
-		}
-		o.runs, o.parts = o.parts, o.runs
+	if err := o.halve(ctx, workers, n, d, leafPoints); err != nil {
+		return err
 	}
 	if own := &o.problem.Points; own.N != n || own.D != d {
 		*own = *kernels.NewPanels(n, d)
 	}
 	kernels.Pack(&o.problem.Points, o.rows)
-	o.rows = nil
+	o.rows, o.spare, o.keys, o.left, o.right = nil, nil, nil, nil, nil
 	o.whole.set(o.problem.Points)
 	return nil
 }
 
-// halve orders the rows [first, last) as sort does, in leaves of as many, on one worker.
-func (o *order) halve(d, first, last, leaf int) {
-	leaves := (last - first + leaf - 1) / leaf
-	if leaves < 2 {
-		return
+// halve orders the rows: runs are cut in two, across their longest side, at a multiple of the rows of a leaf, all of
+// the same size side by side.
+func (o *order) halve(ctx context.Context, workers Runner, n, d, leaf int) error {
+	o.d, o.spare = d, slices.Grow(o.spare[:0], n*d)[:n*d]
+	o.keys = slices.Grow(o.keys[:0], n)[:n]
+	o.ids = slices.Grow(o.ids[:0], n)[:n]
+	o.left, o.right = slices.Grow(o.left[:0], n)[:n], slices.Grow(o.right[:0], n)[:n]
+	for i := range o.ids {
+		o.ids[i] = int32(i)
 	}
-	middle := first + leaves/2*leaf
-	o.cut(d, first, middle, last)
-	o.halve(d, first, middle, leaf)
-	o.halve(d, middle, last, leaf)
+	if o.work == nil {
+		o.work = o.cut
+	}
+	o.runs = append(o.runs[:0], run{0, n})
+	for len(o.runs) > 0 {
+		o.parts = o.parts[:0]
+		for _, r := range o.runs {
+			if leaves := (r.last - r.first + leaf - 1) / leaf; leaves > 1 {
+				o.parts = append(o.parts, run{r.first, r.first + leaves/2*leaf}, run{r.first + leaves/2*leaf, r.last})
+			}
+		}
+		if err := workers.Run(ctx, len(o.parts)/2, o.work); err != nil {
+			return err
+		}
+		o.runs, o.parts = o.parts, o.runs
+	}
+	return nil
 }
 
-// cut moves the least points of [first, last), by the coordinate that spreads most,
-// before position middle (Hoare's selection).
-func (o *order) cut(d, first, middle, last int) {
-	axis, widest := 0, float32(-1)
+// cut moves the least rows of two parts, by the coordinate that spreads most, to the first of them.
+func (o *order) cut(_, index int) {
+	d, first, middle, last := o.d, o.parts[2*index].first, o.parts[2*index].last, o.parts[2*index+1].last
+	axis, widest, rows := 0, float32(-1), o.rows[first*d:last*d]
 	for c := range d {
-		lo, hi := float32(math.MaxFloat32), float32(-math.MaxFloat32)
-		for at := first*d + c; at < last*d; at += d {
-			lo, hi = min(lo, o.rows[at]), max(hi, o.rows[at])
+		lo, hi := rows[c], rows[c]
+		for at := c; at < len(rows); at += d {
+			x := rows[at]
+			if x < lo {
+				lo = x
+			}
+			if x > hi {
+				hi = x
+			}
 		}
 		if hi-lo > widest {
 			axis, widest = c, hi-lo
 		}
 	}
-	key := func(i int) float32 { return o.rows[i*d+axis] }
-	for last-first > 1 && widest > 0 {
-		a, b, c := key(first), key((first+last)/2), key(last-1)
-		pivot := max(min(a, b), min(max(a, b), c))
-		i, j := first, last-1
-		for i <= j {
-			for key(i) < pivot {
-				i++
-			}
-			for key(j) > pivot {
-				j--
-			}
-			if i <= j {
-				o.swap(d, i, j)
-				i, j = i+1, j-1
-			}
+	keys, ids, spare := o.keys[first:last], o.ids[first:last], o.spare[first*d:last*d]
+	for i := range keys { // the bits of a float that is not -0, in the order of integers, and its place
+		bits := int32(math.Float32bits(rows[i*d+axis] + 0))
+		keys[i] = int64(bits^bits>>31&math.MaxInt32)<<32 | int64(i)
+	}
+	moved := o.left[first:last]
+	split(keys, middle-first, moved, o.right[first:last])
+	for i, key := range keys {
+		from := int(uint32(key))
+		moved[i] = ids[from]
+		for c := range d {
+			spare[i*d+c] = rows[from*d+c]
+		}
+	}
+	copy(rows, spare)
+	copy(ids, moved)
+}
+
+// split moves the least count of keys by their upper halves to the front (Hoare's selection). Which ones to exchange is
+// listed, without branches that depend on them, in left and right.
+func split(keys []int64, count int, left, right []int32) {
+	for first, last := 0, len(keys); last-first > 1; {
+		part := keys[first:last]
+		a, b, c := part[0]>>32, part[len(part)/2]>>32, part[len(part)-1]>>32
+		low := max(min(a, b), min(max(a, b), c)) << 32
+		high, l, r, s := low|math.MaxUint32, 0, 0, 0
+		for i, x := range part {
+			left[l] = int32(i)
+			l += int(uint64(low-1-x) >> 63)
+		}
+		for i := len(part) - 1; i >= 0; i-- {
+			right[r] = int32(i)
+			r += int(uint64(part[i]-high-1) >> 63)
+		}
+		for ; s < l && s < r && left[s] < right[s]; s++ {
+			part[left[s]], part[right[s]] = part[right[s]], part[left[s]]
+		}
+		// From i on none is less than the pivot, and up to j none is more.
+		i, j := len(part), -1
+		if s < l {
+			i = int(left[s])
+		}
+		if s < r {
+			j = int(right[s])
+		}
+		if i == j {
+			i, j = i+1, j-1
+		} else if s > 0 {
+			i, j = min(i, int(right[s-1])), max(j, int(left[s-1]))
 		}
 		switch {
-		case middle <= j:
-			last = j + 1
-		case middle >= i:
-			first = i
+		case count <= first+j:
+			last = first + j + 1
+		case count >= first+i:
+			first += i
 		default:
 			return
 		}
-	}
-}
-
-func (o *order) swap(d, i, j int) {
-	o.ids[i], o.ids[j] = o.ids[j], o.ids[i]
-	for c := range d {
-		o.rows[i*d+c], o.rows[j*d+c] = o.rows[j*d+c], o.rows[i*d+c]
 	}
 }
 

@@ -146,9 +146,7 @@ func (s *Solver) evaluate(ctx context.Context, run Runner, p *Problem, prices []
 		return err
 	}
 	if tabled && !s.ordered {
-		for i := range s.scratch[:run.Workers()] {
-			s.scratch[i].drain(k)
-		}
+		s.drain(k, run.Workers())
 	}
 	s.sumSides(v, run.Workers())
 	return nil
@@ -206,7 +204,7 @@ func (s *Solver) evaluateExactly(ctx context.Context, run Runner, p *Problem, pr
 	}
 	s.beginPass(run, p, prices, v)
 	t.before, t.drift, t.leave, t.several = before, drift, p.Price(), int64(p.exclusivity())
-	if t.limit = infinity; s.columns > k {
+	if s.columns > k {
 		t.limit = p.reach()
 	}
 	if s.ordered {
@@ -246,7 +244,8 @@ func (s *Solver) beginPass(run Runner, p *Problem, prices []int64, v *view) {
 	clear(v.size)
 	v.extra = v.extra[:0]
 	v.prices = append(v.prices[:0], prices...)
-	s.pass = passTask{p: p, prices: prices, into: v, size: s.shardSize(n, p.k()*p.Points.D)}
+	s.pass = passTask{p: p, prices: prices, into: v, size: s.shardSize(n, p.k()*p.Points.D), limit: infinity,
+		leave: infinity}
 	for i := range s.scratch[:run.Workers()] {
 		w := &s.scratch[i]
 		w.sides = w.sides[:0]
@@ -340,8 +339,14 @@ func (w *scratch) count(cells []uint32) {
 	}
 }
 
-// drain makes sizes and sides of the table.
-func (w *scratch) drain(k int) {
+// drain makes sizes and sides of the tables of the workers.
+func (s *Solver) drain(k, workers int) {
+	w := &s.scratch[0]
+	for _, other := range s.scratch[1:workers] {
+		for cell, c := range other.pairs {
+			w.pairs[cell] += c
+		}
+	}
 	for u := range k {
 		w.size[u] += int64(w.pairs[k*k+u])
 		for v, c := range w.pairs[u*k+u+1 : u*k+k] {
@@ -435,6 +440,7 @@ func (s *Solver) countNear(worker, index int) {
 	last := min(n, first+t.size)
 	block := w.room(p.Points.D, k)
 	row := w.grow(k)
+	w.clusters, w.prices = s.every, t.prices
 	limit := float32(v.window)
 	w.near = w.near[:0]
 	for at := first; at < last; at += block {
@@ -451,16 +457,7 @@ func (s *Solver) countNear(worker, index int) {
 	for q := each / 2; q < len(w.near); q += each {
 		i := int(w.near[q])
 		kernels.CostRows(p.Points, i, i+1, s.centroids, p.FractionBits, row)
-		best, second := int64(infinity), int64(infinity)
-		var label, next int
-		for j, c := range row {
-			switch value := c + t.prices[j]; {
-			case value < best:
-				best, second, label, next = value, best, j, label
-			case value < second:
-				second, next = value, j
-			}
-		}
+		label, next, _, _ := s.topTwo(w, row)
 		stands := min(each, len(w.near)-q+each/2) * int(p.weight(i))
 		w.side(label, next, int64(stands))
 	}
@@ -473,7 +470,7 @@ func (s *Solver) sumSides(v *view, workers int) {
 		for j, x := range s.scratch[i].size {
 			v.size[j] += x
 		}
-		all = append(all, tally(s.scratch[i].sides)...)
+		all = append(all, s.scratch[i].sides...)
 	}
 	v.edges = tally(all)
 	for last := len(v.edges) - 1; last >= 0 && int(v.edges[last].u) >= s.pass.p.k(); last-- {

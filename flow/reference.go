@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-
-	"github.com/cohort-engine/cohort/kernels"
 )
 
 // weight is an arc cost of the explicit network, compared word by word: units
@@ -61,11 +59,10 @@ func Reference(ctx context.Context, p *Problem) (*Result, error) {
 
 // network is the network of a problem and its flow. Columns are the clusters, "unassigned" and "escape".
 type network struct {
-	p         *Problem
-	centroids *kernels.Centroids
-	hash      *tieHash
-	digests   []digest // of the points
-	columns   int
+	p       *Problem
+	hash    *tieHash
+	digests []digest // of the points
+	columns int
 
 	cost       []weight  // of point i in column c at i*columns+c
 	room       []int64   // units that it could have more there
@@ -92,11 +89,9 @@ func newNetwork(p *Problem) *network {
 	if e > 1 {
 		columns++
 	}
-	g := &network{p: p, centroids: kernels.NewCentroids(k, p.Points.D), hash: newTieHash(p.Key, p.FractionBits),
-		digests: make([]digest, n), columns: columns, cost: make([]weight, n*columns), room: make([]int64, n*columns),
-		held: make([][]int64, columns), size: make([]int64, columns), moves: make([]move, columns*columns),
-		paths: make([]move, columns)}
-	g.centroids.Set(p.Centroids)
+	g := &network{p: p, hash: newTieHash(p.Key, p.FractionBits), digests: make([]digest, n), columns: columns,
+		cost: make([]weight, n*columns), room: make([]int64, n*columns), held: make([][]int64, columns),
+		size: make([]int64, columns), moves: make([]move, columns*columns), paths: make([]move, columns)}
 	const unfilled = 1 << 20 // more units than a path may leave unassigned
 	g.under = weight{units: unfilled}
 	if under, over := p.slopes(); p.Penalty != nil {
@@ -108,13 +103,12 @@ func newNetwork(p *Problem) *network {
 		g.held[c] = make([]int64, n)
 		g.survey(c)
 	}
-	row, reach := make([]int64, k), p.reach()
+	reach := p.reach()
 	for i := range n {
 		cost, room := g.cost[i*columns:(i+1)*columns], g.room[i*columns:(i+1)*columns]
-		kernels.CostRows(p.Points, i, i+1, g.centroids, p.FractionBits, row)
 		g.digests[i] = g.hash.digest(p, i)
-		for j, d := range row {
-			if d <= reach {
+		for j := range k {
+			if d := p.cost(i, j); d <= reach {
 				h0, h1 := g.hash.words(g.digests[i], j)
 				cost[j], room[j] = weight{0, d, h0, h1}, p.weight(i)
 			}
@@ -283,7 +277,7 @@ func (g *network) result() (*Result, error) {
 			res.Units[i] = 0
 		}
 		if len(of[i]) > 0 {
-			p.name(g.hash, g.centroids, of[i], res)
+			p.name(g.hash, of[i], res)
 		}
 	}
 	return res, nil
@@ -312,17 +306,4 @@ func settle(p *Problem, digests []digest, of [][]Membership) {
 		slices.SortFunc(columns, func(a, b Membership) int { return int(a.Cluster) - int(b.Cluster) })
 		p.deal(columns, group, copies, func(i int32, held []Membership) { of[i] = slices.Clone(held) })
 	}
-}
-
-// nearer reports whether cluster a is before cluster b by (distance, tie hash).
-func nearer(hash *tieHash, d digest, row []int64, a, b int32) bool {
-	if row[a] != row[b] {
-		return row[a] < row[b]
-	}
-	a0, a1 := hash.words(d, int(a))
-	b0, b1 := hash.words(d, int(b))
-	if a0 != b0 {
-		return a0 < b0
-	}
-	return a1 < b1
 }

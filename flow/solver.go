@@ -367,7 +367,7 @@ func (s *Solver) write(ctx context.Context, p *Problem, res *Result) error {
 		for own < len(extra) && extra[own].Point == extra[0].Point {
 			own++
 		}
-		p.name(s.hash, s.centroids, extra[:own], res)
+		p.name(s.hash, extra[:own], res)
 		extra = extra[own:]
 	}
 	return nil
@@ -375,14 +375,11 @@ func (s *Solver) write(ctx context.Context, p *Problem, res *Result) error {
 
 // name makes the nearest of the columns of a point, by distance and tie hash, its
 // label and the other clusters its extra memberships.
-func (p *Problem) name(hash *tieHash, c *kernels.Centroids, held []Membership, res *Result) {
+func (p *Problem) name(hash *tieHash, held []Membership, res *Result) {
 	i, k := int(held[0].Point), p.k()
-	row := make([]int64, k)
-	kernels.CostRows(p.Points, i, i+1, c, p.FractionBits, row)
-	d := hash.digest(p, i)
 	label := Membership{Cluster: uint16(k)}
 	for _, h := range held {
-		if int(h.Cluster) < k && (int(label.Cluster) == k || nearer(hash, d, row, int32(h.Cluster), int32(label.Cluster))) {
+		if int(h.Cluster) < k && (int(label.Cluster) == k || hash.nearer(p, i, int(h.Cluster), int(label.Cluster))) {
 			label = h
 		}
 	}

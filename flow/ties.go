@@ -75,6 +75,17 @@ func (t *tieHash) words(d digest, j int) (hash0, hash1 int64) {
 	return max(1, hash0), hash1
 }
 
+// nearer reports whether cluster a is before cluster b by their distances from point i and tie hashes.
+func (t *tieHash) nearer(p *Problem, i, a, b int) bool {
+	if x, y := p.cost(i, a), p.cost(i, b); x != y {
+		return x < y
+	}
+	d := t.digest(p, i)
+	a0, a1 := t.words(d, a)
+	b0, b1 := t.words(d, b)
+	return a0 < b0 || a0 == b0 && a1 < b1
+}
+
 // tie is a group that is as cheap in a column, in which it is or not.
 type tie struct{ group, column int32 }
 

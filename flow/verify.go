@@ -190,10 +190,7 @@ func (v *verifier) point(i int, extra []Membership) error {
 	}
 	label := v.res.Labels[i]
 	for _, m := range extra {
-		if !known {
-			d, known = v.hash.digest(p, i), true
-		}
-		if nearer(v.hash, d, v.row, int32(m.Cluster), int32(label)) {
+		if v.hash.nearer(p, i, int(m.Cluster), int(label)) {
 			return fmt.Errorf("label %d is not its nearest cluster", label)
 		}
 	}
