@@ -687,8 +687,6 @@ func (s *filterScratch) group(p *Panels, f *filterPoints, first, panels int, c *
 			}
 			if !guessing {
 				s.aim(p, c, call, q, tiles, panels, tile*filterTile)
-			} else if f.tightens() {
-				s.tighten(p, c, call, q, tiles, panels, tile*filterTile)
 			}
 			band := int32(s.bands[q])
 			s.found += s.candidates(tiles, panels, q, tile*filterTile, band, top-band)
@@ -828,30 +826,6 @@ func (s *filterScratch) pairUp() {
 	}
 }
 
-// tightens says whether a chain is bounded for each point while candidates are searched, which pays where there are
-// many: with 7 bits.
-func (f *filterPoints) tightens() bool { return f.group >= 4 && f.zero < 128 }
-
-// tighten bounds, for the points of a panel whose least score has fallen, the score of the centroid of the least chain
-// by the chain of the centroid that has this least score; the first of the tiles' centroids is number first.
-func (s *filterScratch) tighten(p *Panels, c *Centroids, call *filterCall, panel, tiles, panels, first int) {
-	for point := panel * Lanes; point < min((panel+1)*Lanes, p.N); point++ {
-		best := s.best[point]
-		if best >= s.before[point] {
-			continue
-		}
-		tile := 0
-		for tile < tiles-1 && s.least[tile*panels*Lanes+point] != best {
-			tile++
-		}
-		a := tile * filterTile
-		for a < tile*filterTile+filterTile-1 && s.scores[a*panels*Lanes+point] != best {
-			a++
-		}
-		s.limit[point] = min(s.limit[point], s.ruled(call, point, s.score(p, c, point, min(first+a, c.K-1))))
-	}
-}
-
 // guess sets the limits of the points of a panel by their inner products with the centroids that labels names.
 func (s *filterScratch) guess(p *Panels, c *Centroids, call *filterCall, panel int, labels []uint16) {
 	pairs := s.pairs[panel][:0]
@@ -910,13 +884,6 @@ func (s *filterScratch) byRow(p *Panels, panel int) []float32 {
 		}
 	}
 	return rows
-}
-
-// score is half less the inner product of a point and a centroid.
-func (s *filterScratch) score(p *Panels, c *Centroids, point, a int) float32 {
-	pair, dot := [1]uint32{uint32(point%Lanes<<16 | a)}, [1]float32{}
-	filterDots(s.byRow(p, point/Lanes), c, pair[:], dot[:])
-	return c.half[a] - dot[0]
 }
 
 // ruled bounds the score of the centroid of the least chain, for a point, by half less the inner product of another.

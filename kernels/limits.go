@@ -49,7 +49,7 @@ func (l Limits) FilterSeconds(p *Panels, k int) float64 {
 		return 0
 	case p.filter.chunk > 1:
 		return products / l.Tile
-	case p.filter.group == 4 && p.filter.tightens():
+	case p.filter.group == 4 && p.filter.zero < 128: // of 7 bits
 		return products / l.Dot * 5 / 8
 	}
 	return products / l.Dot * 2 / float64(p.filter.group)
