@@ -477,6 +477,135 @@ blocks:
 	VZEROUPPER
 	RET
 
+// func FilterShortsVNNI(row *float32, blocks int, scale float32, to *int16)
+// Requires: AVX, AVX512F
+TEXT ·FilterShortsVNNI(SB), NOSPLIT, $0-32
+	MOVQ         row+0(FP), AX
+	MOVQ         blocks+8(FP), CX
+	MOVQ         to+24(FP), DX
+	VBROADCASTSS scale+16(FP), Z0
+
+blocks:
+	VMULPS           (AX), Z0, Z1
+	VCVTPS2DQ.RN_SAE Z1, Z1
+	VPMOVSDW         Z1, Y1
+	VMOVDQU          Y1, (DX)
+	ADDQ             $0x40, AX
+	ADDQ             $0x20, DX
+	DECQ             CX
+	JNZ              blocks
+	VZEROUPPER
+	RET
+
+// func FilterShortDotsAVX512(x *float32, d int, rows *int16, pairs *uint32, count int, dots *float32)
+// Requires: AVX, AVX512F, FMA3, MMX+
+TEXT ·FilterShortDotsAVX512(SB), NOSPLIT, $0-48
+	MOVQ x+0(FP), AX
+	MOVQ rows+16(FP), CX
+	MOVQ pairs+24(FP), DX
+	MOVQ dots+40(FP), BX
+	MOVQ count+32(FP), SI
+
+pairs:
+	MOVQ    d+8(FP), R8
+	MOVWQZX (DX), DI
+	IMULQ   R8, DI
+	LEAQ    (CX)(DI*2), DI
+	MOVWQZX 2(DX), R9
+	SHLQ    $0x06, R9
+	ADDQ    AX, R9
+	CMPQ    SI, $0x02
+	SBBQ    R10, R10
+	MOVWQZX 6(DX)(R10*4), R11
+	SHLQ    $0x06, R11
+	ADDQ    AX, R11
+	MOVWQZX 4(DX)(R10*4), R10
+	IMULQ   R8, R10
+	LEAQ    (CX)(R10*2), R10
+	VPXORD  Z0, Z0, Z0
+	VPXORD  Z1, Z1, Z1
+	VPXORD  Z2, Z2, Z2
+	VPXORD  Z3, Z3, Z3
+
+wide:
+	CMPQ        R8, $0x40
+	JLT         wideend
+	VPMOVSXWD   (DI), Z4
+	VCVTDQ2PS   Z4, Z4
+	VFMADD231PS (R9), Z4, Z0
+	PREFETCHT0  (R10)
+	PREFETCHT0  (R11)
+	VPMOVSXWD   32(DI), Z4
+	VCVTDQ2PS   Z4, Z4
+	VFMADD231PS 1024(R9), Z4, Z1
+	PREFETCHT0  32(R10)
+	PREFETCHT0  1024(R11)
+	VPMOVSXWD   64(DI), Z4
+	VCVTDQ2PS   Z4, Z4
+	VFMADD231PS 2048(R9), Z4, Z2
+	PREFETCHT0  64(R10)
+	PREFETCHT0  2048(R11)
+	VPMOVSXWD   96(DI), Z4
+	VCVTDQ2PS   Z4, Z4
+	VFMADD231PS 3072(R9), Z4, Z3
+	PREFETCHT0  96(R10)
+	PREFETCHT0  3072(R11)
+	ADDQ        $0x00000080, R10
+	ADDQ        $0x00001000, R11
+	ADDQ        $0x00001000, R9
+	ADDQ        $0x00000080, DI
+	SUBQ        $0x40, R8
+	JMP         wide
+
+wideend:
+narrow:
+	CMPQ        R8, $0x10
+	JLT         narrowend
+	VPMOVSXWD   (DI), Z4
+	VCVTDQ2PS   Z4, Z4
+	VFMADD231PS (R9), Z4, Z0
+	PREFETCHT0  (R10)
+	PREFETCHT0  (R11)
+	ADDQ        $0x00000020, R10
+	ADDQ        $0x00000400, R11
+	ADDQ        $0x00000400, R9
+	ADDQ        $0x00000020, DI
+	SUBQ        $0x10, R8
+	JMP         narrow
+
+narrowend:
+	VADDPS        Z1, Z0, Z0
+	VADDPS        Z3, Z2, Z2
+	VADDPS        Z2, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y5
+	VADDPS        Y0, Y5, Y5
+	VEXTRACTF128  $0x01, Y5, X4
+	VADDPS        X4, X5, X5
+	VMOVHLPS      X5, X5, X4
+	VADDPS        X4, X5, X5
+	VMOVSHDUP     X5, X4
+	VADDSS        X4, X5, X5
+	TESTQ         R8, R8
+	JZ            done
+
+single:
+	MOVWLSX     (DI), R10
+	VCVTSI2SSL  R10, X5, X4
+	VFMADD231SS (R9), X4, X5
+	ADDQ        $0x04, R9
+	ADDQ        $0x02, DI
+	DECQ        R8
+	JNZ         single
+
+done:
+	VMOVSS X5, (BX)
+	ADDQ   $0x04, DX
+	ADDQ   $0x04, BX
+	DECQ   SI
+	JNZ    pairs
+	VZEROUPPER
+	RET
+
 // func FilterScore1VNNI(x *byte, words int, c *byte, base *int32, tiles int, scores *int32, least *int32, best *int32, ahead uintptr, lines int)
 // Requires: AVX, AVX512F, AVX512VNNI, MMX+
 TEXT ·FilterScore1VNNI(SB), NOSPLIT, $0-80

@@ -460,6 +460,22 @@ func asmFilterScoreN(number int, x *byte, words int, c *byte, base *int32, tiles
 	}
 }
 
+func asmFilterShortDots(x *float32, d int, rows *int16, pairs *uint32, count int, dots *float32) {
+	if current >= avx512 {
+		asm.FilterShortDotsAVX512(x, d, rows, pairs, count, dots)
+		return
+	}
+	panic(noRoutine("FilterShortDots", 0))
+}
+
+func asmFilterShorts(row *float32, blocks int, scale float32, to *int16) {
+	if current >= avx512vnni {
+		asm.FilterShortsVNNI(row, blocks, scale, to)
+		return
+	}
+	panic(noRoutine("FilterShorts", 0))
+}
+
 func asmFilterTilesN(number int, config, x *byte, words, chunk int, c *byte, base *int32, tiles int, scores, least, best *int32) {
 	if current >= amx {
 		switch number {

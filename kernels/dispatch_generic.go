@@ -96,6 +96,14 @@ func asmFilterScoreN(number int, x *byte, words int, c *byte, base *int32, tiles
 	panic(noRoutine("FilterScore", 0))
 }
 
+func asmFilterShortDots(x *float32, d int, rows *int16, pairs *uint32, count int, dots *float32) {
+	panic(noRoutine("FilterShortDots", 0))
+}
+
+func asmFilterShorts(row *float32, blocks int, scale float32, to *int16) {
+	panic(noRoutine("FilterShorts", 0))
+}
+
 func asmFilterTilesN(number int, config, x *byte, words, chunk int, c *byte, base *int32, tiles int, scores, least, best *int32) {
 	panic(noRoutine("FilterTiles", 0))
 }

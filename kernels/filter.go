@@ -82,6 +82,10 @@ type filterCentroids struct {
 	norm         float64 // at least the length of each centroid
 	rough        float64 // at least the length of each centroid's error
 	most         float64 // the largest half
+	// short are the coordinates times fine, rounded to integers of 16 bits, row by row, for products with candidates
+	// where these take less to read; fine is 0 if there are none. blur is at least the length of each one's error.
+	short      []int16
+	fine, blur float64
 	// last is a call since Set, whose base serves others with the same units and offset.
 	last atomic.Pointer[filterCall]
 	// seen are points that were filtered since Set, and open the pairs of a point and a centroid that scores left.
@@ -385,6 +389,9 @@ func (c *Centroids) PrepareFilter(p *Panels) {
 		tiles := c.filter.tilesFor(c.K)
 		c.filter.tiles, c.filter.shift = tiles, make([]int32, tiles*filterTile)
 		c.filter.data = aligned[byte](tiles * filterTile * f.size())
+		if shortPays(c.D, c.K) {
+			c.filter.short = aligned[int16](c.K * c.D)
+		}
 	}
 	c.filter.longest, c.filter.widest = max(c.filter.longest, f.norm), max(c.filter.widest, f.most)
 }
@@ -425,14 +432,32 @@ func (f *filterCentroids) set(c *Centroids) {
 	d := float64(c.D)
 	f.norm = math.Sqrt(2*f.most*(1+d*0x1p-23)+d*0x1p-148) * filterUp
 	// Means are shorter than points, so their integers may be finer, as far as scores fit 32 bits.
-	f.scale = scaleFor(f.group, f.zero, c.D, max(f.norm, f.longest), max(magnitude(c.rows[:c.K*c.D]), f.widest/4))
+	widest := magnitude(c.rows[:c.K*c.D])
+	f.scale = scaleFor(f.group, f.zero, c.D, max(f.norm, f.longest), max(widest, f.widest/4))
 	if f.scale == 0 {
 		return
 	}
+	f.shorten(c, widest)
 	for i := range c.K {
 		f.rough = max(f.rough, f.setRow(i, c.Row(i)))
 	}
 	f.rough = math.Sqrt(f.rough) * filterUp
+}
+
+// shorten makes the short form of centroids, whose widest coordinate is given.
+func (f *filterCentroids) shorten(c *Centroids, widest float64) {
+	f.fine, f.blur = 0, 0
+	if len(f.short) == 0 || !(widest > 0x1p-40 && widest < 0x1p40) {
+		return
+	}
+	f.fine = float64(float32((rankWidest - 1) / widest))
+	f.blur = 0.51*math.Sqrt(float64(c.D))/f.fine*(1+0x1p-8) + 0x1p-22*f.norm
+	for i := range c.K {
+		row, to := c.Row(i), f.short[i*c.D:(i+1)*c.D]
+		for j := filterShorts(row, float32(f.fine), to); j < len(row); j++ {
+			to[j] = int16(nearest16(row[j] * float32(f.fine)))
+		}
+	}
 }
 
 // setRow rounds centroid i and returns the square of the length of its error.
@@ -896,9 +921,11 @@ func (s *filterScratch) ruled(call *filterCall, point int, score float32) int32 
 // slack is at least the sum of what a chain and an inner product of float32 in any order are off by, for a point.
 //
 // Inner products are within 1.01 d 2^-24 |x||c| + d 2^-149 of x.c, so that half less the product is within (d+1)/d of
-// the chain's own bound.
+// the chain's own bound. With the short form c+g for c they are within |x||g| more, and what is added to |g| is for
+// roundings: of coordinates times fine, of these sums, and of their product with 1/fine.
 func (s *filterScratch) slack(call *filterCall, point int) float64 {
-	return 2 * float64(call.d+1) * (0x1.04p-24*(call.c.most+s.norms[point/Lanes]*call.c.norm) + 0x1p-149) * filterUp
+	norm := s.norms[point/Lanes]
+	return (2*float64(call.d+1)*(0x1.04p-24*(call.c.most+norm*call.c.norm)+0x1p-149) + norm*call.c.blur) * filterUp
 }
 
 // products returns half less the inner product of each pair of a panel.
@@ -907,12 +934,19 @@ func (s *filterScratch) products(p *Panels, c *Centroids, panel int, pairs []uin
 		s.dots = make([]float32, 2*len(pairs))
 	}
 	x, dots, step := s.byRow(p, panel), s.dots[:len(pairs)], max(1, filterWork/c.D)
+	unit := float32(1)
+	if c.filter.fine > 0 {
+		unit = float32(1 / c.filter.fine)
+	}
 	for at := 0; at < len(pairs); at += step {
-		end := min(at+step, len(pairs))
-		filterDots(x, c, pairs[at:end], dots[at:end])
+		if end := min(at+step, len(pairs)); c.filter.fine > 0 {
+			filterShortDots(x, c, pairs[at:end], dots[at:end])
+		} else {
+			filterDots(x, c, pairs[at:end], dots[at:end])
+		}
 	}
 	for i, pair := range pairs {
-		dots[i] = c.half[pair&0xffff] - dots[i]
+		dots[i] = c.half[pair&0xffff] - float32(dots[i]*unit)
 	}
 	return dots
 }

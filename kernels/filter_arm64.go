@@ -143,3 +143,14 @@ func filterDots(x []float32, c *Centroids, pairs []uint32, dots []float32) {
 		dots[i] = sum
 	}
 }
+
+// shortPays says that products with candidates take centroids as they are.
+func shortPays(int, int) bool { return false }
+
+// filterShorts says that no routine rounds coordinates of a centroid.
+func filterShorts([]float32, float32, []int16) int { return 0 }
+
+// filterShortDots is for paths on which the short form pays.
+func filterShortDots([]float32, *Centroids, []uint32, []float32) {
+	panic(noRoutine("FilterShortDots", 0))
+}

@@ -77,6 +77,43 @@ func TestAssignFilterWithoutGuesses(t *testing.T) {
 	})
 }
 
+// TestFilterShortProducts compares products with the short form of centroids with those of float64: they are within the
+// bound.
+func TestFilterShortProducts(t *testing.T) {
+	withPaths(t, func(t *testing.T) {
+		if !shortPays(1<<15, 1<<15) {
+			return
+		}
+		rng := rand.New(rand.NewPCG(19, 9))
+		for _, d := range []int{32, 50, 79, 768} {
+			const n, k = Lanes, 18
+			points, centroids := gridRows(rng, n, d, 16), gridRows(rng, k, d, 16)
+			p, c := packed(points, n, d), NewCentroids(k, d)
+			filtered(t, filterGroups()[0], p, c, centroids)
+			c.filter.short = make([]int16, k*d)
+			c.Set(centroids)
+			call, ok := p.filter.call(c)
+			if !ok || c.filter.fine == 0 {
+				t.Fatal("no filter")
+			}
+			s := &filterScratch{rows: alignedFloat32(tableWidth(d) * Lanes)}
+			s.norms[0] = float64(p.filter.panels[0][0])
+			for i := range n {
+				for a := range k {
+					exact := 0.0
+					for j, y := range c.Row(a) {
+						exact += float64(y) * (float64(y)/2 - float64(points[i*d+j]))
+					}
+					got := s.products(p, c, 0, []uint32{uint32(i<<16 | a)})[0]
+					if off := math.Abs(float64(got) - exact); off > s.slack(&call, i) || off > 0.002*float64(d) {
+						t.Errorf("d=%d: half less the product is off by %g", d, off)
+					}
+				}
+			}
+		}
+	})
+}
+
 // TestAssignFilterEqualsPortable attacks the bound of the candidate filter: points
 // between centroids, on grids from coarse to fine, at all tails, of odd dimensions
 // and of numbers of centroids around tiles and blocks.
@@ -96,6 +133,10 @@ func TestAssignFilterEqualsPortable(t *testing.T) {
 			for _, group := range groups {
 				c := NewCentroids(k, d)
 				filtered(t, group, p, c, centroids)
+				if c.filter != nil && (k+d)%2 == 0 && shortPays(1<<15, 1<<15) {
+					c.filter.short = make([]int16, k*d)
+					c.Set(centroids)
+				}
 				got := make([]uint16, n)
 				for i := range got {
 					got[i] = [3]uint16{uint16(rng.IntN(k)), uint16(rng.Uint32()), want[i]}[rng.IntN(3)] // a guess

@@ -155,3 +155,21 @@ func filterRows(panel []float32, blocks int, rows []float32) {
 func filterDots(x []float32, c *Centroids, pairs []uint32, dots []float32) {
 	asmFilterDots(&x[0], c.D, &c.rows[0], &pairs[0], len(pairs), &dots[0])
 }
+
+// shortPays is the rule that says which paths and shapes take products with candidates of a short form of centroids:
+// those whose coordinates are more than the second-level cache holds.
+func shortPays(d, k int) bool { return current >= avx512vnni && d*k >= 1<<18 }
+
+// filterShorts rounds as many of a centroid's coordinates, times scale, as a routine does, and returns their number.
+func filterShorts(row []float32, scale float32, to []int16) int {
+	blocks := len(row) / Lanes
+	if blocks > 0 {
+		asmFilterShorts(&row[0], blocks, scale, &to[0])
+	}
+	return blocks * Lanes
+}
+
+// filterShortDots is filterDots with the short form of centroids.
+func filterShortDots(x []float32, c *Centroids, pairs []uint32, dots []float32) {
+	asmFilterShortDots(&x[0], c.D, &c.filter.short[0], &pairs[0], len(pairs), &dots[0])
+}

@@ -29,7 +29,8 @@ for package in encoding/json reflect fmt time os flag context syscall strings by
     github.com/cohort-engine/cohort/internal/secret github.com/cohort-engine/cohort/internal/filelock \
     github.com/cohort-engine/cohort/internal/pages github.com/cohort-engine/cohort/engine/method/eugkm \
     github.com/cohort-engine/cohort/engine/method/pca github.com/cohort-engine/cohort/engine/privacy \
-    compress/flate compress/gzip errors unicode/utf8 unicode/utf16 \
+    compress/flate compress/gzip errors unicode/utf8 unicode/utf16 github.com/cohort-engine/cohort/engine/method/lloyd \
+    github.com/cohort-engine/cohort/engine/dataset/arrow \
     github.com/cohort-engine/cohort/engine/catalog/... \
     github.com/cohort-engine/cohort/internal/fault github.com/cohort-engine/cohort/engine/protocol/... \
     github.com/cohort-engine/cohort/engine/method github.com/cohort-engine/cohort/cmd/libcohort/...; do

@@ -29,6 +29,8 @@ func filterFile(s isa) {
 		filterScore(s, "FilterBytes", ofBytes, 1, bytes)
 		filterScore(s, "FilterScore", ofWords, 3, words)
 		filterIntegers()
+		filterShorts()
+		filterDots(s, true)
 	} else {
 		filterScore(s, "FilterBytes", ofBytes+" and below 128, the others at most 64 in magnitude; words is even",
 			1, multiplyAddBytes(constants("filterPairs"+s.name, 0x10001, 0x10001, 0x10001, 0x10001, 0x10001,
@@ -38,7 +40,7 @@ func filterFile(s isa) {
 	filterCandidates(s, numbers)
 	filterPrune(s)
 	filterRows(s)
-	filterDots(s)
+	filterDots(s, false)
 	if s == avx2 {
 		filterExact()
 	}
@@ -438,6 +440,28 @@ func filterIntegers() {
 	RET()
 }
 
+// filterShorts emits the integers of 16 bits of a centroid.
+func filterShorts() {
+	s := vnni
+	function("FilterShortsVNNI", "func(row *float32, blocks int, scale float32, to *int16)",
+		"rounds blocks > 0 blocks of 16 coordinates times scale to the nearest integers of 16 bits.")
+	row := Load(Param("row"), GP64())
+	blocks := Load(Param("blocks"), GP64()).(reg.GPVirtual)
+	to := Load(Param("to"), GP64())
+	scale, x, packed := s.vector(), s.vector(), YMM()
+	VBROADCASTSS(NewParamAddr("scale", 16), scale)
+	count("blocks", blocks, func() {
+		VMULPS(Mem{Base: row}, scale, x)
+		VCVTPS2DQ_RN_SAE(x, x)
+		VPMOVSDW(x, packed)
+		VMOVDQU(packed, Mem{Base: to})
+		ADDQ(Imm(64), row)
+		ADDQ(Imm(32), to)
+	})
+	VZEROUPPER()
+	RET()
+}
+
 // filterExact emits the exact scores of four pairs of a point and a centroid.
 func filterExact() {
 	const pairs = 4
@@ -554,11 +578,16 @@ func filterRows(s isa) {
 	RET()
 }
 
-// filterDots emits products of points of a panel with centroids.
-func filterDots(s isa) {
-	function("FilterDots"+beyondVNNI(s), "func(x *float32, d int, rows *float32, pairs *uint32, count int, dots *float32)",
+// filterDots emits products of points of a panel with centroids, or with their coordinates as integers of 16 bits.
+func filterDots(s isa, short bool) {
+	name, kind, what, bytes := "FilterDots", "float32", "coordinates", 4
+	if short {
+		name, kind, what, bytes = "FilterShortDots", "int16", "integers", 2
+	}
+	function(name+beyondVNNI(s),
+		"func(x *float32, d int, rows *"+kind+", pairs *uint32, count int, dots *float32)",
 		"writes the inner products of count > 0 pairs point<<16 | row of points at x [(d+15)/16][16 points][16] and rows",
-		"of d > 0 coordinates, each as sums of sums in some order.")
+		"of d > 0 "+what+", each as sums of sums in some order.")
 	x, rows := Load(Param("x"), GP64()), Load(Param("rows"), GP64())
 	pairs, dots := Load(Param("pairs"), GP64()), Load(Param("dots"), GP64())
 	count0 := Load(Param("count"), GP64()).(reg.GPVirtual)
@@ -569,7 +598,7 @@ func filterDots(s isa) {
 		Load(Param("d"), size)
 		MOVWQZX(Mem{Base: pairs}, row)
 		IMULQ(size, row)
-		LEAQ(Mem{Base: rows, Index: row, Scale: 4}, row)
+		LEAQ(Mem{Base: rows, Index: row, Scale: uint8(bytes)}, row)
 		MOVWQZX(Mem{Base: pairs, Disp: 2}, at)
 		SHLQ(Imm(6), at)
 		ADDQ(x, at)
@@ -582,7 +611,7 @@ func filterDots(s isa) {
 		ADDQ(x, nextx)
 		MOVWQZX(Mem{Base: pairs, Index: next, Scale: 4, Disp: 4}, next)
 		IMULQ(size, next)
-		LEAQ(Mem{Base: rows, Index: next, Scale: 4}, next)
+		LEAQ(Mem{Base: rows, Index: next, Scale: uint8(bytes)}, next)
 		MOVQ(size, left)
 		acc := s.vectors(sums)
 		for _, v := range acc {
@@ -593,18 +622,17 @@ func filterDots(s isa) {
 			CMPQ(left, Imm(uint64(16*n)))
 			JLT(LabelRef(tag + "end"))
 			for i := range n * s.parts {
-				t := s.vector()
-				VMOVUPS(Mem{Base: at, Disp: i/s.parts*block + i%s.parts*s.bytes}, t)
-				VFMADD231PS(Mem{Base: row, Disp: i * s.bytes}, t, acc[i%sums])
+				place := Mem{Base: at, Disp: i/s.parts*block + i%s.parts*s.bytes}
+				multiplyRow(s, short, Mem{Base: row, Disp: i * s.bytes / 4 * bytes}, place, acc[i%sums])
 				if i%s.parts == 0 {
-					PREFETCHT0(Mem{Base: next, Disp: i * s.bytes})
+					PREFETCHT0(Mem{Base: next, Disp: 16 * bytes * (i / s.parts)})
 					PREFETCHT0(Mem{Base: nextx, Disp: i / s.parts * block})
 				}
 			}
-			ADDQ(U32(uint32(64*n)), next)
+			ADDQ(U32(uint32(16*bytes*n)), next)
 			ADDQ(U32(uint32(n*block)), nextx)
 			ADDQ(U32(uint32(n*block)), at)
-			ADDQ(U32(uint32(64*n)), row)
+			ADDQ(U32(uint32(16*bytes*n)), row)
 			SUBQ(Imm(uint64(16*n)), left)
 			JMP(LabelRef(tag))
 			Label(tag + "end")
@@ -618,11 +646,9 @@ func filterDots(s isa) {
 		TESTQ(left, left)
 		JZ(LabelRef("done"))
 		Label("single")
-		t := XMM()
-		VMOVSS(Mem{Base: at}, t)
-		VFMADD231SS(Mem{Base: row}, t, low)
+		multiplyOne(short, Mem{Base: row}, Mem{Base: at}, low)
 		ADDQ(Imm(4), at)
-		ADDQ(Imm(4), row)
+		ADDQ(Imm(uint64(bytes)), row)
 		DECQ(left)
 		JNZ(LabelRef("single"))
 		Label("done")
@@ -632,6 +658,33 @@ func filterDots(s isa) {
 	})
 	VZEROUPPER()
 	RET()
+}
+
+// multiplyRow adds the products of coordinates of a point and of a row, which is short or not, to sum.
+func multiplyRow(s isa, short bool, row, at Mem, sum reg.VecVirtual) {
+	t := s.vector()
+	if short {
+		VPMOVSXWD(row, t)
+		VCVTDQ2PS(t, t)
+		VFMADD231PS(at, t, sum)
+		return
+	}
+	VMOVUPS(at, t)
+	VFMADD231PS(row, t, sum)
+}
+
+// multiplyOne is multiplyRow for one coordinate.
+func multiplyOne(short bool, row, at Mem, sum reg.Register) {
+	t := XMM()
+	if short {
+		number := GP32()
+		MOVWLSX(row, number)
+		VCVTSI2SSL(number, sum, t)
+		VFMADD231SS(at, t, sum)
+		return
+	}
+	VMOVSS(at, t)
+	VFMADD231SS(row, t, sum)
 }
 
 // sumOfLanes leaves the sum of the float32 of a vector in the first.
