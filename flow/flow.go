@@ -104,7 +104,7 @@ type Problem struct {
 	// Radius, if positive, removes the arcs longer than it, in the units of the
 	// points. 0 means none.
 	Radius float64
-	// Exclusivity is the largest number of clusters of one point; 0 and 1 mean one.
+	// Exclusivity is the largest number of clusters of one point; 0 and 1 mean one. All points may have 2^31 in all.
 	Exclusivity int
 	// Key is the public key of the tie hash. Centroids that follow from an earlier assignment need another.
 	Key [16]byte
@@ -335,6 +335,8 @@ func (p *Problem) check() error {
 	}
 	if total := p.total(); total > math.MaxInt32/4 {
 		return malformed("the weights add up to %d, want at most %d", total, math.MaxInt32/4)
+	} else if e := p.exclusivity(); total*int64(e) > math.MaxInt32 {
+		return malformed("%d points of exclusivity %d, want a product of at most %d", total, e, math.MaxInt32)
 	}
 	if limit := math.Ldexp(float64(2*k+3)*4*float64(d)+penalty, 2*p.FractionBits); limit >= maxPrice {
 		return malformed("d=%d, k=%d and %d fraction bits make prices of up to 2^%.0f, want less than 2^60: use fewer "+

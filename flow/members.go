@@ -83,9 +83,8 @@ type column struct {
 
 // slot is a part of a group: its units in a column, and its next slot elsewhere.
 type slot struct {
-	group int32
-	next  place
-	units int64
+	group, units int32
+	next         place
 }
 
 // place is a slot of a column; column -1 is none.
@@ -483,7 +482,7 @@ func (m *members) put(q, u int32, units int64) int32 {
 	c := &m.columns[u]
 	s := m.slotOf(q, u)
 	if s >= 0 {
-		c.slots[s].units += units
+		c.slots[s].units += int32(units)
 		return s
 	}
 	s = int32(len(c.slots))
@@ -495,7 +494,7 @@ func (m *members) put(q, u int32, units int64) int32 {
 	if n := len(c.slots); n == cap(c.slots) {
 		c.slots = append(make([]slot, 0, n*5/4+4), c.slots...)
 	}
-	c.slots = append(c.slots, slot{q, g.first, units})
+	c.slots = append(c.slots, slot{q, int32(units), g.first})
 	g.first = place{u, s}
 	return s
 }
@@ -612,7 +611,7 @@ func (m *members) accepts(u, s, v int32) int64 {
 	q := m.columns[u].slots[s].group
 	room := m.capacity(q, v)
 	if other := m.slotOf(q, v); other >= 0 {
-		room -= m.columns[v].slots[other].units
+		room -= int64(m.columns[v].slots[other].units)
 	}
 	return room
 }
@@ -629,7 +628,7 @@ func (m *members) capacity(q, v int32) int64 {
 // up to as many as are enough, and lists their slots in going: slot s if it has enough, and
 // where a point may be in several columns.
 func (m *members) room(u, v, s int32, cost, enough int64) int64 {
-	if units := min(m.columns[u].slots[s].units, m.accepts(u, s, v)); units >= enough || m.exclusive > 1 {
+	if units := min(int64(m.columns[u].slots[s].units), m.accepts(u, s, v)); units >= enough || m.exclusive > 1 {
 		m.going = append(m.going[:0], s)
 		return min(units, enough)
 	}
@@ -662,7 +661,7 @@ func (m *members) gather(u, v int32, cost, enough int64) (units int64) {
 		}
 		if m.accepts(u, i, v) > 0 {
 			m.going = append(m.going, i)
-			if units += c.slots[i].units; units >= enough {
+			if units += int64(c.slots[i].units); units >= enough {
 				return enough
 			}
 		}
@@ -753,7 +752,7 @@ func (m *members) move(u, v int32, cost, units int64) {
 		m.before = append(m.before, q)
 	}
 	for i := len(m.going) - 1; i >= 0 && units > 0; i-- { // the last slot takes the place of one that goes
-		part := min(units, slots[m.going[i]].units)
+		part := min(units, int64(slots[m.going[i]].units))
 		m.transfer(u, v, m.going[i], part)
 		units -= part
 	}
@@ -772,9 +771,9 @@ func (m *members) transfer(u, v, s int32, units int64) (to int32, gone bool) {
 	if to < 0 {
 		to = m.arrive(u, s, v)
 	}
-	m.columns[v].slots[to].units += units
+	m.columns[v].slots[to].units += int32(units)
 	from := &m.columns[u].slots[s]
-	from.units -= units
+	from.units -= int32(units)
 	if from.units > 0 {
 		return to, false
 	}
@@ -934,7 +933,7 @@ func (m *members) release() {
 		for at := g.first; at.column >= 0; {
 			s := &m.columns[at.column].slots[at.slot]
 			if at.column != m.escape && s.units > 0 {
-				columns = append(columns, Membership{Cluster: uint16(at.column), Units: int32(s.units)})
+				columns = append(columns, Membership{Cluster: uint16(at.column), Units: s.units})
 			}
 			at = s.next
 		}

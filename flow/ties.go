@@ -262,7 +262,7 @@ func (m *members) add(upper *members, ties []tie, word int) {
 		}
 		m.arcs = append(m.arcs, arc{x.column, words[word-1]})
 		if s := upper.slotOf(x.group, x.column); s >= 0 {
-			units := upper.columns[x.column].slots[s].units
+			units := int64(upper.columns[x.column].slots[s].units)
 			m.t.size[x.column] -= units
 			left += units
 		}
@@ -286,7 +286,7 @@ func (m *members) give(lower *members) {
 	copy(m.t.size, lower.t.size)
 	for q, g := range lower.above {
 		for _, a := range lower.arcsOf(int32(q)) {
-			units := int64(0)
+			units := int32(0)
 			if s := lower.slotOf(int32(q), a.column); s >= 0 {
 				units = lower.columns[a.column].slots[s].units
 			}
