@@ -252,7 +252,7 @@ func (m *members) admit(ctx context.Context) error {
 	m.groups, m.several = m.groups[:0], m.several[:0]
 	m.after = slices.Grow(m.after[:0], m.points.N)[:m.points.N]
 	m.horizon, m.laid = m.least, false
-	m.rehash(2 * len(m.fresh))
+	m.rehash(4 * len(m.fresh))
 	for _, i := range m.fresh {
 		m.join(i)
 	}

@@ -76,6 +76,7 @@ type scratch struct {
 	rows  []int64
 	cells []uint32
 	pairs []int32 // pairs[u*k+v] counts units of u with v next within the window, pairs[k*k+u] the others
+	turns [4][fewPairs]int32
 	size  []int64
 	near  []int32
 	sides []edgeCount
@@ -314,7 +315,7 @@ func (s *Solver) countPairs(worker, index int) {
 
 // fewPairs is the size of a table of pairs up to which points are counted in several in turn: many neighbours in a
 // row have the same pair, and a counter waits for its last increment.
-const fewPairs = 64
+const fewPairs = 256
 
 // count counts a point for each of the cells.
 func (w *scratch) count(cells []uint32) {
@@ -324,7 +325,7 @@ func (w *scratch) count(cells []uint32) {
 		}
 		return
 	}
-	var a, b, c, d [fewPairs]int32
+	a, b, c, d := &w.turns[0], &w.turns[1], &w.turns[2], &w.turns[3]
 	for ; len(cells) >= 4; cells = cells[4:] {
 		a[cells[0]%fewPairs]++
 		b[cells[1]%fewPairs]++
@@ -334,17 +335,23 @@ func (w *scratch) count(cells []uint32) {
 	for _, cell := range cells {
 		a[cell%fewPairs]++
 	}
-	for cell := range w.pairs {
-		w.pairs[cell] += a[cell] + b[cell] + c[cell] + d[cell]
-	}
 }
 
 // drain makes sizes and sides of the tables of the workers.
 func (s *Solver) drain(k, workers int) {
 	w := &s.scratch[0]
-	for _, other := range s.scratch[1:workers] {
-		for cell, c := range other.pairs {
-			w.pairs[cell] += c
+	for i := range s.scratch[:workers] {
+		other := &s.scratch[i]
+		if i > 0 {
+			for cell, c := range other.pairs {
+				w.pairs[cell] += c
+			}
+		}
+		if len(w.pairs) <= fewPairs {
+			for cell := range w.pairs {
+				w.pairs[cell] += other.turns[0][cell] + other.turns[1][cell] + other.turns[2][cell] + other.turns[3][cell]
+			}
+			other.turns = [4][fewPairs]int32{}
 		}
 	}
 	for u := range k {
