@@ -198,6 +198,15 @@ func (t *transport) outside() int64 {
 // price returns the price of column j.
 func (t *transport) price(j int) int64 { return t.potential[t.sink] - t.potential[j] }
 
+// largest returns the largest cost and price.
+func (t *transport) largest() int64 {
+	largest := t.m.p.reach()
+	for j := range t.columns {
+		largest = max(largest, t.price(j), -t.price(j))
+	}
+	return largest
+}
+
 // run augments until at most the given number of units is in excess, and reports
 // true, or for the given number of rounds. It reports stuck if no path is left.
 func (t *transport) run(ctx context.Context, enough int64, rounds int) (solved, stuck bool, err error) {
@@ -219,7 +228,7 @@ func (t *transport) run(ctx context.Context, enough int64, rounds int) (solved, 
 
 // bulk brings a large excess down by steps of scaling. Its first quantum is about the distance of a deficit. Where it
 // would begin too small and grow, an excess of some units in each column takes less time by paths.
-func (t *transport) bulk(ctx context.Context, enough, largest int64) (stuck bool, err error) {
+func (t *transport) bulk(ctx context.Context, enough int64) (stuck bool, err error) {
 	var units int64
 	for _, x := range t.size {
 		units += x
@@ -231,6 +240,7 @@ func (t *transport) bulk(ctx context.Context, enough, largest int64) (stuck bool
 	if found, err := t.search(ctx); err != nil || !found {
 		return true, err
 	}
+	largest := t.largest()
 	t.quantum = min(max(1, t.last/4), largest)
 	return t.scale(ctx, int64(t.columns)/4, enough, largest, t.m.s.tune().bulkRounds)
 }

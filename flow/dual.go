@@ -68,7 +68,9 @@ func (s *Solver) approach(ctx context.Context, run Runner, p *Problem, plain boo
 		}
 		return s.lookExactly(ctx, run, p)
 	}
-	window := t.stepWindow * s.ascent.ahead(s.prices[:k])
+	clear(s.ascent.refilled)
+	s.ascent.newton(s.prices[:k])
+	window := t.stepWindow * s.ascent.largest()
 	if math.IsNaN(window) { // no step to go by
 		window = s.firstWindow(n, k)
 	}

@@ -51,8 +51,8 @@ type members struct {
 
 	columns []column
 	groups  []group
-	after   []int32 // the next point of the same group or, of a point that is no member, of the same column; -1: none
 	several []int32 // groups that have or had several slots
+	after   []int32 // the next point of the same group or, of a point that is no member, of the same column; -1: none
 	arcs    []arc   // of groups of ties, instead of coordinates: those of q are arcs[first[q]:first[q+1]]
 	first   []int32
 	above   []int32 // the groups of the level before
@@ -937,15 +937,15 @@ func (m *members) release() {
 			}
 			at = s.next
 		}
-		m.deals = m.deals[:0]
-		for i := g.point; i >= 0; i = m.after[i] {
-			m.deals = append(m.deals, i)
-		}
 		if len(columns) == 1 && columns[0].Units == g.units {
-			for _, i := range m.deals {
+			for i := g.point; i >= 0; i = m.after[i] {
 				v.labels[i] = columns[0].Cluster
 			}
 			continue
+		}
+		m.deals = m.deals[:0]
+		for i := g.point; i >= 0; i = m.after[i] {
+			m.deals = append(m.deals, i)
 		}
 		slices.SortFunc(columns, func(a, b Membership) int { return int(a.Cluster) - int(b.Cluster) })
 		slices.SortFunc(m.deals, func(a, b int32) int {

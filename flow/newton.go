@@ -302,13 +302,6 @@ func (a *ascent) quantile(share float64) float64 {
 	return max(float64(nth(gaps, int(float64(len(gaps))*share))), math.SmallestNonzeroFloat32, 1/a.scale)
 }
 
-// ahead returns the largest change of a price in the step that would follow.
-func (a *ascent) ahead(prices []int64) float64 {
-	clear(a.refilled)
-	a.newton(prices)
-	return a.largest()
-}
-
 // newton sets a.step and returns the gain that the model predicts for it and the
 // slope of the dual along it. A damping keeps steps to about the radius; a price does
 // not cross 0, where its bound changes.

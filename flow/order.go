@@ -291,94 +291,72 @@ func surplus(value, least, margin float64) float64 {
 // prune sets c to those of a wider choice that are left in a box: with u the cheapest
 // at its middle m, the reduced cost of v exceeds that of u in the box by at least its
 // value at m less 2 |v-u|.h, with h half the sides. With a radius, u reaches the whole box. Where
-// points may be in several clusters, v itself costs as much, too.
+// points may be in several clusters, v itself costs as much, too. In the plane numbers stay in registers, which is
+// half the time.
 func (c *choice) prune(s *Solver, w *scratch, wider *choice, box []float32) {
-	t := &s.pass
-	d := len(box) / 2
-	limited := t.into.exact && t.limit < infinity
-	reach := float64(t.limit) * s.unit
-	value, middle, widths := w.value, w.middle, w.widths
+	t, d, clusters := &s.pass, len(box)/2, wider.clusters
+	limited, several := t.into.exact && t.limit < infinity, t.into.exact && t.several > 1
+	reach, centroids := float64(t.limit)*s.unit, t.p.Centroids
+	value, middle, widths := w.value[:len(clusters)], w.middle, w.widths
 	for h := range middle {
 		lo, hi := float64(box[h]), float64(box[d+h])
 		middle[h], widths[h] = (lo+hi)/2, hi-lo
 	}
 	best, least := -1, math.Inf(1)
-	if d == 2 && !limited && t.several <= 1 {
-		c.prunePlane(s, w, wider)
-		return
-	}
-	for at, v := range wider.clusters {
-		sum, y := s.level[v], t.p.Centroids[int(v)*d:][:len(middle)]
-		for h, m := range middle {
-			x := m - float64(y[h])
-			sum += x * x
+	a, b := middle[0], middle[d-1]
+	for at, v := range clusters {
+		sum, y := s.level[v], centroids[int(v)*d:][:d]
+		if len(y) == 2 {
+			p, q := a-float64(y[0]), b-float64(y[1])
+			sum += p*p + q*q
+		} else {
+			for h, m := range middle {
+				x := m - float64(y[h])
+				sum += x * x
+			}
 		}
 		value[at] = sum
-		eligible := true
 		if limited {
 			near, far := extent(box, y)
-			eligible = far*(1+pruneRounding) <= reach
 			if near*(1-pruneRounding) > reach {
 				value[at] = math.Inf(1)
 			}
+			if far*(1+pruneRounding) > reach {
+				continue
+			}
 		}
-		if eligible && sum < least {
+		if sum < least {
 			best, least = int(v), sum
 		}
 	}
-	u := t.p.Centroids[max(0, best)*d:][:len(widths)]
-	c.clusters, c.bound = c.clusters[:0], wider.bound
-	for at, v := range wider.clusters {
-		if value[at] == math.Inf(1) {
+	u := centroids[max(0, best)*d:][:d]
+	a, b = float64(u[0]), float64(u[d-1])
+	left, bound, width, height := c.clusters[:0], wider.bound, widths[0], widths[d-1]
+	for at, v := range clusters {
+		margin, y := 0.0, centroids[int(v)*d:][:d]
+		if limited && value[at] == math.Inf(1) {
 			continue
 		}
-		margin, y := 0.0, t.p.Centroids[int(v)*d:][:len(widths)]
-		for h, width := range widths {
-			margin += math.Abs(float64(y[h])-float64(u[h])) * width
+		if len(y) == 2 {
+			margin = math.Abs(float64(y[0])-a)*width + math.Abs(float64(y[1])-b)*height
+		} else {
+			for h, width := range widths {
+				margin += math.Abs(float64(y[h])-float64(u[h])) * width
+			}
 		}
 		above := surplus(value[at], least, margin)
-		if t.into.exact && t.several > 1 {
+		if several {
 			near, _ := extent(box, y)
 			price := s.level[v] + t.lowest
 			above = min(above, near+price-pruneRounding*(near+s.level[v]+math.Abs(t.lowest)))
 		}
 		if int(v) == best || best < 0 || above <= t.near {
-			c.clusters = append(c.clusters, v)
-		} else if above < c.bound {
-			c.bound = above
-		}
-	}
-}
-
-// prunePlane is prune in the plane without a radius and for points of one cluster: what a solve with many clusters
-// spends a fifth of its time on, and half of that with numbers in registers.
-func (c *choice) prunePlane(s *Solver, w *scratch, wider *choice) {
-	t := &s.pass
-	value, a, b := w.value[:len(wider.clusters)], w.middle[0], w.middle[1]
-	best, least := 0, math.Inf(1)
-	for at, v := range wider.clusters {
-		y := t.p.Centroids[2*int(v):][:2]
-		p, q := a-float64(y[0]), b-float64(y[1])
-		sum := s.level[v] + p*p + q*q
-		value[at] = sum
-		if sum < least {
-			best, least = int(v), sum
-		}
-	}
-	u, v := float64(t.p.Centroids[2*best]), float64(t.p.Centroids[2*best+1])
-	a, b = w.widths[0], w.widths[1]
-	clusters, bound := c.clusters[:0], wider.bound
-	for at, j := range wider.clusters {
-		y := t.p.Centroids[2*int(j):][:2]
-		margin := math.Abs(float64(y[0])-u)*a + math.Abs(float64(y[1])-v)*b
-		above := surplus(value[at], least, margin)
-		if int(j) == best || above <= t.near {
-			clusters = append(clusters, j)
+			left = append(left, v)
 		} else if above < bound {
 			bound = above
 		}
 	}
-	c.clusters, c.bound = clusters, bound
+	c.clusters, c.bound = left, bound
 }
 
 // extent returns the squares of the least and the largest distance of a place from a box.

@@ -297,21 +297,14 @@ func (s *Solver) solve(ctx context.Context, run Runner, p *Problem, plain bool) 
 // proven bound of rounds: see [transport].
 func (s *Solver) complete(ctx context.Context, p *Problem, enough int64) error {
 	t := &s.members.t
-	largest := p.reach()
-	for j := range t.columns {
-		largest = max(largest, t.price(j), -t.price(j))
-	}
-	stuck, err := t.bulk(ctx, enough, largest)
+	stuck, err := t.bulk(ctx, enough)
 	solved := false
 	if err == nil && !stuck {
 		solved, stuck, err = t.run(ctx, enough, s.tune().rounds*(t.columns+8))
 	}
 	if err == nil && !stuck && !solved {
-		for j := range t.columns {
-			largest = max(largest, t.price(j), -t.price(j))
-		}
-		t.quantum = largest
-		if stuck, err = t.scale(ctx, -1, -1, largest, math.MaxInt); err == nil && !stuck {
+		t.quantum = t.largest()
+		if stuck, err = t.scale(ctx, -1, -1, t.quantum, math.MaxInt); err == nil && !stuck {
 			_, stuck, err = t.run(ctx, 0, math.MaxInt)
 		}
 	}
