@@ -288,32 +288,23 @@ func (t *transport) saturate(ctx context.Context) error {
 	for moved := true; moved; {
 		moved = false
 		for u := range int32(t.columns) {
-			for at := 0; at < len(t.rows[u]); at++ {
-				for t.relieve(u, at) {
-					moved = true
+			for at := 0; at < len(t.rows[u]); {
+				e := &t.rows[u][at]
+				apart := t.potential[u] - t.potential[e.column]
+				if e.cost < -apart {
+					t.refresh(u, e)
 				}
+				if e.cost >= -apart {
+					at++
+					continue
+				}
+				t.carry(u, e.column, e.member, infinity)
+				moved = true
 			}
 		}
 	}
 	t.ask()
 	return nil
-}
-
-// relieve moves units along an arc of negative reduced cost, and reports whether it
-// was one.
-func (t *transport) relieve(u int32, at int) bool {
-	e := &t.rows[u][at]
-	v := e.column
-	apart := t.potential[u] - t.potential[v]
-	if e.cost == infinity || e.cost+apart >= 0 {
-		return false
-	}
-	t.refresh(u, e)
-	if e.cost == infinity || e.cost+apart >= 0 {
-		return false
-	}
-	t.carry(u, v, e.member, infinity)
-	return true
 }
 
 // dearest returns the cost of the dearest move from u to v that flow goes along.

@@ -767,29 +767,19 @@ func (m *members) move(u, v int32, cost, units int64) {
 // transfer moves units of slot s of column u to column v. It returns their slot there and
 // reports whether slot s is gone.
 func (m *members) transfer(u, v, s int32, units int64) (to int32, gone bool) {
-	to = m.slotOf(m.columns[u].slots[s].group, v)
-	if to < 0 {
-		to = m.arrive(u, s, v)
+	from, c := &m.columns[u], &m.columns[v]
+	had := len(c.slots)
+	if to = m.put(from.slots[s].group, v, units); len(c.slots) > had {
+		m.fit(c)
+		for h := range m.dims {
+			c.x[h*c.stride+int(to)] = from.x[h*from.stride+int(s)]
+		}
 	}
-	m.columns[v].slots[to].units += int32(units)
-	from := &m.columns[u].slots[s]
-	from.units -= int32(units)
-	if from.units > 0 {
+	if from.slots[s].units -= int32(units); from.slots[s].units > 0 {
 		return to, false
 	}
 	m.drop(u, s)
 	return to, true
-}
-
-// arrive gives the group in slot s of column u an empty slot in column v.
-func (m *members) arrive(u, s, v int32) int32 {
-	from, c := &m.columns[u], &m.columns[v]
-	to := m.put(from.slots[s].group, v, 0)
-	m.fit(c)
-	for h := range m.dims {
-		c.x[h*c.stride+int(to)] = from.x[h*from.stride+int(s)]
-	}
-	return to
 }
 
 // drop removes the empty slot s of column u; the last one takes its place.

@@ -282,12 +282,6 @@ type choice struct {
 // pruneRounding bounds the relative error of a number that prune works out.
 const pruneRounding = 1e-12
 
-// surplus is by how much a cluster is surely dearer in a box than the cheapest at its middle: by their values there,
-// and the margin by which those change within the box.
-func surplus(value, least, margin float64) float64 {
-	return (value - least - margin) - pruneRounding*(value+least+margin)
-}
-
 // prune sets c to those of a wider choice that are left in a box: with u the cheapest
 // at its middle m, the reduced cost of v exceeds that of u in the box by at least its
 // value at m less 2 |v-u|.h, with h half the sides. With a radius, u reaches the whole box. Where
@@ -344,7 +338,7 @@ func (c *choice) prune(s *Solver, w *scratch, wider *choice, box []float32) {
 				margin += math.Abs(float64(y[h])-float64(u[h])) * width
 			}
 		}
-		above := surplus(value[at], least, margin)
+		above := (value[at] - least - margin) - pruneRounding*(value[at]+least+margin)
 		if several {
 			near, _ := extent(box, y)
 			price := s.level[v] + t.lowest

@@ -98,8 +98,8 @@ type scratch struct {
 	few     []*kernels.Centroids // by the logarithm of their number
 	bias    []float32
 
-	filter       kernels.Panels // a block of points with one more coordinate
-	dist, second []float32
+	filter kernels.Panels // a block of points with one more coordinate
+	dist   []float32
 }
 
 func (w *scratch) grow(costs int) []int64 {
@@ -409,54 +409,34 @@ func (f *filter) prepare(s *Solver, p *Problem, prices []int64) {
 	}
 }
 
-// room readies the scratch for blocks of points with one more coordinate and
-// returns the points in a block.
-func (w *scratch) room(d, k int) int {
-	block := max(kernels.Lanes, 8192/max(d+1, k/2)&^(kernels.Lanes-1))
-	if w.filter.D != d+1 || w.filter.N != block {
-		w.filter = *kernels.NewPanels(block, d+1)
-		w.dist, w.second = make([]float32, block), make([]float32, block)
-	}
-	return block
-}
-
-// assign runs the filter on count points from first on, a multiple of 16, into the
-// labels and gaps.
-func (f *filter) assign(points kernels.Panels, first, count int, labels []uint16, gap []float32, w *scratch) {
-	d := points.D
-	from, to := d*kernels.Lanes, (d+1)*kernels.Lanes
-	for b := range (count + kernels.Lanes - 1) / kernels.Lanes {
-		at := (first/kernels.Lanes + b) * from
-		copy(w.filter.Data[b*to:b*to+from], points.Data[at:at+from])
-	}
-	dist := w.dist[:count]
-	kernels.Assign2(w.filter.Slice(0, count), f.centroids, labels, dist, gap)
-	for i, best := range dist {
-		next := gap[i]
-		gap[i] = next - best - float32(next*f.relative) - f.absolute
-	}
-}
-
 // countNear is the shard of a pass by the filter. The neighbours of some points
 // within the window, found by exact costs, stand for all.
 func (s *Solver) countNear(worker, index int) {
 	t, w := &s.pass, &s.scratch[worker]
 	v, p := t.into, t.p
-	k, n := p.k(), p.Points.N
+	k, n, d, f := p.k(), p.Points.N, p.Points.D, &s.filter
 	first := index * t.size
 	last := min(n, first+t.size)
-	block := w.room(p.Points.D, k)
+	block := max(kernels.Lanes, 8192/max(d+1, k/2)&^(kernels.Lanes-1))
+	if w.filter.D != d+1 || w.filter.N != block {
+		w.filter, w.dist = *kernels.NewPanels(block, d+1), make([]float32, block)
+	}
 	row := w.grow(k)
 	w.clusters, w.prices = s.every, t.prices
 	limit := float32(v.window)
 	w.near = w.near[:0]
 	for at := first; at < last; at += block {
 		end := min(at+block, last)
-		s.filter.assign(p.Points, at, end-at, v.labels[at:end], v.gap[at:end], w)
-		for i := at; i < end; i++ {
-			w.size[v.labels[i]] += p.weight(i)
-			if v.gap[i] <= limit {
-				w.near = append(w.near, int32(i))
+		for i := at; i < end; i += kernels.Lanes {
+			copy(w.filter.Data[(i-at)*(d+1):], p.Points.Data[i*d:(i+kernels.Lanes)*d])
+		}
+		dist, gap := w.dist[:end-at], v.gap[at:end]
+		kernels.Assign2(w.filter.Slice(0, end-at), f.centroids, v.labels[at:end], dist, gap)
+		for i, best := range dist {
+			gap[i] = gap[i] - best - float32(gap[i]*f.relative) - f.absolute
+			w.size[v.labels[at+i]] += p.weight(at + i)
+			if gap[i] <= limit {
+				w.near = append(w.near, int32(at+i))
 			}
 		}
 	}

@@ -142,15 +142,13 @@ func (s *Solver) Solve(ctx context.Context, run Runner, p *Problem, res *Result)
 			return err
 		}
 	}
-	s.prepare(run, p, plain)
-	s.begin(Prices)
 	err := s.solve(ctx, run, p, plain)
-	if err == nil && plain && p.mayLeave() && s.beyond(p) {
-		// Prices that are free up to a constant may be beyond that of a filler.
-		s.warm, plain = false, false
-		s.prepare(run, p, plain)
-		s.begin(Prices)
-		err = s.solve(ctx, run, p, plain)
+	// A point might leave for prices that are free up to a constant and beyond that of a filler.
+	most := p.Price() - p.reach()
+	beyond := func(price int64) bool { return max(price, -price) > most }
+	if err == nil && plain && p.mayLeave() && slices.ContainsFunc(s.prices[:p.k()], beyond) {
+		s.warm = false
+		err = s.solve(ctx, run, p, false)
 	}
 	if err == nil {
 		err = s.write(ctx, p, res)
@@ -179,17 +177,6 @@ func (p *Problem) plain() bool {
 		hi += min(int64(p.Hi[j]), total)
 	}
 	return lo <= total && total <= hi
-}
-
-// beyond reports whether a price is so large that a point might leave for it.
-func (s *Solver) beyond(p *Problem) bool {
-	most := p.Price() - p.reach()
-	for _, price := range s.prices[:p.k()] {
-		if max(price, -price) > most {
-			return true
-		}
-	}
-	return false
 }
 
 // prepare readies the memory and the starting prices.
@@ -263,6 +250,8 @@ func (s *Solver) limits(p *Problem) []bounds {
 
 // solve leaves the optimal flow in s.members and its prices in s.prices.
 func (s *Solver) solve(ctx context.Context, run Runner, p *Problem, plain bool) error {
+	s.prepare(run, p, plain)
+	s.begin(Prices)
 	window, err := s.approach(ctx, run, p, plain)
 	if err != nil {
 		return err
