@@ -261,20 +261,11 @@ func (s Sum) Float() float64 { return math.Ldexp(float64(s.Hi), 64) + float64(s.
 // Distance returns the total squared distance of the points to the centroids of
 // their clusters, in squared grid units.
 func Distance(p *Problem, res *Result) Sum {
-	d, scale := p.Points.D, math.Ldexp(1, p.FractionBits)
 	var total Sum
-	var x []float32
 	add := func(i int, j uint16, units int64) {
-		if int(j) == p.k() {
-			return
+		if int(j) < p.k() {
+			total = total.plus(bits.Mul64(uint64(p.cost(i, int(j))), uint64(units)))
 		}
-		x = p.Points.Point(i, x)
-		var cost int64
-		for c, v := range p.Centroids[int(j)*d : int(j)*d+d] {
-			t := int64(float64(x[c]-v) * scale)
-			cost += t * t
-		}
-		total = total.plus(bits.Mul64(uint64(cost), uint64(units)))
 	}
 	for i, j := range res.Labels {
 		units := int64(1)
