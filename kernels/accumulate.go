@@ -224,9 +224,9 @@ func assignAccumulate(p *Panels, c *Centroids, labels []uint16, acc *Accumulator
 		assignAccumulatePortable(p, c, labels, acc)
 	case fuses(acc):
 		assignAccumulateFused(p, c, float32(math.Inf(1)), labels, acc)
-	case assignAccumulateFiltered(p, c, labels, acc):
+	case assignAccumulateRanked(p, c, labels, acc), assignAccumulateFiltered(p, c, labels, acc):
 	default:
-		assignAccumulateChunks(p, c, labels, acc, 4*Lanes, nil, nil)
+		assignAccumulateChunks(p, c, labels, acc, 4*Lanes, nil, nil, nil)
 	}
 }
 
@@ -236,16 +236,16 @@ func assignAccumulateFiltered(p *Panels, c *Centroids, labels []uint16, acc *Acc
 	call, ok := filterCallOf(p, c)
 	if ok {
 		s := filterRooms.Get().(*filterScratch)
-		assignAccumulateChunks(p, c, labels, acc, filterGroupPanels(p.filter.chunk)*Lanes, s, &call)
+		assignAccumulateChunks(p, c, labels, acc, filterGroupPanels(p.filter.chunk)*Lanes, s, &call, nil)
 		filterRooms.Put(s)
 	}
 	return ok
 }
 
 // assignAccumulateChunks is assignAccumulate of as many points at a time, in groups of group, as stay in the cache
-// between the two steps; with s by way of the candidate filter.
+// between the two steps; with s by way of the candidate filter, with r by that of the ranking.
 func assignAccumulateChunks(p *Panels, c *Centroids, labels []uint16, acc *Accumulator, group int, s *filterScratch,
-	call *filterCall) {
+	call *filterCall, r *ranker) {
 	var scratch [chunkPoints]uint16
 	step := min(chunkPoints/group, max(1, chunkBytes/4/group/p.D)) * group
 	sink := newSink(acc)
@@ -256,12 +256,18 @@ func assignAccumulateChunks(p *Panels, c *Centroids, labels []uint16, acc *Accum
 		if labels != nil {
 			l = labels[lo:hi]
 		}
-		if s != nil {
+		switch {
+		case s != nil:
 			s.assign(&part, c, call, l)
-		} else {
-			assign(&part, c, l, nil, nil)
+		case r != nil && c.rank.serves(p):
+			r.rank(p, c, lo, hi, l, &sink)
+		default:
+			assignExact(&part, c, l, nil, nil)
 		}
 		sink.add(&part, l)
+	}
+	if r != nil {
+		r.settle(c, p.N, nil, &sink)
 	}
 	sink.fold()
 }

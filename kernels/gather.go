@@ -18,7 +18,7 @@ func Gather(dst, src *Panels, which []int32) Panels {
 		panic(fmt.Sprintf("kernels: Gather: %d points of d=%d into panels of n=%d, d=%d", len(which), src.D, dst.N, dst.D))
 	}
 	checkPoints("Gather", which, src.N)
-	gather(dst.Data, src.Data, which, 0, src.D)
+	gather(dst.Data, 0, src.Data, which, 0, src.D)
 	view := Panels{N: len(which), D: dst.D, Data: dst.Data}
 	if src.filter != nil {
 		dst.gatherFilter(src, which)
@@ -38,14 +38,14 @@ func checkPoints(what string, which []int32, n int) {
 	}
 }
 
-// gather copies points of d words each, the lanes of a panel; the first point of src is number
-// first there. All of them are there, and dst has room. Without checks of bounds the processor
+// gather copies points of d words each, the lanes of a panel, to dst from its point number at on; the first point of
+// src is number first there. All of them are there, and dst has room. Without checks of bounds the processor
 // waits for the lines of several points at once.
-func gather[T uint32 | uint64 | float32](dst, src []T, which []int32, first, d int) {
+func gather[T uint32 | uint64 | float32](dst []T, at int, src []T, which []int32, first, d int) {
 	step := Lanes * int(unsafe.Sizeof(*new(T)))
-	for i, at := range which {
-		from := unsafe.Pointer(&src[(first+int(at)/Lanes)*Lanes*d+int(at)%Lanes])
-		to := unsafe.Pointer(&dst[i/Lanes*Lanes*d+i%Lanes])
+	for i, p := range which {
+		from := unsafe.Pointer(&src[(first+int(p)/Lanes)*Lanes*d+int(p)%Lanes])
+		to := unsafe.Pointer(&dst[(at+i)/Lanes*Lanes*d+(at+i)%Lanes])
 		h := 0
 		for ; h+4 <= d; h += 4 {
 			from, to := unsafe.Add(from, h*step), unsafe.Add(to, h*step)
@@ -77,9 +77,9 @@ func (p *Panels) gatherFilter(src *Panels, which []int32) {
 	}
 	to.scale, to.most, to.norm, to.rough = from.scale, from.most, from.norm, from.rough
 	if wordBytes(from.group) == 8 {
-		gather(words[uint64](to.data), words[uint64](from.data), which, src.firstPanel, from.words)
+		gather(words[uint64](to.data), 0, words[uint64](from.data), which, src.firstPanel, from.words)
 	} else {
-		gather(words[uint32](to.data), words[uint32](from.data), which, src.firstPanel, from.words)
+		gather(words[uint32](to.data), 0, words[uint32](from.data), which, src.firstPanel, from.words)
 	}
 	for i := range to.panels[:panelCount(len(which))] {
 		to.panels[i] = [2]float32{}

@@ -151,52 +151,36 @@ func (r *rankCentroids) scales(far, most float64, shift int) (a, b float64) {
 	return float64(float32(min(room/b, finest))), b
 }
 
+// serves says whether points are ranked for the centroids; r may be nil.
+func (r *rankCentroids) serves(p *Panels) bool {
+	return r != nil && r.scale != 0 && p.longest != 0 && p.longest <= r.longest &&
+		r.doubted.Load()*mostDoubted <= r.seen.Load()
+}
+
 // assignRanked labels points by way of the ranking; it reports false, having done nothing, where there is none for
 // these points and centroids.
 func assignRanked(p *Panels, c *Centroids, labels []uint16) bool {
-	r := c.rank
-	if r == nil || r.scale == 0 || p.longest == 0 || p.longest > r.longest ||
-		r.doubted.Load()*mostDoubted > r.seen.Load() {
+	if !c.rank.serves(p) {
 		return false
 	}
-	const panels = chunkPoints / Lanes
-	var doubts [panels]uint16
-	s := doubtScratch{}
-	full, step := p.N/Lanes, panels
-	if ranksLong(c.K, c.D) {
-		if s.room, _ = rankRooms.Get().(*rankRoom); s.room == nil {
-			s.room = new(rankRoom)
-		}
-		if size := (c.D + 1) / 2 * rankGroup * Lanes; size > len(s.room.words) {
-			s.room.words, s.room.points = aligned[int32](size), alignedFloat32(doubtPoints*c.D)
-		}
-		full, step = full&^(rankGroup-1), min(panels, panelsPerCall(c.K*c.D/2))
+	r := newRanker(c)
+	r.rank(p, c, 0, p.N, labels, nil)
+	r.settle(c, 0, labels, nil)
+	rankRooms.Put(r.room)
+	return true
+}
+
+// assignAccumulateRanked is assignAccumulate by way of the ranking; it reports false, having done nothing, where there
+// is none for these points and centroids. Points that wait for the chain wait for as many as it takes together, beyond
+// the others of their chunk, and are added by themselves.
+func assignAccumulateRanked(p *Panels, c *Centroids, labels []uint16, acc *Accumulator) bool {
+	if !c.rank.serves(p) {
+		return false
 	}
-	for at := 0; at < full; at += step {
-		count := min(step, full-at)
-		x := &p.Data[at*Lanes*p.D]
-		if s.room != nil {
-			rankLong(x, count/rankGroup, c.D, &r.words[0], rankTiles(c.K), r.scale, r.band, &s.room.words[0],
-				&labels[at*Lanes], &doubts[0])
-		} else {
-			rankPanels(c.D, x, count, &r.words[0], c.K, r.scale, r.band, r.low, &labels[at*Lanes], &doubts[0])
-		}
-		for q, m := range doubts[:count] {
-			for ; m != 0; m &= m - 1 {
-				s.add(p, c, (at+q)*Lanes+bits.TrailingZeros16(m), labels)
-			}
-		}
-	}
-	s.settle(p, c, labels)
-	if s.room != nil {
-		rankRooms.Put(s.room)
-	}
-	r.seen.Add(int64(full * Lanes))
-	r.doubted.Add(int64(s.total))
-	if base := full * Lanes; base < p.N {
-		rest := p.Slice(base, p.N)
-		assignExact(&rest, c, labels[base:], nil, nil)
-	}
+	r := newRanker(c)
+	r.labels = labels
+	assignAccumulateChunks(p, c, labels, acc, rankGroup*Lanes, nil, nil, &r)
+	rankRooms.Put(r.room)
 	return true
 }
 
@@ -236,49 +220,108 @@ func rankWord(k, d, j, w int) int {
 	return j*size + w
 }
 
-// rankRoom is the memory of a call for points that ranksLong names.
+// rankRoom is the memory of a call.
 type rankRoom struct {
-	words  []int32   // the integers of a group, [(D+1)/2][rankGroup][Lanes]
+	words  []int32   // the integers of a group, [(D+1)/2][rankGroup][Lanes], where ranksLong says so
 	points []float32 // that wait for the chain
 }
 
 // rankRooms are rooms of calls that have ended.
-var rankRooms sync.Pool
+var rankRooms = sync.Pool{New: func() any { return new(rankRoom) }}
 
-// doubtScratch is points that wait for the chain.
-type doubtScratch struct {
-	room           *rankRoom // nil for points of few dimensions
-	which          [doubtPoints]int32
-	waiting, total int
+// ranker ranks points, of which some wait for the chain.
+type ranker struct {
+	room     *rankRoom
+	labels   []uint16 // of all points, nil where only their sums are asked for
+	which    [doubtPoints]int32
+	gathered int // of those that wait
+	waiting  int
 }
 
 // doubtPoints is the number of points that go through the chain together.
 const doubtPoints = 4 * Lanes
 
-func (s *doubtScratch) add(p *Panels, c *Centroids, i int, labels []uint16) {
-	s.which[s.waiting] = int32(i)
-	if s.waiting++; s.waiting == len(s.which) {
-		s.settle(p, c, labels)
+func newRanker(c *Centroids) ranker {
+	room := rankRooms.Get().(*rankRoom)
+	if size := doubtPoints * c.D; size > len(room.points) {
+		room.points = alignedFloat32(size)
+	}
+	if size := (c.D + 1) / 2 * rankGroup * Lanes; ranksLong(c.K, c.D) && size > len(room.words) {
+		room.words = aligned[int32](size)
+	}
+	return ranker{room: room}
+}
+
+// rank labels the points from number lo to hi. With a sink, which takes those that waited longer, the last ones go on
+// waiting, and have the label of none.
+func (r *ranker) rank(p *Panels, c *Centroids, lo, hi int, labels []uint16, sink *sink) {
+	const panels = chunkPoints / Lanes
+	var doubts [panels]uint16
+	f, long, full, step, total := c.rank, ranksLong(c.K, c.D), (hi-lo)/Lanes, panels, 0
+	if long {
+		full, step = full&^(rankGroup-1), min(panels, panelsPerCall(c.K*c.D/2))
+	}
+	for at := 0; at < full; at += step {
+		count := min(step, full-at)
+		x := &p.Data[(lo+at*Lanes)*p.D]
+		if long {
+			rankLong(x, count/rankGroup, c.D, &f.words[0], rankTiles(c.K), f.scale, f.band, &r.room.words[0],
+				&labels[at*Lanes], &doubts[0])
+		} else {
+			rankPanels(c.D, x, count, &f.words[0], c.K, f.scale, f.band, f.low, &labels[at*Lanes], &doubts[0])
+		}
+		for q, m := range doubts[:count] {
+			total += bits.OnesCount16(m)
+			for ; m != 0; m &= m - 1 {
+				r.which[r.waiting] = int32(lo + (at+q)*Lanes + bits.TrailingZeros16(m))
+				if r.waiting++; r.waiting == len(r.which) {
+					r.gather(p)
+					r.settle(c, lo, labels, sink)
+				}
+			}
+		}
+	}
+	r.gather(p)
+	for _, i := range r.which[:r.waiting] {
+		if sink != nil && int(i) >= lo {
+			labels[int(i)-lo] = uint16(c.K)
+		}
+	}
+	f.seen.Add(int64(full * Lanes))
+	f.doubted.Add(int64(total))
+	if base := lo + full*Lanes; base < hi {
+		rest := p.Slice(base, hi)
+		assignExact(&rest, c, labels[full*Lanes:], nil, nil)
 	}
 }
 
-// settle labels the points that wait by the chain.
-func (s *doubtScratch) settle(p *Panels, c *Centroids, labels []uint16) {
-	if s.waiting == 0 {
+// gather copies the points that wait while the caches hold them.
+func (r *ranker) gather(p *Panels) {
+	gather(r.room.points, r.gathered, p.Data, r.which[r.gathered:r.waiting], 0, p.D)
+	r.gathered = r.waiting
+}
+
+// settle labels the points that wait by the chain: those from number lo on in labels, the others in those of all
+// points, and these go to the sink.
+func (r *ranker) settle(c *Centroids, lo int, labels []uint16, sink *sink) {
+	if r.waiting == 0 {
 		return
 	}
-	var few [doubtPoints * (exactDims + 1)]float32
-	points := few[:]
-	if s.room != nil {
-		points = s.room.points
-	}
 	var found [doubtPoints]uint16
-	var dist [doubtPoints]float32
-	gather(points, p.Data, s.which[:s.waiting], 0, p.D)
-	assignPanels(&points[0], panelCount(s.waiting), c, &found[0], &dist[0], nil)
-	for i, at := range s.which[:s.waiting] {
-		labels[at] = found[i]
+	assignPanels(&r.room.points[0], panelCount(r.waiting), c, &found[0], nil, nil)
+	before := 0
+	for i, at := range r.which[:r.waiting] {
+		switch {
+		case int(at) >= lo:
+			labels[int(at)-lo] = found[i]
+			continue
+		case r.labels != nil:
+			r.labels[at] = found[i]
+		}
+		before++
 	}
-	s.total += s.waiting
-	s.waiting = 0
+	if before > 0 {
+		sink.add(&Panels{N: before, D: c.D, Data: r.room.points}, found[:before])
+	}
+	r.gathered, r.waiting = 0, 0
 }

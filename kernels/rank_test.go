@@ -52,6 +52,10 @@ func TestAssignRankedEqualsPortable(t *testing.T) {
 			if c.rank.doubted.Load()*mostDoubted > c.rank.seen.Load() {
 				refused++
 			}
+			if summable(points) {
+				c.Set(centroids)
+				rankedSums(t, p, c, want, fmt.Sprintf("%s n=%d d=%d k=%d", what, n, d, k))
+			}
 		}
 		check := func(n, d, k int, points, centroids []float32, what string) {
 			t.Helper()
@@ -85,6 +89,31 @@ func TestAssignRankedEqualsPortable(t *testing.T) {
 			t.Errorf("of %d points the ranking has decided %d, and %d times too few", seen, decided, refused)
 		}
 	})
+}
+
+// summable says whether rows are coordinates that sums are exact for.
+func summable(rows []float32) bool {
+	return !slices.ContainsFunc(rows, func(x float32) bool {
+		units := float64(x) * (1 << MaxFractionBits)
+		return math.Abs(units) > 1<<MaxFractionBits || units != math.Trunc(units)
+	})
+}
+
+// rankedSums compares labels and sums of points, some of which wait for the chain beyond their chunk.
+func rankedSums(t *testing.T, p *Panels, c *Centroids, want []uint16, what string) {
+	t.Helper()
+	sums, got := NewAccumulator(c.K, c.D, MaxFractionBits), NewAccumulator(c.K, c.D, MaxFractionBits)
+	accumulatePortable(p, want, sums)
+	for _, labels := range [][]uint16{nil, make([]uint16, p.N)} {
+		got.Reset()
+		AssignAccumulate(*p, c, labels, got)
+		if labels != nil && !slices.Equal(want, labels) {
+			t.Fatalf("%s: labels with sums\n%v, want\n%v", what, labels, want)
+		}
+		if !slices.Equal(sums.Sums, got.Sums) || !slices.Equal(sums.Counts, got.Counts) {
+			t.Fatalf("%s: other sums", what)
+		}
+	}
 }
 
 // TestRankBoundCoversScores takes words in plain Go and compares them with the chains: the difference of two is off by
