@@ -2454,9 +2454,9 @@ panels:
 	VZEROUPPER
 	RET
 
-// func ScatterAVX512(x *float32, panels int, d int, labels *uint16, table *int32, width int, bias float32, counts *int32)
+// func ScatterAVX512(x *float32, panels int, d int, labels *uint16, table *int32, width int, bias float32, counts *int32, ahead int)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·ScatterAVX512(SB), $1088-64
+TEXT ·ScatterAVX512(SB), $1088-72
 	MOVQ         x+0(FP), AX
 	MOVQ         panels+8(FP), CX
 	MOVQ         d+16(FP), DX
@@ -2520,6 +2520,8 @@ panels:
 	MOVWLZX   30(BX), DI
 	INCL      (SI)(DI*4)
 	ADDQ      $0x20, BX
+	MOVQ      ahead+64(FP), R10
+	ADDQ      AX, R10
 	MOVQ      table+32(FP), SI
 	MOVQ      DX, DI
 	MOVQ      AX, R8
@@ -2557,6 +2559,11 @@ block:
 	PREFETCHT0      4928(R8)
 	PREFETCHT0      4992(R8)
 	PREFETCHT0      5056(R8)
+	PREFETCHT1      (R10)
+	PREFETCHT1      64(R10)
+	PREFETCHT1      128(R10)
+	PREFETCHT1      192(R10)
+	ADDQ            $0x00000100, R10
 	VBROADCASTF64X4 (R8), Z3
 	VINSERTF64X4    $0x01, 256(R8), Z3, Z3
 	VADDPS          Z0, Z3, Z3

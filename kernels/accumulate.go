@@ -249,6 +249,9 @@ func assignAccumulateChunks(p *Panels, c *Centroids, labels []uint16, acc *Accum
 	var scratch [chunkPoints]uint16
 	step := min(chunkPoints/group, max(1, chunkBytes/4/group/p.D)) * group
 	sink := newSink(acc)
+	if s == nil && r == nil { // those fetch points by themselves
+		sink.ahead = 4 * step * p.D
+	}
 	for lo := 0; lo < p.N; lo += step {
 		hi := min(lo+step, p.N)
 		part := p.Slice(lo, hi)
@@ -289,6 +292,7 @@ type sink struct {
 	bias  float32
 	limit int // points a row may take
 	since int // points since the last fold
+	ahead int // bytes from the points that are added to those that are assigned next, 0 where none are
 }
 
 func newSink(acc *Accumulator) sink {
@@ -312,7 +316,7 @@ func (s *sink) add(p *Panels, labels []uint16) {
 	for at := 0; at < full; at += step {
 		count := min(step, full-at)
 		s.reserve(count * Lanes)
-		scatter(&p.Data[at*Lanes*p.D], count, &labels[at*Lanes], s.acc, s.bias)
+		scatter(&p.Data[at*Lanes*p.D], count, &labels[at*Lanes], s.acc, s.bias, s.ahead)
 	}
 	if base := full * Lanes; base < p.N {
 		var l [Lanes]uint16
@@ -320,7 +324,7 @@ func (s *sink) add(p *Panels, labels []uint16) {
 			l[i] = uint16(s.acc.K)
 		}
 		s.reserve(Lanes)
-		scatter(&p.Data[base*p.D], 1, &l[0], s.acc, s.bias)
+		scatter(&p.Data[base*p.D], 1, &l[0], s.acc, s.bias, s.ahead)
 	}
 }
 

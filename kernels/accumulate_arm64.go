@@ -32,7 +32,7 @@ func foldLanes(acc *Accumulator, scale float32) {
 const tableEndsAtD = false
 
 // scatter adds whole panels to the table of the accumulator.
-func scatter(x *float32, panels int, labels *uint16, acc *Accumulator, bias float32) {
+func scatter(x *float32, panels int, labels *uint16, acc *Accumulator, bias float32, _ int) {
 	table := &acc.scratch.table[0]
 	if acc.D <= maxNarrowD {
 		asmScatterN(acc.D, x, panels, labels, table, acc.K+1, bias)

@@ -35,12 +35,12 @@ func foldLanes(acc *Accumulator, scale float32) {
 // the last dimensions.
 const tableEndsAtD = true
 
-// scatter adds whole panels to the table of the accumulator.
-func scatter(x *float32, panels int, labels *uint16, acc *Accumulator, bias float32) {
+// scatter adds whole panels to the table of the accumulator; those that come next are so many bytes ahead.
+func scatter(x *float32, panels int, labels *uint16, acc *Accumulator, bias float32, ahead int) {
 	table := &acc.scratch.table[0]
 	if acc.D <= maxNarrowD {
 		asmScatterNarrow(x, panels, acc.D, labels, table, acc.K+1, bias)
 	} else {
-		asmScatter(x, panels, acc.D, labels, table, tableWidth(acc.D), bias, &acc.scratch.tally[0])
+		asmScatter(x, panels, acc.D, labels, table, tableWidth(acc.D), bias, &acc.scratch.tally[0], ahead)
 	}
 }

@@ -812,12 +812,12 @@ func asmRoots(dist *float32, panels int, most float32) {
 	asm.RootsAVX2(dist, panels, most)
 }
 
-func asmScatter(x *float32, panels, d int, labels *uint16, table *int32, width int, bias float32, counts *int32) {
+func asmScatter(x *float32, panels, d int, labels *uint16, table *int32, width int, bias float32, counts *int32, ahead int) {
 	if current >= avx512 {
-		asm.ScatterAVX512(x, panels, d, labels, table, width, bias, counts)
+		asm.ScatterAVX512(x, panels, d, labels, table, width, bias, counts, ahead)
 		return
 	}
-	asm.ScatterAVX2(x, panels, d, labels, table, width, bias, counts)
+	asm.ScatterAVX2(x, panels, d, labels, table, width, bias, counts, ahead)
 }
 
 func asmScatterNarrow(x *float32, panels, d int, labels *uint16, table *int32, rows int, bias float32) {

@@ -236,7 +236,7 @@ func asmRoots(dist *float32, panels int, most float32) {
 	panic(noRoutine("Roots", 0))
 }
 
-func asmScatter(x *float32, panels, d int, labels *uint16, table *int32, width int, bias float32, counts *int32) {
+func asmScatter(x *float32, panels, d int, labels *uint16, table *int32, width int, bias float32, counts *int32, ahead int) {
 	panic(noRoutine("Scatter", 0))
 }
 

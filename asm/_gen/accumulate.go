@@ -273,16 +273,21 @@ func scatterNarrow(s isa) {
 // to two thirds of the time, those of what the second level holds as long.
 const scatterAhead = 4096
 
+// scatterNext is how many lines of the panel that comes as many bytes later as ahead says scatterWide fetches into the
+// second-level cache for each block of 16: the first fourth of each panel of the chunk that is assigned next, while the
+// memory has nothing else to do.
+const scatterNext = 4
+
 // scatterWide emits the accumulation by label into rows of whole vectors.
 func scatterWide(s isa) {
 	framed("Scatter"+s.name, "func(x *float32, panels, d int, labels *uint16, table *int32, width int, bias float32, "+
-		"counts *int32)",
+		"counts *int32, ahead int)",
 		"adds the bits of x+bias, modulo 2^32, of each point of panels > 0 panels of d > 0",
 		"dimensions at x to the row of table [][width]int32 that its label names, and 1 to",
 		"counts[label]; width = (d+15)/16*16, and the table is below 2^31 bytes. When d is at least 16, the last 16 "+
 			"columns of",
 		"a row stand for the last 16 dimensions; columns past d of a narrower row receive",
-		"bits of bias.")
+		"bits of bias. A fourth of each panel that lies ahead bytes later is fetched.")
 	x := Load(Param("x"), GP64())
 	panels := GP64()
 	Load(Param("panels"), panels)
@@ -305,7 +310,9 @@ func scatterWide(s isa) {
 	count("panels", panels, func() {
 		Load(Param("counts"), counts)
 		scatterLabels(s, labels, counts, row, offsets)
-		column, left, from, end := GP64(), GP64(), GP64(), GP64()
+		column, left, from, end, next := GP64(), GP64(), GP64(), GP64(), GP64()
+		Load(Param("ahead"), next)
+		ADDQ(x, next)
 		Load(Param("table"), column)
 		MOVQ(d, left)
 		MOVQ(x, from)
@@ -323,6 +330,10 @@ func scatterWide(s isa) {
 		for row := range 16 {
 			PREFETCHT0(Mem{Base: from, Disp: scatterAhead + 64*row})
 		}
+		for line := range scatterNext {
+			PREFETCHT1(Mem{Base: next, Disp: 64 * line})
+		}
+		ADDQ(U32(64*scatterNext), next)
 		add := func(point, disp int, v reg.VecVirtual) {
 			l := GP64()
 			MOVL(offsets(point), l.As32())
