@@ -115,8 +115,9 @@ func Rank16VNNI(x *float32, panels int, c *int32, k int, scale float32, band int
 // RankLongVNNI ranks the centroids of tiles > 0 tiles for each point of groups > 0 groups of four panels of d > 0 dimensions
 // at x. The coordinates times scale, rounded to the nearest integer, fit 16 bits. A tile at c is
 // [1+(d+1)/2][6] words: those that the products of a point with the integers of 16 bits in the next ones are added
-// to, modulo 2^32. The label is the number of the first least sum, and a bit of doubts, 16 for each panel, says that
-// the second least is at most the least plus band. room is for [(d+1)/2][4][16] words, which begin a cache line.
+// to, modulo 2^32; one of [1+(d+1)/2][4] follows where last is not 0. The upper halves of the sums count: the label
+// is the number of the first least, and a bit of doubts, 16 for each panel, says that the second least is at most
+// the least plus band. room is for [(d+1)/2][4][16] words, which begin a cache line.
 //
 //go:noescape
-func RankLongVNNI(x *float32, groups int, d int, c *int32, tiles int, scale float32, band int32, room *int32, labels *uint16, doubts *uint16)
+func RankLongVNNI(x *float32, groups int, d int, c *int32, tiles int, last int, scale float32, band int32, room *int32, labels *uint16, doubts *uint16)

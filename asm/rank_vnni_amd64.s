@@ -2446,31 +2446,139 @@ end:
 	VZEROUPPER
 	RET
 
-DATA rankNumbersVNNI<>+0(SB)/4, $0x00000000
-DATA rankNumbersVNNI<>+4(SB)/4, $0x00000001
-DATA rankNumbersVNNI<>+8(SB)/4, $0x00000002
-DATA rankNumbersVNNI<>+12(SB)/4, $0x00000003
-DATA rankNumbersVNNI<>+16(SB)/4, $0x00000004
-DATA rankNumbersVNNI<>+20(SB)/4, $0x00000005
-GLOBL rankNumbersVNNI<>(SB), RODATA|NOPTR, $24
+DATA rankUppersVNNI<>+0(SB)/4, $0x00030001
+DATA rankUppersVNNI<>+4(SB)/4, $0x00070005
+DATA rankUppersVNNI<>+8(SB)/4, $0x000b0009
+DATA rankUppersVNNI<>+12(SB)/4, $0x000f000d
+DATA rankUppersVNNI<>+16(SB)/4, $0x00130011
+DATA rankUppersVNNI<>+20(SB)/4, $0x00170015
+DATA rankUppersVNNI<>+24(SB)/4, $0x001b0019
+DATA rankUppersVNNI<>+28(SB)/4, $0x001f001d
+DATA rankUppersVNNI<>+32(SB)/4, $0x00230021
+DATA rankUppersVNNI<>+36(SB)/4, $0x00270025
+DATA rankUppersVNNI<>+40(SB)/4, $0x002b0029
+DATA rankUppersVNNI<>+44(SB)/4, $0x002f002d
+DATA rankUppersVNNI<>+48(SB)/4, $0x00330031
+DATA rankUppersVNNI<>+52(SB)/4, $0x00370035
+DATA rankUppersVNNI<>+56(SB)/4, $0x003b0039
+DATA rankUppersVNNI<>+60(SB)/4, $0x003f003d
+GLOBL rankUppersVNNI<>(SB), RODATA|NOPTR, $64
 
-// func RankLongVNNI(x *float32, groups int, d int, c *int32, tiles int, scale float32, band int32, room *int32, labels *uint16, doubts *uint16)
+DATA rankNumbersVNNI<>+0(SB)/4, $0x00000000
+DATA rankNumbersVNNI<>+4(SB)/4, $0x00000000
+DATA rankNumbersVNNI<>+8(SB)/4, $0x00000000
+DATA rankNumbersVNNI<>+12(SB)/4, $0x00000000
+DATA rankNumbersVNNI<>+16(SB)/4, $0x00000000
+DATA rankNumbersVNNI<>+20(SB)/4, $0x00000000
+DATA rankNumbersVNNI<>+24(SB)/4, $0x00000000
+DATA rankNumbersVNNI<>+28(SB)/4, $0x00000000
+DATA rankNumbersVNNI<>+32(SB)/4, $0x00000000
+DATA rankNumbersVNNI<>+36(SB)/4, $0x00000000
+DATA rankNumbersVNNI<>+40(SB)/4, $0x00000000
+DATA rankNumbersVNNI<>+44(SB)/4, $0x00000000
+DATA rankNumbersVNNI<>+48(SB)/4, $0x00000000
+DATA rankNumbersVNNI<>+52(SB)/4, $0x00000000
+DATA rankNumbersVNNI<>+56(SB)/4, $0x00000000
+DATA rankNumbersVNNI<>+60(SB)/4, $0x00000000
+DATA rankNumbersVNNI<>+64(SB)/4, $0x00010001
+DATA rankNumbersVNNI<>+68(SB)/4, $0x00010001
+DATA rankNumbersVNNI<>+72(SB)/4, $0x00010001
+DATA rankNumbersVNNI<>+76(SB)/4, $0x00010001
+DATA rankNumbersVNNI<>+80(SB)/4, $0x00010001
+DATA rankNumbersVNNI<>+84(SB)/4, $0x00010001
+DATA rankNumbersVNNI<>+88(SB)/4, $0x00010001
+DATA rankNumbersVNNI<>+92(SB)/4, $0x00010001
+DATA rankNumbersVNNI<>+96(SB)/4, $0x00010001
+DATA rankNumbersVNNI<>+100(SB)/4, $0x00010001
+DATA rankNumbersVNNI<>+104(SB)/4, $0x00010001
+DATA rankNumbersVNNI<>+108(SB)/4, $0x00010001
+DATA rankNumbersVNNI<>+112(SB)/4, $0x00010001
+DATA rankNumbersVNNI<>+116(SB)/4, $0x00010001
+DATA rankNumbersVNNI<>+120(SB)/4, $0x00010001
+DATA rankNumbersVNNI<>+124(SB)/4, $0x00010001
+DATA rankNumbersVNNI<>+128(SB)/4, $0x00020002
+DATA rankNumbersVNNI<>+132(SB)/4, $0x00020002
+DATA rankNumbersVNNI<>+136(SB)/4, $0x00020002
+DATA rankNumbersVNNI<>+140(SB)/4, $0x00020002
+DATA rankNumbersVNNI<>+144(SB)/4, $0x00020002
+DATA rankNumbersVNNI<>+148(SB)/4, $0x00020002
+DATA rankNumbersVNNI<>+152(SB)/4, $0x00020002
+DATA rankNumbersVNNI<>+156(SB)/4, $0x00020002
+DATA rankNumbersVNNI<>+160(SB)/4, $0x00020002
+DATA rankNumbersVNNI<>+164(SB)/4, $0x00020002
+DATA rankNumbersVNNI<>+168(SB)/4, $0x00020002
+DATA rankNumbersVNNI<>+172(SB)/4, $0x00020002
+DATA rankNumbersVNNI<>+176(SB)/4, $0x00020002
+DATA rankNumbersVNNI<>+180(SB)/4, $0x00020002
+DATA rankNumbersVNNI<>+184(SB)/4, $0x00020002
+DATA rankNumbersVNNI<>+188(SB)/4, $0x00020002
+DATA rankNumbersVNNI<>+192(SB)/4, $0x00030003
+DATA rankNumbersVNNI<>+196(SB)/4, $0x00030003
+DATA rankNumbersVNNI<>+200(SB)/4, $0x00030003
+DATA rankNumbersVNNI<>+204(SB)/4, $0x00030003
+DATA rankNumbersVNNI<>+208(SB)/4, $0x00030003
+DATA rankNumbersVNNI<>+212(SB)/4, $0x00030003
+DATA rankNumbersVNNI<>+216(SB)/4, $0x00030003
+DATA rankNumbersVNNI<>+220(SB)/4, $0x00030003
+DATA rankNumbersVNNI<>+224(SB)/4, $0x00030003
+DATA rankNumbersVNNI<>+228(SB)/4, $0x00030003
+DATA rankNumbersVNNI<>+232(SB)/4, $0x00030003
+DATA rankNumbersVNNI<>+236(SB)/4, $0x00030003
+DATA rankNumbersVNNI<>+240(SB)/4, $0x00030003
+DATA rankNumbersVNNI<>+244(SB)/4, $0x00030003
+DATA rankNumbersVNNI<>+248(SB)/4, $0x00030003
+DATA rankNumbersVNNI<>+252(SB)/4, $0x00030003
+DATA rankNumbersVNNI<>+256(SB)/4, $0x00040004
+DATA rankNumbersVNNI<>+260(SB)/4, $0x00040004
+DATA rankNumbersVNNI<>+264(SB)/4, $0x00040004
+DATA rankNumbersVNNI<>+268(SB)/4, $0x00040004
+DATA rankNumbersVNNI<>+272(SB)/4, $0x00040004
+DATA rankNumbersVNNI<>+276(SB)/4, $0x00040004
+DATA rankNumbersVNNI<>+280(SB)/4, $0x00040004
+DATA rankNumbersVNNI<>+284(SB)/4, $0x00040004
+DATA rankNumbersVNNI<>+288(SB)/4, $0x00040004
+DATA rankNumbersVNNI<>+292(SB)/4, $0x00040004
+DATA rankNumbersVNNI<>+296(SB)/4, $0x00040004
+DATA rankNumbersVNNI<>+300(SB)/4, $0x00040004
+DATA rankNumbersVNNI<>+304(SB)/4, $0x00040004
+DATA rankNumbersVNNI<>+308(SB)/4, $0x00040004
+DATA rankNumbersVNNI<>+312(SB)/4, $0x00040004
+DATA rankNumbersVNNI<>+316(SB)/4, $0x00040004
+DATA rankNumbersVNNI<>+320(SB)/4, $0x00050005
+DATA rankNumbersVNNI<>+324(SB)/4, $0x00050005
+DATA rankNumbersVNNI<>+328(SB)/4, $0x00050005
+DATA rankNumbersVNNI<>+332(SB)/4, $0x00050005
+DATA rankNumbersVNNI<>+336(SB)/4, $0x00050005
+DATA rankNumbersVNNI<>+340(SB)/4, $0x00050005
+DATA rankNumbersVNNI<>+344(SB)/4, $0x00050005
+DATA rankNumbersVNNI<>+348(SB)/4, $0x00050005
+DATA rankNumbersVNNI<>+352(SB)/4, $0x00050005
+DATA rankNumbersVNNI<>+356(SB)/4, $0x00050005
+DATA rankNumbersVNNI<>+360(SB)/4, $0x00050005
+DATA rankNumbersVNNI<>+364(SB)/4, $0x00050005
+DATA rankNumbersVNNI<>+368(SB)/4, $0x00050005
+DATA rankNumbersVNNI<>+372(SB)/4, $0x00050005
+DATA rankNumbersVNNI<>+376(SB)/4, $0x00050005
+DATA rankNumbersVNNI<>+380(SB)/4, $0x00050005
+GLOBL rankNumbersVNNI<>(SB), RODATA|NOPTR, $384
+
+// func RankLongVNNI(x *float32, groups int, d int, c *int32, tiles int, last int, scale float32, band int32, room *int32, labels *uint16, doubts *uint16)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, MMX+
-TEXT ·RankLongVNNI(SB), $776-72
+TEXT ·RankLongVNNI(SB), $392-80
 	MOVQ         x+0(FP), AX
 	MOVQ         groups+8(FP), DI
 	MOVQ         d+16(FP), CX
 	SHLQ         $0x06, CX
 	LEAQ         (CX)(CX*2), DX
-	VBROADCASTSS scale+40(FP), Z0
+	VBROADCASTSS scale+48(FP), Z0
 	MOVL         $0xaaaaaaaa, BX
 	KMOVD        BX, K1
-	MOVQ         labels+56(FP), R8
-	MOVQ         doubts+64(FP), R9
+	MOVQ         labels+64(FP), R8
+	MOVQ         doubts+72(FP), R9
 
 groups:
 	MOVQ AX, BX
-	MOVQ room+48(FP), SI
+	MOVQ room+56(FP), SI
 	MOVQ d+16(FP), R10
 	SHRQ $0x01, R10
 	JZ   last
@@ -2528,7 +2636,7 @@ last:
 
 rounded:
 	VPTERNLOGD $0xff, Z3, Z3, Z3
-	VPSRLD     $0x01, Z3, Z3
+	VPSRLW     $0x01, Z3, Z3
 	VPXORD     Z4, Z4, Z4
 	VMOVDQU32  Z3, (SP)
 	VMOVDQU32  Z3, 64(SP)
@@ -2536,17 +2644,11 @@ rounded:
 	VMOVDQU32  Z3, 192(SP)
 	VMOVDQU32  Z3, 256(SP)
 	VMOVDQU32  Z4, 320(SP)
-	VMOVDQU32  Z3, 384(SP)
-	VMOVDQU32  Z3, 448(SP)
-	VMOVDQU32  Z4, 512(SP)
-	VMOVDQU32  Z3, 576(SP)
-	VMOVDQU32  Z3, 640(SP)
-	VMOVDQU32  Z4, 704(SP)
-	MOVL       $0x00000000, 768(SP)
+	MOVL       $0x00000000, 384(SP)
 	MOVQ       c+24(FP), BX
 	MOVQ       tiles+32(FP), R10
-	LEAQ       (AX)(CX*4), R12
-	MOVQ       $0x00000080, R13
+	LEAQ       (AX)(CX*4), R11
+	MOVQ       $0x00000080, R12
 
 tiles:
 	VPBROADCASTD (BX), Z1
@@ -2573,16 +2675,16 @@ tiles:
 	VPBROADCASTD 20(BX), Z24
 	VPBROADCASTD 20(BX), Z25
 	VPBROADCASTD 20(BX), Z26
-	MOVQ         d+16(FP), R11
-	INCQ         R11
-	SHRQ         $0x01, R11
-	MOVQ         room+48(FP), SI
+	MOVQ         d+16(FP), R13
+	INCQ         R13
+	SHRQ         $0x01, R13
+	MOVQ         room+56(FP), SI
 
 words:
 	ADDQ         $0x18, BX
-	PREFETCHT1   (R12)
-	PREFETCHT1   64(R12)
-	ADDQ         R13, R12
+	PREFETCHT1   (R11)
+	PREFETCHT1   64(R11)
+	ADDQ         R12, R11
 	VMOVDQU32    (SI), Z27
 	VMOVDQU32    64(SI), Z28
 	VMOVDQU32    128(SI), Z29
@@ -2618,198 +2720,237 @@ words:
 	VPDPWSSD     Z31, Z29, Z25
 	VPDPWSSD     Z31, Z30, Z26
 	ADDQ         $0x00000100, SI
-	DECQ         R11
+	DECQ         R13
 	JNZ          words
 	ADDQ         $0x18, BX
-	VPBROADCASTD 768(SP), Z27
+	VPBROADCASTW 384(SP), Z27
+	VMOVDQU32    rankUppersVNNI<>+0(SB), Z28
 	VMOVDQU32    (SP), Z29
 	VMOVDQU32    64(SP), Z30
 	VMOVDQU32    128(SP), Z31
-	VPCMPD       $0x01, Z29, Z1, K2
-	VPADDD.BCST  rankNumbersVNNI<>+0(SB), Z27, K2, Z31
-	VPMAXSD      Z1, Z29, Z28
-	VPMINSD      Z1, Z29, Z29
-	VPMINSD      Z28, Z30, Z30
-	VPCMPD       $0x01, Z29, Z7, K2
-	VPADDD.BCST  rankNumbersVNNI<>+4(SB), Z27, K2, Z31
-	VPMAXSD      Z7, Z29, Z28
-	VPMINSD      Z7, Z29, Z29
-	VPMINSD      Z28, Z30, Z30
-	VPCMPD       $0x01, Z29, Z11, K2
-	VPADDD.BCST  rankNumbersVNNI<>+8(SB), Z27, K2, Z31
-	VPMAXSD      Z11, Z29, Z28
-	VPMINSD      Z11, Z29, Z29
-	VPMINSD      Z28, Z30, Z30
-	VPCMPD       $0x01, Z29, Z15, K2
-	VPADDD.BCST  rankNumbersVNNI<>+12(SB), Z27, K2, Z31
-	VPMAXSD      Z15, Z29, Z28
-	VPMINSD      Z15, Z29, Z29
-	VPMINSD      Z28, Z30, Z30
-	VPCMPD       $0x01, Z29, Z19, K2
-	VPADDD.BCST  rankNumbersVNNI<>+16(SB), Z27, K2, Z31
-	VPMAXSD      Z19, Z29, Z28
-	VPMINSD      Z19, Z29, Z29
-	VPMINSD      Z28, Z30, Z30
-	VPCMPD       $0x01, Z29, Z23, K2
-	VPADDD.BCST  rankNumbersVNNI<>+20(SB), Z27, K2, Z31
-	VPMAXSD      Z23, Z29, Z28
-	VPMINSD      Z23, Z29, Z29
-	VPMINSD      Z28, Z30, Z30
+	VPERMT2W     Z2, Z28, Z1
+	VPCMPW       $0x01, Z29, Z1, K2
+	VPADDW       rankNumbersVNNI<>+0(SB), Z27, K2, Z31
+	VPMAXSW      Z1, Z29, Z2
+	VPMINSW      Z1, Z29, Z29
+	VPMINSW      Z2, Z30, Z30
+	VPERMT2W     Z8, Z28, Z7
+	VPCMPW       $0x01, Z29, Z7, K2
+	VPADDW       rankNumbersVNNI<>+64(SB), Z27, K2, Z31
+	VPMAXSW      Z7, Z29, Z8
+	VPMINSW      Z7, Z29, Z29
+	VPMINSW      Z8, Z30, Z30
+	VPERMT2W     Z12, Z28, Z11
+	VPCMPW       $0x01, Z29, Z11, K2
+	VPADDW       rankNumbersVNNI<>+128(SB), Z27, K2, Z31
+	VPMAXSW      Z11, Z29, Z12
+	VPMINSW      Z11, Z29, Z29
+	VPMINSW      Z12, Z30, Z30
+	VPERMT2W     Z16, Z28, Z15
+	VPCMPW       $0x01, Z29, Z15, K2
+	VPADDW       rankNumbersVNNI<>+192(SB), Z27, K2, Z31
+	VPMAXSW      Z15, Z29, Z16
+	VPMINSW      Z15, Z29, Z29
+	VPMINSW      Z16, Z30, Z30
+	VPERMT2W     Z20, Z28, Z19
+	VPCMPW       $0x01, Z29, Z19, K2
+	VPADDW       rankNumbersVNNI<>+256(SB), Z27, K2, Z31
+	VPMAXSW      Z19, Z29, Z20
+	VPMINSW      Z19, Z29, Z29
+	VPMINSW      Z20, Z30, Z30
+	VPERMT2W     Z24, Z28, Z23
+	VPCMPW       $0x01, Z29, Z23, K2
+	VPADDW       rankNumbersVNNI<>+320(SB), Z27, K2, Z31
+	VPMAXSW      Z23, Z29, Z24
+	VPMINSW      Z23, Z29, Z29
+	VPMINSW      Z24, Z30, Z30
 	VMOVDQU32    Z29, (SP)
 	VMOVDQU32    Z30, 64(SP)
 	VMOVDQU32    Z31, 128(SP)
 	VMOVDQU32    192(SP), Z1
-	VMOVDQU32    256(SP), Z7
-	VMOVDQU32    320(SP), Z11
-	VPCMPD       $0x01, Z1, Z2, K2
-	VPADDD.BCST  rankNumbersVNNI<>+0(SB), Z27, K2, Z11
-	VPMAXSD      Z2, Z1, Z28
-	VPMINSD      Z2, Z1, Z1
-	VPMINSD      Z28, Z7, Z7
-	VPCMPD       $0x01, Z1, Z8, K2
-	VPADDD.BCST  rankNumbersVNNI<>+4(SB), Z27, K2, Z11
-	VPMAXSD      Z8, Z1, Z28
-	VPMINSD      Z8, Z1, Z1
-	VPMINSD      Z28, Z7, Z7
-	VPCMPD       $0x01, Z1, Z12, K2
-	VPADDD.BCST  rankNumbersVNNI<>+8(SB), Z27, K2, Z11
-	VPMAXSD      Z12, Z1, Z28
-	VPMINSD      Z12, Z1, Z1
-	VPMINSD      Z28, Z7, Z7
-	VPCMPD       $0x01, Z1, Z16, K2
-	VPADDD.BCST  rankNumbersVNNI<>+12(SB), Z27, K2, Z11
-	VPMAXSD      Z16, Z1, Z28
-	VPMINSD      Z16, Z1, Z1
-	VPMINSD      Z28, Z7, Z7
-	VPCMPD       $0x01, Z1, Z20, K2
-	VPADDD.BCST  rankNumbersVNNI<>+16(SB), Z27, K2, Z11
-	VPMAXSD      Z20, Z1, Z28
-	VPMINSD      Z20, Z1, Z1
-	VPMINSD      Z28, Z7, Z7
-	VPCMPD       $0x01, Z1, Z24, K2
-	VPADDD.BCST  rankNumbersVNNI<>+20(SB), Z27, K2, Z11
-	VPMAXSD      Z24, Z1, Z28
-	VPMINSD      Z24, Z1, Z1
-	VPMINSD      Z28, Z7, Z7
+	VMOVDQU32    256(SP), Z2
+	VMOVDQU32    320(SP), Z7
+	VPERMT2W     Z6, Z28, Z5
+	VPCMPW       $0x01, Z1, Z5, K2
+	VPADDW       rankNumbersVNNI<>+0(SB), Z27, K2, Z7
+	VPMAXSW      Z5, Z1, Z6
+	VPMINSW      Z5, Z1, Z1
+	VPMINSW      Z6, Z2, Z2
+	VPERMT2W     Z10, Z28, Z9
+	VPCMPW       $0x01, Z1, Z9, K2
+	VPADDW       rankNumbersVNNI<>+64(SB), Z27, K2, Z7
+	VPMAXSW      Z9, Z1, Z10
+	VPMINSW      Z9, Z1, Z1
+	VPMINSW      Z10, Z2, Z2
+	VPERMT2W     Z14, Z28, Z13
+	VPCMPW       $0x01, Z1, Z13, K2
+	VPADDW       rankNumbersVNNI<>+128(SB), Z27, K2, Z7
+	VPMAXSW      Z13, Z1, Z14
+	VPMINSW      Z13, Z1, Z1
+	VPMINSW      Z14, Z2, Z2
+	VPERMT2W     Z18, Z28, Z17
+	VPCMPW       $0x01, Z1, Z17, K2
+	VPADDW       rankNumbersVNNI<>+192(SB), Z27, K2, Z7
+	VPMAXSW      Z17, Z1, Z18
+	VPMINSW      Z17, Z1, Z1
+	VPMINSW      Z18, Z2, Z2
+	VPERMT2W     Z22, Z28, Z21
+	VPCMPW       $0x01, Z1, Z21, K2
+	VPADDW       rankNumbersVNNI<>+256(SB), Z27, K2, Z7
+	VPMAXSW      Z21, Z1, Z22
+	VPMINSW      Z21, Z1, Z1
+	VPMINSW      Z22, Z2, Z2
+	VPERMT2W     Z26, Z28, Z25
+	VPCMPW       $0x01, Z1, Z25, K2
+	VPADDW       rankNumbersVNNI<>+320(SB), Z27, K2, Z7
+	VPMAXSW      Z25, Z1, Z26
+	VPMINSW      Z25, Z1, Z1
+	VPMINSW      Z26, Z2, Z2
 	VMOVDQU32    Z1, 192(SP)
-	VMOVDQU32    Z7, 256(SP)
-	VMOVDQU32    Z11, 320(SP)
-	VMOVDQU32    384(SP), Z1
-	VMOVDQU32    448(SP), Z2
-	VMOVDQU32    512(SP), Z7
-	VPCMPD       $0x01, Z1, Z5, K2
-	VPADDD.BCST  rankNumbersVNNI<>+0(SB), Z27, K2, Z7
-	VPMAXSD      Z5, Z1, Z28
-	VPMINSD      Z5, Z1, Z1
-	VPMINSD      Z28, Z2, Z2
-	VPCMPD       $0x01, Z1, Z9, K2
-	VPADDD.BCST  rankNumbersVNNI<>+4(SB), Z27, K2, Z7
-	VPMAXSD      Z9, Z1, Z28
-	VPMINSD      Z9, Z1, Z1
-	VPMINSD      Z28, Z2, Z2
-	VPCMPD       $0x01, Z1, Z13, K2
-	VPADDD.BCST  rankNumbersVNNI<>+8(SB), Z27, K2, Z7
-	VPMAXSD      Z13, Z1, Z28
-	VPMINSD      Z13, Z1, Z1
-	VPMINSD      Z28, Z2, Z2
-	VPCMPD       $0x01, Z1, Z17, K2
-	VPADDD.BCST  rankNumbersVNNI<>+12(SB), Z27, K2, Z7
-	VPMAXSD      Z17, Z1, Z28
-	VPMINSD      Z17, Z1, Z1
-	VPMINSD      Z28, Z2, Z2
-	VPCMPD       $0x01, Z1, Z21, K2
-	VPADDD.BCST  rankNumbersVNNI<>+16(SB), Z27, K2, Z7
-	VPMAXSD      Z21, Z1, Z28
-	VPMINSD      Z21, Z1, Z1
-	VPMINSD      Z28, Z2, Z2
-	VPCMPD       $0x01, Z1, Z25, K2
-	VPADDD.BCST  rankNumbersVNNI<>+20(SB), Z27, K2, Z7
-	VPMAXSD      Z25, Z1, Z28
-	VPMINSD      Z25, Z1, Z1
-	VPMINSD      Z28, Z2, Z2
-	VMOVDQU32    Z1, 384(SP)
-	VMOVDQU32    Z2, 448(SP)
-	VMOVDQU32    Z7, 512(SP)
-	VMOVDQU32    576(SP), Z1
-	VMOVDQU32    640(SP), Z2
-	VMOVDQU32    704(SP), Z5
-	VPCMPD       $0x01, Z1, Z6, K2
-	VPADDD.BCST  rankNumbersVNNI<>+0(SB), Z27, K2, Z5
-	VPMAXSD      Z6, Z1, Z28
-	VPMINSD      Z6, Z1, Z1
-	VPMINSD      Z28, Z2, Z2
-	VPCMPD       $0x01, Z1, Z10, K2
-	VPADDD.BCST  rankNumbersVNNI<>+4(SB), Z27, K2, Z5
-	VPMAXSD      Z10, Z1, Z28
-	VPMINSD      Z10, Z1, Z1
-	VPMINSD      Z28, Z2, Z2
-	VPCMPD       $0x01, Z1, Z14, K2
-	VPADDD.BCST  rankNumbersVNNI<>+8(SB), Z27, K2, Z5
-	VPMAXSD      Z14, Z1, Z28
-	VPMINSD      Z14, Z1, Z1
-	VPMINSD      Z28, Z2, Z2
-	VPCMPD       $0x01, Z1, Z18, K2
-	VPADDD.BCST  rankNumbersVNNI<>+12(SB), Z27, K2, Z5
-	VPMAXSD      Z18, Z1, Z28
-	VPMINSD      Z18, Z1, Z1
-	VPMINSD      Z28, Z2, Z2
-	VPCMPD       $0x01, Z1, Z22, K2
-	VPADDD.BCST  rankNumbersVNNI<>+16(SB), Z27, K2, Z5
-	VPMAXSD      Z22, Z1, Z28
-	VPMINSD      Z22, Z1, Z1
-	VPMINSD      Z28, Z2, Z2
-	VPCMPD       $0x01, Z1, Z26, K2
-	VPADDD.BCST  rankNumbersVNNI<>+20(SB), Z27, K2, Z5
-	VPMAXSD      Z26, Z1, Z28
-	VPMINSD      Z26, Z1, Z1
-	VPMINSD      Z28, Z2, Z2
-	VMOVDQU32    Z1, 576(SP)
-	VMOVDQU32    Z2, 640(SP)
-	VMOVDQU32    Z5, 704(SP)
-	ADDL         $0x06, 768(SP)
-	CMPL         768(SP), $0x18
+	VMOVDQU32    Z2, 256(SP)
+	VMOVDQU32    Z7, 320(SP)
+	ADDL         $0x06, 384(SP)
+	CMPL         384(SP), $0x18
 	JLT          fetching
-	XORQ         R13, R13
+	XORQ         R12, R12
 
 fetching:
 	DECQ         R10
 	JNZ          tiles
-	VMOVDQU32    (SP), Z1
-	VMOVDQU32    64(SP), Z2
-	VMOVDQU32    128(SP), Z5
-	VPSUBD       Z1, Z2, Z2
-	VBROADCASTSS band+44(FP), Z1
-	VPCMPD       $0x02, Z1, Z2, K2
-	KMOVW        K2, BX
-	MOVW         BX, (R9)
-	VPMOVDW      Z5, (R8)
+	MOVQ         last+40(FP), SI
+	TESTQ        SI, SI
+	JZ           ranked
+	VPBROADCASTD (BX), Z1
+	VPBROADCASTD (BX), Z2
+	VPBROADCASTD (BX), Z5
+	VPBROADCASTD (BX), Z6
+	VPBROADCASTD 4(BX), Z7
+	VPBROADCASTD 4(BX), Z8
+	VPBROADCASTD 4(BX), Z9
+	VPBROADCASTD 4(BX), Z10
+	VPBROADCASTD 8(BX), Z11
+	VPBROADCASTD 8(BX), Z12
+	VPBROADCASTD 8(BX), Z13
+	VPBROADCASTD 8(BX), Z14
+	VPBROADCASTD 12(BX), Z15
+	VPBROADCASTD 12(BX), Z16
+	VPBROADCASTD 12(BX), Z17
+	VPBROADCASTD 12(BX), Z18
+	MOVQ         d+16(FP), R10
+	INCQ         R10
+	SHRQ         $0x01, R10
+	MOVQ         room+56(FP), SI
+
+last_words:
+	ADDQ         $0x10, BX
+	VMOVDQU32    (SI), Z19
+	VMOVDQU32    64(SI), Z20
+	VMOVDQU32    128(SI), Z21
+	VMOVDQU32    192(SI), Z22
+	VPBROADCASTD (BX), Z23
+	VPDPWSSD     Z23, Z19, Z1
+	VPDPWSSD     Z23, Z20, Z2
+	VPDPWSSD     Z23, Z21, Z5
+	VPDPWSSD     Z23, Z22, Z6
+	VPBROADCASTD 4(BX), Z23
+	VPDPWSSD     Z23, Z19, Z7
+	VPDPWSSD     Z23, Z20, Z8
+	VPDPWSSD     Z23, Z21, Z9
+	VPDPWSSD     Z23, Z22, Z10
+	VPBROADCASTD 8(BX), Z23
+	VPDPWSSD     Z23, Z19, Z11
+	VPDPWSSD     Z23, Z20, Z12
+	VPDPWSSD     Z23, Z21, Z13
+	VPDPWSSD     Z23, Z22, Z14
+	VPBROADCASTD 12(BX), Z23
+	VPDPWSSD     Z23, Z19, Z15
+	VPDPWSSD     Z23, Z20, Z16
+	VPDPWSSD     Z23, Z21, Z17
+	VPDPWSSD     Z23, Z22, Z18
+	ADDQ         $0x00000100, SI
+	DECQ         R10
+	JNZ          last_words
+	ADDQ         $0x10, BX
+	VPBROADCASTW 384(SP), Z19
+	VMOVDQU32    rankUppersVNNI<>+0(SB), Z20
+	VMOVDQU32    (SP), Z21
+	VMOVDQU32    64(SP), Z22
+	VMOVDQU32    128(SP), Z23
+	VPERMT2W     Z2, Z20, Z1
+	VPCMPW       $0x01, Z21, Z1, K2
+	VPADDW       rankNumbersVNNI<>+0(SB), Z19, K2, Z23
+	VPMAXSW      Z1, Z21, Z2
+	VPMINSW      Z1, Z21, Z21
+	VPMINSW      Z2, Z22, Z22
+	VPERMT2W     Z8, Z20, Z7
+	VPCMPW       $0x01, Z21, Z7, K2
+	VPADDW       rankNumbersVNNI<>+64(SB), Z19, K2, Z23
+	VPMAXSW      Z7, Z21, Z8
+	VPMINSW      Z7, Z21, Z21
+	VPMINSW      Z8, Z22, Z22
+	VPERMT2W     Z12, Z20, Z11
+	VPCMPW       $0x01, Z21, Z11, K2
+	VPADDW       rankNumbersVNNI<>+128(SB), Z19, K2, Z23
+	VPMAXSW      Z11, Z21, Z12
+	VPMINSW      Z11, Z21, Z21
+	VPMINSW      Z12, Z22, Z22
+	VPERMT2W     Z16, Z20, Z15
+	VPCMPW       $0x01, Z21, Z15, K2
+	VPADDW       rankNumbersVNNI<>+192(SB), Z19, K2, Z23
+	VPMAXSW      Z15, Z21, Z16
+	VPMINSW      Z15, Z21, Z21
+	VPMINSW      Z16, Z22, Z22
+	VMOVDQU32    Z21, (SP)
+	VMOVDQU32    Z22, 64(SP)
+	VMOVDQU32    Z23, 128(SP)
 	VMOVDQU32    192(SP), Z1
 	VMOVDQU32    256(SP), Z2
+	VMOVDQU32    320(SP), Z7
+	VPERMT2W     Z6, Z20, Z5
+	VPCMPW       $0x01, Z1, Z5, K2
+	VPADDW       rankNumbersVNNI<>+0(SB), Z19, K2, Z7
+	VPMAXSW      Z5, Z1, Z6
+	VPMINSW      Z5, Z1, Z1
+	VPMINSW      Z6, Z2, Z2
+	VPERMT2W     Z10, Z20, Z9
+	VPCMPW       $0x01, Z1, Z9, K2
+	VPADDW       rankNumbersVNNI<>+64(SB), Z19, K2, Z7
+	VPMAXSW      Z9, Z1, Z10
+	VPMINSW      Z9, Z1, Z1
+	VPMINSW      Z10, Z2, Z2
+	VPERMT2W     Z14, Z20, Z13
+	VPCMPW       $0x01, Z1, Z13, K2
+	VPADDW       rankNumbersVNNI<>+128(SB), Z19, K2, Z7
+	VPMAXSW      Z13, Z1, Z14
+	VPMINSW      Z13, Z1, Z1
+	VPMINSW      Z14, Z2, Z2
+	VPERMT2W     Z18, Z20, Z17
+	VPCMPW       $0x01, Z1, Z17, K2
+	VPADDW       rankNumbersVNNI<>+192(SB), Z19, K2, Z7
+	VPMAXSW      Z17, Z1, Z18
+	VPMINSW      Z17, Z1, Z1
+	VPMINSW      Z18, Z2, Z2
+	VMOVDQU32    Z1, 192(SP)
+	VMOVDQU32    Z2, 256(SP)
+	VMOVDQU32    Z7, 320(SP)
+
+ranked:
+	MOVL         band+52(FP), BX
+	VPBROADCASTW BX, Z1
+	VMOVDQU32    64(SP), Z2
+	VMOVDQU32    128(SP), Z5
+	VPSUBW       (SP), Z2, Z2
+	VPCMPUW      $0x02, Z1, Z2, K2
+	KMOVD        K2, BX
+	MOVL         BX, (R9)
+	VMOVDQU32    Z5, (R8)
+	VMOVDQU32    256(SP), Z2
 	VMOVDQU32    320(SP), Z5
-	VPSUBD       Z1, Z2, Z2
-	VBROADCASTSS band+44(FP), Z1
-	VPCMPD       $0x02, Z1, Z2, K2
-	KMOVW        K2, BX
-	MOVW         BX, 2(R9)
-	VPMOVDW      Z5, 32(R8)
-	VMOVDQU32    384(SP), Z1
-	VMOVDQU32    448(SP), Z2
-	VMOVDQU32    512(SP), Z5
-	VPSUBD       Z1, Z2, Z2
-	VBROADCASTSS band+44(FP), Z1
-	VPCMPD       $0x02, Z1, Z2, K2
-	KMOVW        K2, BX
-	MOVW         BX, 4(R9)
-	VPMOVDW      Z5, 64(R8)
-	VMOVDQU32    576(SP), Z1
-	VMOVDQU32    640(SP), Z2
-	VMOVDQU32    704(SP), Z5
-	VPSUBD       Z1, Z2, Z2
-	VBROADCASTSS band+44(FP), Z1
-	VPCMPD       $0x02, Z1, Z2, K2
-	KMOVW        K2, BX
-	MOVW         BX, 6(R9)
-	VPMOVDW      Z5, 96(R8)
+	VPSUBW       192(SP), Z2, Z2
+	VPCMPUW      $0x02, Z1, Z2, K2
+	KMOVD        K2, BX
+	MOVL         BX, 4(R9)
+	VMOVDQU32    Z5, 64(R8)
 	ADDQ         $0x08, R9
 	ADDQ         $0x00000080, R8
 	LEAQ         (AX)(CX*4), AX

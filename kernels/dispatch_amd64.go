@@ -721,9 +721,9 @@ func asmRangesNarrow(lo, hi, src *float32, periods, vectors int) int {
 	return asm.RangesNarrowAVX2(lo, hi, src, periods, vectors)
 }
 
-func asmRankLong(x *float32, groups, d int, c *int32, tiles int, scale float32, band int32, room *int32, labels, doubts *uint16) {
+func asmRankLong(x *float32, groups, d int, c *int32, tiles, last int, scale float32, band int32, room *int32, labels, doubts *uint16) {
 	if current >= avx512vnni {
-		asm.RankLongVNNI(x, groups, d, c, tiles, scale, band, room, labels, doubts)
+		asm.RankLongVNNI(x, groups, d, c, tiles, last, scale, band, room, labels, doubts)
 		return
 	}
 	panic(noRoutine("RankLong", 0))

@@ -220,7 +220,7 @@ func asmRangesNarrow(lo, hi, src *float32, periods, vectors int) int {
 	panic(noRoutine("RangesNarrow", 0))
 }
 
-func asmRankLong(x *float32, groups, d int, c *int32, tiles int, scale float32, band int32, room *int32, labels, doubts *uint16) {
+func asmRankLong(x *float32, groups, d int, c *int32, tiles, last int, scale float32, band int32, room *int32, labels, doubts *uint16) {
 	panic(noRoutine("RankLong", 0))
 }
 

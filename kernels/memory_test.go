@@ -273,3 +273,29 @@ func (g *guardedRun) weigh() {
 	}
 	AddMembers(weighted, which, g.labels, g.doubles(g.k*weighted.Width()))
 }
+
+// TestRankLongStaysInsideItsSlices runs the ranking of many dimensions on slices that touch guard pages: the words of
+// the last tile, room for the integers of a group, and labels and doubts of whole groups.
+func TestRankLongStaysInsideItsSlices(t *testing.T) {
+	withPaths(t, func(t *testing.T) {
+		if !rankPays(100, 64) {
+			return
+		}
+		for _, atEnd := range []bool{false, true} {
+			for _, d := range []int{1, 2, 17, 64} {
+				for k := 1; k <= 13; k++ {
+					const n = 2 * rankGroup * Lanes
+					p := guardedPanels(t, rand.New(rand.NewPCG(23, 11)), n, d, atEnd)
+					words := guarded[int32](t, rankRows(k)*(1+(d+1)/2), atEnd)
+					room := guarded[int32](t, (d+1)/2*rankGroup*Lanes, atEnd)
+					labels, doubts := guarded[uint16](t, n, atEnd), guarded[uint16](t, n/Lanes, atEnd)
+					tiles, last := rankTiles(k)
+					rankLong(&p.Data[0], 2, d, &words[0], tiles, last, 1, 0, &room[0], &labels[0], &doubts[0])
+					if labels[n-1] != 0 || doubts[n/Lanes-1] != math.MaxUint16 {
+						t.Fatalf("d=%d, k=%d: label %d and doubts %x of equal centroids", d, k, labels[n-1], doubts[n/Lanes-1])
+					}
+				}
+			}
+		}
+	})
+}

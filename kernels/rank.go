@@ -26,17 +26,20 @@ import (
 // integers of 16 permit. Where the second least T is farther off than a word holds, it may seem near, which costs a
 // chain.
 //
-// From longRank dimensions on, where the minimum takes little of the time, l is 0 with AVX-512 VNNI, and the label is
-// kept beside it.
+// From longRank dimensions on l is 0 with AVX-512 VNNI, the label is kept beside the minimum, and only the upper
+// halves H of words are compared, twice as many at a time: H = floor(T/2^16). The difference of two H is less than that
+// of their T over 2^16, plus 1, so where no second H is within ceil(B/2^16) of the least, no second T is within the
+// band B of the least, and the label is decided.
 
 // rankCentroids is the form of centroids that [Assign] ranks, made by Set.
 type rankCentroids struct {
 	longest float64 // point that the centroids go with
 	// words are [K][1+(D+1)/2], pairs of integers of 16 bits after the word that they are added to; where
-	// ranksLong says so [tiles][1+(D+1)/2][rankTile], with words that are never least beside the last centroid.
+	// ranksLong says so [tiles][1+(D+1)/2][rankTile] and perhaps [1+(D+1)/2][rankLast], with words that are never
+	// least beside the last centroid.
 	words []int32
 	scale float32 // a, 0 if the centroids have no such form
-	band  int32   // 2 W and more, in units of T
+	band  int32   // 2 W and more, in units of T, where ranksLong says so of its upper half
 	low   int32   // the bits of the number
 	// seen are points that were ranked since Set, and doubted those that the ranking has not decided.
 	seen, doubted atomic.Int64
@@ -91,7 +94,7 @@ func (c *Centroids) prepareRank(p *Panels) {
 	if c.rank == nil {
 		rows := c.K
 		if ranksLong(c.K, c.D) {
-			rows = rankTiles(c.K) * rankTile
+			rows = rankRows(c.K)
 		}
 		c.rank = &rankCentroids{words: aligned[int32](rows * (1 + (c.D+1)/2))}
 	}
@@ -117,7 +120,7 @@ func (r *rankCentroids) set(c *Centroids) {
 	x, d, rough := r.longest, float64(c.D), 0.0
 	offset := a * b * (x*x - far*far - 2*x*far) / 4 // which makes the least and the largest T opposite
 	clear(r.words)
-	for j := c.K; ranksLong(c.K, c.D) && j < rankTiles(c.K)*rankTile; j++ {
+	for j := c.K; ranksLong(c.K, c.D) && j < rankRows(c.K); j++ {
 		r.words[rankWord(c.K, c.D, j, 0)] = math.MaxInt32
 	}
 	for j := range c.K {
@@ -136,7 +139,10 @@ func (r *rankCentroids) set(c *Centroids) {
 	e := 0.51 * math.Sqrt(d) / a
 	w := a*b*(e*far+(x+e)*rough+(2*d+3)*0x1p-25*(x+far)*(x+far)+d*0x1p-149)*filterUp + 1
 	if band := math.Ceil(2*w+1) * math.Ldexp(1, shift); band < rankBand {
-		r.scale, r.band = float32(a), int32(band)
+		if r.scale = float32(a); ranksLong(c.K, c.D) {
+			band = math.Ceil(band / (1 << 16))
+		}
+		r.band = int32(band)
 	}
 }
 
@@ -190,7 +196,9 @@ const (
 	// but in exactDims, where a panel is 1 kB and panels displace each other in the cache, only fewer than evenCentroids.
 	longRank, longCentroids, evenCentroids = 14, 40, 16
 
-	rankTile  = 6
+	// The last tile has rankLast centroids where these suffice.
+	rankTile, rankLast = 6, 4
+
 	rankGroup = 4
 )
 
@@ -200,8 +208,23 @@ func ranksLong(k, d int) bool {
 	return pays && current >= avx512vnni && current < neon
 }
 
-// rankTiles is the number of tiles of k centroids.
-func rankTiles(k int) int { return (k + rankTile - 1) / rankTile }
+// rankTiles is the number of tiles of k centroids, not 0, and whether one of rankLast follows, as 0 or 1.
+func rankTiles(k int) (tiles, last int) {
+	tiles = k / rankTile
+	switch rest := k % rankTile; {
+	case rest > rankLast, k < rankTile:
+		return tiles + 1, 0
+	case rest > 0:
+		return tiles, 1
+	}
+	return tiles, 0
+}
+
+// rankRows is the number of centroids in the tiles of k.
+func rankRows(k int) int {
+	tiles, last := rankTiles(k)
+	return tiles*rankTile + last*rankLast
+}
 
 // rankShift is the number of bits of words that have the centroid's number.
 func rankShift(k, d int) int {
@@ -215,9 +238,18 @@ func rankShift(k, d int) int {
 func rankWord(k, d, j, w int) int {
 	size := 1 + (d+1)/2
 	if ranksLong(k, d) {
-		return (j/rankTile*size+w)*rankTile + j%rankTile
+		return rankLongWord(k, size, j, w)
 	}
 	return j*size + w
+}
+
+// rankLongWord is rankWord where centroids are in tiles and have size words.
+func rankLongWord(k, size, j, w int) int {
+	width, first := rankTile, j/rankTile*rankTile
+	if tiles, _ := rankTiles(k); j >= tiles*rankTile {
+		width = rankLast
+	}
+	return first*size + w*width + j - first
 }
 
 // rankRoom is the memory of a call.
@@ -258,6 +290,7 @@ func (r *ranker) rank(p *Panels, c *Centroids, lo, hi int, labels []uint16, sink
 	const panels = chunkPoints / Lanes
 	var doubts [panels]uint16
 	f, long, full, step, total := c.rank, ranksLong(c.K, c.D), (hi-lo)/Lanes, panels, 0
+	tiles, last := rankTiles(c.K)
 	if long {
 		full, step = full&^(rankGroup-1), min(panels, panelsPerCall(c.K*c.D/2))
 	}
@@ -265,8 +298,8 @@ func (r *ranker) rank(p *Panels, c *Centroids, lo, hi int, labels []uint16, sink
 		count := min(step, full-at)
 		x := &p.Data[(lo+at*Lanes)*p.D]
 		if long {
-			rankLong(x, count/rankGroup, c.D, &f.words[0], rankTiles(c.K), f.scale, f.band, &r.room.words[0],
-				&labels[at*Lanes], &doubts[0])
+			rankLong(x, count/rankGroup, c.D, &f.words[0], tiles, last, f.scale, f.band,
+				&r.room.words[0], &labels[at*Lanes], &doubts[0])
 		} else {
 			rankPanels(c.D, x, count, &f.words[0], c.K, f.scale, f.band, f.low, &labels[at*Lanes], &doubts[0])
 		}

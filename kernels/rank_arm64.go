@@ -10,7 +10,7 @@ func rankPanels(d int, x *float32, panels int, c *int32, k int, scale float32, b
 	panic(noRoutine("Rank", d))
 }
 
-func rankLong(x *float32, groups, d int, c *int32, tiles int, scale float32, band int32, room *int32, labels,
+func rankLong(x *float32, groups, d int, c *int32, tiles, last int, scale float32, band int32, room *int32, labels,
 	doubts *uint16) {
 	panic(noRoutine("RankLong", d))
 }

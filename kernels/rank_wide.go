@@ -21,7 +21,7 @@ func rankPanels(d int, x *float32, panels int, c *int32, k int, scale float32, b
 }
 
 // rankLong is rankPanels where ranksLong says so, for groups of rankGroup panels, with room for the words of one.
-func rankLong(x *float32, groups, d int, c *int32, tiles int, scale float32, band int32, room *int32, labels,
+func rankLong(x *float32, groups, d int, c *int32, tiles, last int, scale float32, band int32, room *int32, labels,
 	doubts *uint16) {
-	asmRankLong(x, groups, d, c, tiles, scale, band, room, labels, doubts)
+	asmRankLong(x, groups, d, c, tiles, last, scale, band, room, labels, doubts)
 }

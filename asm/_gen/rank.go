@@ -21,7 +21,7 @@ func rankFile(s isa) {
 		rank(s, d)
 	}
 	if s == vnni {
-		rankLong(constants("rankNumbers"+s.name, 0, 1, 2, 3, 4, 5))
+		rankLong()
 	}
 }
 
@@ -229,10 +229,12 @@ func (r *ranking) narrowCentroids(n int, cp reg.Register, x [][]Op, least, secon
 }
 
 // longRanking is the routine for points of any number of dimensions, with its arguments in registers: their integers go
-// to memory, and tiles of centroids are multiplied with those of four panels at a time.
+// to memory, and tiles of centroids are multiplied with those of four panels at a time. Sums are compared by their
+// upper halves, those of two panels in a vector.
 type longRanking struct {
-	numbers Mem
-	stack   Mem // the least, the second least and the index of each panel, and the number of the first centroid of a tile
+	uppers  Mem // which words of two vectors the upper halves are
+	numbers Mem // vectors of the numbers of a tile's centroids, as words
+	stack   Mem // the least, the second least and the index of two panels each, and the number of a tile's first centroid
 
 	x, stride, tripled, c, room reg.Register
 	scale                       reg.VecVirtual
@@ -242,28 +244,41 @@ type longRanking struct {
 const (
 	longPanels = 4
 	longTile   = 6
+	longLast   = 4
 )
 
-func (r *longRanking) place(v, i int) Mem { return r.stack.Offset(64 * (3*v + i)) }
-func (r *longRanking) counter() Mem       { return r.stack.Offset(64 * 3 * longPanels) }
+// wordConstants are constants of 16 bits, two of words.
+func wordConstants(name string, n int, word func(i int) int) Mem {
+	words := make([]uint32, n/2)
+	for i := range words {
+		words[i] = uint32(word(2*i) | word(2*i+1)<<16)
+	}
+	return constants(name, words...)
+}
+
+func (r *longRanking) place(pair, i int) Mem { return r.stack.Offset(64 * (3*pair + i)) }
+func (r *longRanking) counter() Mem          { return r.stack.Offset(64 * 3 * longPanels / 2) }
 
 // rankLong emits the routine for any number of dimensions.
-func rankLong(numbers Mem) {
-	framed("RankLongVNNI", "func(x *float32, groups, d int, c *int32, tiles int, scale float32, band int32, "+
+func rankLong() {
+	uppers := wordConstants("rankUppersVNNI", 32, func(i int) int { return 2*i + 1 })
+	numbers := wordConstants("rankNumbersVNNI", 32*longTile, func(i int) int { return i / 32 })
+	framed("RankLongVNNI", "func(x *float32, groups, d int, c *int32, tiles, last int, scale float32, band int32, "+
 		"room *int32, labels, doubts *uint16)",
 		"ranks the centroids of tiles > 0 tiles for each point of groups > 0 groups of four panels of d > 0 dimensions",
 		"at x. The coordinates times scale, rounded to the nearest integer, fit 16 bits. A tile at c is",
 		"[1+(d+1)/2][6] words: those that the products of a point with the integers of 16 bits in the next ones are added",
-		"to, modulo 2^32. The label is the number of the first least sum, and a bit of doubts, 16 for each panel, says that",
-		"the second least is at most the least plus band. room is for [(d+1)/2][4][16] words, which begin a cache line.")
-	r := &longRanking{numbers: numbers, x: Load(Param("x"), GP64()), stride: GP64(), tripled: GP64(), c: GP64(),
-		room: GP64(), scale: ZMM(), high: K()}
+		"to, modulo 2^32; one of [1+(d+1)/2][4] follows where last is not 0. The upper halves of the sums count: the label",
+		"is the number of the first least, and a bit of doubts, 16 for each panel, says that the second least is at most",
+		"the least plus band. room is for [(d+1)/2][4][16] words, which begin a cache line.")
+	r := &longRanking{uppers: uppers, numbers: numbers, x: Load(Param("x"), GP64()), stride: GP64(), tripled: GP64(),
+		c: GP64(), room: GP64(), scale: ZMM(), high: K()}
 	groups := Load(Param("groups"), GP64()).(reg.GPVirtual)
 	Load(Param("d"), r.stride.(reg.GPVirtual))
 	SHLQ(Imm(6), r.stride)
 	LEAQ(Mem{Base: r.stride, Index: r.stride, Scale: 2}, r.tripled)
-	r.stack = AllocLocal(64*3*longPanels + 8)
-	VBROADCASTSS(NewParamAddr("scale", 40), r.scale)
+	r.stack = AllocLocal(64*3*longPanels/2 + 8)
+	VBROADCASTSS(NewParamAddr("scale", 48), r.scale)
 	odd := GP32()
 	MOVL(U32(0xaaaaaaaa), odd)
 	KMOVD(odd, r.high)
@@ -271,17 +286,17 @@ func rankLong(numbers Mem) {
 	count("groups", groups, func() {
 		r.round()
 		r.tiles()
-		for v := range longPanels {
-			least, second, index, near, bits := ZMM(), ZMM(), ZMM(), K(), GP32()
-			VMOVDQU32(r.place(v, 0), least)
-			VMOVDQU32(r.place(v, 1), second)
-			VMOVDQU32(r.place(v, 2), index)
-			VPSUBD(least, second, second)
-			VBROADCASTSS(NewParamAddr("band", 44), least)
-			VPCMPD(Imm(2), least, second, near)
-			KMOVW(near, bits)
-			MOVW(bits.As16(), Mem{Base: doubts, Disp: 2 * v})
-			VPMOVDW(index, Mem{Base: labels, Disp: 32 * v})
+		band := ZMM()
+		VPBROADCASTW(Load(Param("band"), GP32()), band)
+		for pair := range longPanels / 2 {
+			second, index, near, bits := ZMM(), ZMM(), K(), GP32()
+			VMOVDQU32(r.place(pair, 1), second)
+			VMOVDQU32(r.place(pair, 2), index)
+			VPSUBW(r.place(pair, 0), second, second)
+			VPCMPUW(Imm(2), band, second, near)
+			KMOVD(near, bits)
+			MOVL(bits, Mem{Base: doubts, Disp: 4 * pair})
+			VMOVDQU32(index, Mem{Base: labels, Disp: 64 * pair})
 		}
 		ADDQ(Imm(2*longPanels), doubts)
 		ADDQ(U32(32*longPanels), labels)
@@ -329,82 +344,96 @@ func (r *longRanking) round() {
 
 // tiles finds the least and the second least sums of a group.
 func (r *longRanking) tiles() {
-	start := ZMM()
+	start, none := ZMM(), ZMM()
 	VPTERNLOGD(Imm(0xff), start, start, start)
-	VPSRLD(Imm(1), start, start)
-	none := ZMM()
+	VPSRLW(Imm(1), start, start)
 	avx512.zero(none)
-	for v := range longPanels {
-		VMOVDQU32(start, r.place(v, 0))
-		VMOVDQU32(start, r.place(v, 1))
-		VMOVDQU32(none, r.place(v, 2))
+	for pair := range longPanels / 2 {
+		VMOVDQU32(start, r.place(pair, 0))
+		VMOVDQU32(start, r.place(pair, 1))
+		VMOVDQU32(none, r.place(pair, 2))
 	}
 	MOVL(U32(0), r.counter())
 	Load(Param("c"), r.c.(reg.GPVirtual))
 	// The next group is fetched by the first tiles, so that the memory has as much to do as the arithmetic.
 	const fetching = 4 // tiles
-	tiles, left, ahead, step := GP64(), GP64(), GP64(), GP64()
+	tiles, ahead, step := GP64(), GP64(), GP64()
 	Load(Param("tiles"), tiles)
 	LEAQ(Mem{Base: r.x, Index: r.stride, Scale: 4}, ahead)
 	MOVQ(U32(128), step) // two lines for each word of four panels, which have two for each dimension: 4 d lines
 	count("tiles", tiles, func() {
-		sums := make([][]reg.VecVirtual, longTile)
-		for q := range sums {
-			sums[q] = avx512.vectors(longPanels)
-			for _, sum := range sums[q] {
-				VPBROADCASTD(Mem{Base: r.c, Disp: 4 * q}, sum)
-			}
-		}
-		Load(Param("d"), left)
-		INCQ(left)
-		SHRQ(Imm(1), left)
-		Load(Param("room"), r.room.(reg.GPVirtual))
-		words, word := avx512.vectors(longPanels), ZMM()
-		count("words", left, func() {
-			ADDQ(Imm(4*longTile), r.c)
+		r.tile("words", longTile, func() {
 			PREFETCHT1(Mem{Base: ahead})
 			PREFETCHT1(Mem{Base: ahead, Disp: 64})
 			ADDQ(step, ahead)
-			for v := range words {
-				VMOVDQU32(Mem{Base: r.room, Disp: 64 * v}, words[v])
-			}
-			for q := range sums {
-				VPBROADCASTD(Mem{Base: r.c, Disp: 4 * q}, word)
-				for v := range words {
-					VPDPWSSD(word, words[v], sums[q][v])
-				}
-			}
-			ADDQ(U32(64*longPanels), r.room)
 		})
-		ADDQ(Imm(4*longTile), r.c)
-		r.offer(sums)
 		ADDL(Imm(longTile), r.counter())
 		CMPL(r.counter(), Imm(fetching*longTile))
 		JLT(LabelRef("fetching"))
 		XORQ(step, step)
 		Label("fetching")
 	})
+	last := Load(Param("last"), GP64())
+	TESTQ(last, last)
+	JZ(LabelRef("ranked"))
+	r.tile("last_words", longLast, func() {})
+	Label("ranked")
+}
+
+// tile ranks the next n centroids; fetch is done for each word.
+func (r *longRanking) tile(words string, n int, fetch func()) {
+	sums := make([][]reg.VecVirtual, n)
+	for q := range sums {
+		sums[q] = avx512.vectors(longPanels)
+		for _, sum := range sums[q] {
+			VPBROADCASTD(Mem{Base: r.c, Disp: 4 * q}, sum)
+		}
+	}
+	left := GP64()
+	Load(Param("d"), left)
+	INCQ(left)
+	SHRQ(Imm(1), left)
+	Load(Param("room"), r.room.(reg.GPVirtual))
+	points, word := avx512.vectors(longPanels), ZMM()
+	count(words, left, func() {
+		ADDQ(Imm(uint64(4*n)), r.c)
+		fetch()
+		for v := range points {
+			VMOVDQU32(Mem{Base: r.room, Disp: 64 * v}, points[v])
+		}
+		for q := range sums {
+			VPBROADCASTD(Mem{Base: r.c, Disp: 4 * q}, word)
+			for v := range points {
+				VPDPWSSD(word, points[v], sums[q][v])
+			}
+		}
+		ADDQ(U32(64*longPanels), r.room)
+	})
+	ADDQ(Imm(uint64(4*n)), r.c)
+	r.offer(sums)
 }
 
 // offer takes the sums of a tile, by centroid and panel, into those on the stack.
 func (r *longRanking) offer(sums [][]reg.VecVirtual) {
-	first, larger, nearer := ZMM(), ZMM(), K()
-	VPBROADCASTD(r.counter(), first)
-	for v := range longPanels {
+	first, uppers, nearer := ZMM(), ZMM(), K()
+	VPBROADCASTW(r.counter(), first)
+	VMOVDQU32(r.uppers, uppers)
+	for pair := range longPanels / 2 {
 		least, second, index := ZMM(), ZMM(), ZMM()
-		VMOVDQU32(r.place(v, 0), least)
-		VMOVDQU32(r.place(v, 1), second)
-		VMOVDQU32(r.place(v, 2), index)
+		VMOVDQU32(r.place(pair, 0), least)
+		VMOVDQU32(r.place(pair, 1), second)
+		VMOVDQU32(r.place(pair, 2), index)
 		for q := range sums {
-			sum := sums[q][v]
-			VPCMPD(Imm(1), least, sum, nearer)
-			VPADDD_BCST(r.numbers.Offset(4*q), first, nearer, index)
-			VPMAXSD(sum, least, larger)
-			VPMINSD(sum, least, least)
-			VPMINSD(larger, second, second)
+			sum, larger := sums[q][2*pair], sums[q][2*pair+1]
+			VPERMT2W(larger, uppers, sum)
+			VPCMPW(Imm(1), least, sum, nearer)
+			VPADDW(r.numbers.Offset(64*q), first, nearer, index)
+			VPMAXSW(sum, least, larger)
+			VPMINSW(sum, least, least)
+			VPMINSW(larger, second, second)
 		}
-		VMOVDQU32(least, r.place(v, 0))
-		VMOVDQU32(second, r.place(v, 1))
-		VMOVDQU32(index, r.place(v, 2))
+		VMOVDQU32(least, r.place(pair, 0))
+		VMOVDQU32(second, r.place(pair, 1))
+		VMOVDQU32(index, r.place(pair, 2))
 	}
 }
