@@ -34,6 +34,11 @@ import (
 // among the candidates, the centroids of score at most S_i + 2w. A point with one
 // candidate has its label; of several, the chains decide.
 //
+// Let w_j be that sum for |c_j| and |g_j| of one centroid, and r_j an integer of 0 to w - w_j. Then S_j + r_j, which is
+// what is compared, serves as well as S_j: S_j <= s_j+w_j has S_j + r_j <= s_j+w, and of the least S_i + r_i,
+// S_j + r_j <= s_j+w <= s_i+w <= S_i+w_i+w <= S_i+r_i+2w. So short centroids, which are most of the nearest ones, are
+// among the candidates no more often than their own width asks for. The r_j are those of the shortest points.
+//
 // A centroid whose chain is known to be at most t leaves of these those of S_j <= t+w, which are about the square
 // root of as many where it is the nearest: for s_j <= t if j has the least chain. So the product with a guess, the
 // label that a point had, comes before all scores; where such labels are wrong, the one with the centroid of the least
@@ -62,8 +67,9 @@ type filterPoints struct {
 	norm  float64 // at least the length of each point
 	rough float64 // at least the length of each point's error, e/a
 	// panels has, for each panel, at least the lengths of its points and of their
-	// errors.
+	// errors, and floor has at most what the panels have.
 	panels [][2]float32
+	floor  [2]float64
 }
 
 // filterCentroids is the integer form of centroids, made where it is needed first after Set.
@@ -76,12 +82,13 @@ type filterCentroids struct {
 	zero         int32   // as of the points
 	words, chunk int
 	rows         int
-	scale        float64 // b, 0 if the centroids have no form
-	longest      float64 // point that the centroids go with
-	widest       float64 // coordinate of the points
-	norm         float64 // at least the length of each centroid
-	rough        float64 // at least the length of each centroid's error
-	most         float64 // the largest half
+	scale        float64   // b, 0 if the centroids have no form
+	longest      float64   // point that the centroids go with
+	widest       float64   // coordinate of the points
+	norm         float64   // at least the length of each centroid
+	rough        float64   // at least the length of each centroid's error
+	roughs       []float64 // [K], at least those lengths one by one
+	most         float64   // the largest half
 	// short are the coordinates times fine, rounded to integers of 16 bits, row by row, for products with candidates
 	// where these take less to read; fine is 0 if there are none. blur is at least the length of each one's error.
 	short      []int16
@@ -309,6 +316,10 @@ func (p *Panels) addFilter(group int, each func(n int, task func(i int))) {
 	for _, x := range partial {
 		f.rough = max(f.rough, x[0])
 	}
+	f.floor = [2]float64{f.norm, f.rough}
+	for _, b := range f.panels {
+		f.floor[0], f.floor[1] = min(f.floor[0], float64(b[0])), min(f.floor[1], float64(b[1]))
+	}
 	p.filter = f
 }
 
@@ -388,6 +399,7 @@ func (c *Centroids) PrepareFilter(p *Panels) {
 		c.filter = &filterCentroids{group: f.group, zero: f.zero, words: f.words, chunk: f.chunk, rows: rows}
 		tiles := c.filter.tilesFor(c.K)
 		c.filter.tiles, c.filter.shift = tiles, make([]int32, tiles*filterTile)
+		c.filter.roughs = make([]float64, c.K)
 		c.filter.data = aligned[byte](tiles * filterTile * f.size())
 		if shortPays(c.D, c.K) {
 			c.filter.short = aligned[int16](c.K * c.D)
@@ -428,9 +440,7 @@ func (f *filterCentroids) set(c *Centroids) {
 	for _, h := range c.half[:c.K] {
 		f.most = max(f.most, float64(h))
 	}
-	// A chain of d squares is off by at most d roundings.
-	d := float64(c.D)
-	f.norm = math.Sqrt(2*f.most*(1+d*0x1p-23)+d*0x1p-148) * filterUp
+	f.norm = lengthOf(f.most, c.D)
 	// Means are shorter than points, so their integers may be finer, as far as scores fit 32 bits.
 	widest := magnitude(c.rows[:c.K*c.D])
 	f.scale = scaleFor(f.group, f.zero, c.D, max(f.norm, f.longest), max(widest, f.widest/4))
@@ -439,9 +449,14 @@ func (f *filterCentroids) set(c *Centroids) {
 	}
 	f.shorten(c, widest)
 	for i := range c.K {
-		f.rough = max(f.rough, f.setRow(i, c.Row(i)))
+		f.roughs[i] = math.Sqrt(f.setRow(i, c.Row(i))) * filterUp
+		f.rough = max(f.rough, f.roughs[i])
 	}
-	f.rough = math.Sqrt(f.rough) * filterUp
+}
+
+// lengthOf is at least the length of a centroid with the given half, a chain of d squares, off by d roundings at most.
+func lengthOf(half float64, d int) float64 {
+	return math.Sqrt(2*half*(1+float64(d)*0x1p-23)+float64(d)*0x1p-148) * filterUp
 }
 
 // shorten makes the short form of centroids, whose widest coordinate is given.
@@ -506,7 +521,8 @@ type filterCall struct {
 	offset float64 // o
 	d      int
 	c      *filterCentroids
-	base   []int32 // [tiles][8], what the scores' products are added to
+	floor  [2]float64 // of the points, which base goes with
+	base   []int32    // [tiles][8], what the scores' products are added to
 }
 
 // call returns false where the integers would not fit.
@@ -514,7 +530,8 @@ func (f *filterPoints) call(c *Centroids) (filterCall, bool) {
 	g := c.filter
 	g.form.need(func() { g.set(c) })
 	call, ok := f.bounds(g, c.D)
-	if last := g.last.Load(); ok && last != nil && last.units == call.units && last.offset == call.offset {
+	if last := g.last.Load(); ok && last != nil && last.units == call.units && last.offset == call.offset &&
+		last.floor == call.floor {
 		return *last, true
 	}
 	if ok {
@@ -532,7 +549,8 @@ func (c *filterCall) begin(centroids *Centroids) {
 	for i := range c.base[:c.c.tiles*filterTile] {
 		c.base[i] = filterNone
 		if i < centroids.K {
-			c.base[i] = int32(min(math.RoundToEven(float64(float64(centroids.half[i])*c.units)+c.offset), filterNone))
+			score := math.RoundToEven(float64(float64(centroids.half[i])*c.units)+c.offset) + c.raise(centroids, i)
+			c.base[i] = int32(min(score, filterNone))
 			if shifts {
 				c.base[i] += c.c.shift[i]
 			}
@@ -540,12 +558,19 @@ func (c *filterCall) begin(centroids *Centroids) {
 	}
 }
 
+// raise is what centroid i's score may be raised by: its width is as much less than the widest one's for all points.
+func (c *filterCall) raise(centroids *Centroids, i int) float64 {
+	norm := max(0, c.c.norm-lengthOf(float64(centroids.half[i]), c.d))
+	rough := max(0, c.c.rough-c.c.roughs[i])
+	return math.Floor((c.floor[1]*norm + (c.floor[0]+c.floor[1])*rough) * c.units * (1 - 0x1p-20))
+}
+
 // filterNone is the score of a centroid that is not there, beyond all limits.
 const filterNone = 1<<31 - 1<<7
 
 // bounds is call without what the products are added to.
 func (f *filterPoints) bounds(g *filterCentroids, d int) (filterCall, bool) {
-	call := filterCall{units: f.scale * g.scale, d: d, c: g}
+	call := filterCall{units: f.scale * g.scale, d: d, c: g, floor: f.floor}
 	widest := call.band(f.norm, f.rough)
 	call.offset = f.norm*f.norm/2*call.units + widest
 	top := (f.norm+g.norm)*(f.norm+g.norm)/2*call.units + 2*widest

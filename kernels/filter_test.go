@@ -174,23 +174,41 @@ func TestAssignFilterEqualsPortable(t *testing.T) {
 		}
 		points, centroids := closeRows(rng, 50, 784, 2100, 16)
 		check(50, 784, 2100, points, centroids, "many")
+		checkLengths(rng, check)
 		// All centroids are one: more candidates than there is room for.
 		clear(points)
 		check(50, 784, 2100, points, make([]float32, 2100*784), "all equal")
-		// Points and centroids of very different lengths.
-		for _, scale := range []float32{0x1p-20, 0x1p-8, 0x1p-3, 0x1p3, 0x1p10, 0x1p20} {
-			points, centroids := gridRows(rng, 100, 40, 10), gridRows(rng, 90, 40, 10)
-			for i := range centroids {
-				centroids[i] *= scale
-			}
-			check(100, 40, 90, points, centroids, "scaled")
-		}
 		for _, group := range groups {
 			if used[group] < 20 {
 				t.Errorf("the filter with %d integers to a word was in use %d times, want at least 20", group, used[group])
 			}
 		}
 	})
+}
+
+// checkLengths checks points midway between centroids of all lengths, and points and centroids of very different ones.
+func checkLengths(rng *rand.Rand, check func(n, d, k int, points, centroids []float32, what string)) {
+	for _, d := range []int{33, 64, 257} {
+		centroids := gridRows(rng, 200, d, 16)
+		for i := range centroids {
+			centroids[i] *= float32(i/d%8+1) / 8
+		}
+		points := make([]float32, 300*d)
+		for i := range 300 {
+			a, b := rng.IntN(200), rng.IntN(200)
+			for j := range d {
+				points[i*d+j] = (centroids[a*d+j] + centroids[b*d+j]) / 2
+			}
+		}
+		check(300, d, 200, points, centroids, "lengths")
+	}
+	for _, scale := range []float32{0x1p-20, 0x1p-8, 0x1p-3, 0x1p3, 0x1p10, 0x1p20} {
+		points, centroids := gridRows(rng, 100, 40, 10), gridRows(rng, 90, 40, 10)
+		for i := range centroids {
+			centroids[i] *= scale
+		}
+		check(100, 40, 90, points, centroids, "scaled")
+	}
 }
 
 // TestFilterBoundCoversScores takes integer scores in plain Go and compares them
@@ -211,8 +229,8 @@ func TestFilterBoundCoversScores(t *testing.T) {
 			bounds := p.filter.panels[i/Lanes]
 			half := call.band(float64(bounds[0]), float64(bounds[1])) / 2
 			for a := range k {
-				off := scoreError(p, c, &call, i, a)
-				if off > half {
+				off := math.Abs(scoreError(p, c, &call, i, a))
+				if off > half-call.raise(c, a) {
 					t.Fatalf("d=%d: point %d, centroid %d: the score is off by %g, want at most %g", d, i, a, off, half)
 				}
 				largest = max(largest, off/half)
@@ -224,7 +242,63 @@ func TestFilterBoundCoversScores(t *testing.T) {
 	}
 }
 
-// scoreError takes the integer score of a point and a centroid in plain Go and returns what it is off the chain by.
+// TestFilterRaisesScores makes the errors of points, and of centroids of many lengths, parallel to what they are
+// multiplied with, so that scores are as far off as they can be: what they are raised by fills the rest of the width of
+// the shortest points and no more.
+func TestFilterRaisesScores(t *testing.T) {
+	rng := rand.New(rand.NewPCG(19, 28))
+	for _, group := range []int{2, 4, 8} {
+		const n, d, k = 33, 64, 40
+		points, centroids := make([]float32, n*d), make([]float32, k*d)
+		scale := 0x1p12 // of integers of 16 bits, for points of lengths from 4 to 8
+		if group > 2 {
+			scale = float64(filterZero()-1) * (1 - 0x1p-20)
+		}
+		for i := range points {
+			length, off := 0.7, 0.49
+			if i/d >= Lanes { // panels whose width is less
+				length, off = 0.3, 0.25
+			}
+			points[i] = float32((float64(rng.IntN(9)+int(length*scale)) + off) / scale)
+		}
+		for a := range k {
+			length := float64(a+1) / k
+			for j := range d {
+				centroids[a*d+j] = float32((math.Floor(length*0.8*scale) + 0.16*float64(a%4)) / scale)
+			}
+		}
+		points[0], centroids[k*d-1] = 1, 1 // the most, which bytes are scaled by
+		p, c := packed(points, n, d), NewCentroids(k, d)
+		filtered(t, group, p, c, centroids)
+		longer := packed(points[:Lanes*d], Lanes, d) // whose bounds are the same and whose scores are raised by more
+		longer.addFilter(group, inOrder)
+		longer.filter.call(c)
+		call, ok := p.filter.call(c)
+		if !ok {
+			t.Fatal("the filter is not in use")
+		}
+		for a := range k {
+			most := 0.0
+			for i := range n {
+				bounds := p.filter.panels[i/Lanes]
+				half := call.band(float64(bounds[0]), float64(bounds[1])) / 2
+				most = max(most, (scoreError(p, c, &call, i, a)+call.raise(c, a))/half)
+			}
+			if most > 1 || most < 0.9 {
+				t.Errorf("%d to a word: the score of centroid %d is raised to %g of the width, want .9 to 1", group, a, most)
+			}
+			want := math.RoundToEven(float64(float64(c.half[a])*call.units)+call.offset) + call.raise(c, a)
+			if filterShifts(group) {
+				want += float64(c.filter.shift[a])
+			}
+			if call.base[a] != int32(want) {
+				t.Errorf("%d to a word: the products with centroid %d are added to %d, want %g", group, a, call.base[a], want)
+			}
+		}
+	}
+}
+
+// scoreError takes the integer score of a point and a centroid in plain Go and returns what it is beyond the chain.
 func scoreError(p *Panels, c *Centroids, call *filterCall, i, a int) float64 {
 	group, word, d := p.filter.group, wordBytes(p.filter.group), p.D
 	sum := int64(math.RoundToEven(float64(c.half[a])*call.units)) + int64(c.filter.shift[a])
@@ -241,7 +315,7 @@ func scoreError(p *Panels, c *Centroids, call *filterCall, i, a int) float64 {
 	for j, y := range c.Row(a) {
 		chain = fma32(-p.Data[(i/Lanes*d+j)*Lanes+i%Lanes], y, chain)
 	}
-	return math.Abs(float64(sum) - float64(chain)*call.units)
+	return float64(sum) - float64(chain)*call.units
 }
 
 func BenchmarkAssignFilter(b *testing.B) {

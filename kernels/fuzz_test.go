@@ -120,7 +120,7 @@ func FuzzFilter(f *testing.F) {
 					bounds := p.filter.panels[i/Lanes]
 					half := call.band(float64(bounds[0]), float64(bounds[1])) / 2
 					for a := range k {
-						if off := scoreError(p, c, &call, i, a); off > half {
+						if off := math.Abs(scoreError(p, c, &call, i, a)); off > half-call.raise(c, a) {
 							t.Fatalf("%s d=%d, %d to a word: a score is off by %g, want at most %g", path, d, group, off, half)
 						}
 					}

@@ -75,7 +75,7 @@ func (p *Panels) gatherFilter(src *Panels, which []int32) {
 			panels: make([][2]float32, panels), data: aligned[byte](panels * from.size() * Lanes)}
 		p.filter = to
 	}
-	to.scale, to.most, to.norm, to.rough = from.scale, from.most, from.norm, from.rough
+	to.scale, to.most, to.norm, to.rough, to.floor = from.scale, from.most, from.norm, from.rough, from.floor
 	if wordBytes(from.group) == 8 {
 		gather(words[uint64](to.data), 0, words[uint64](from.data), which, src.firstPanel, from.words)
 	} else {
