@@ -15,11 +15,11 @@ import (
 //
 //	S = round(a b |c|^2/2 + o) - u.v.
 //
-// The errors of rounding take S off by at most a b (|e/a| |c| + (|x|+|e/a|) |g/b|) + 1/2, with |e| <= 0.51 sqrt(d), as
-// the product a x is rounded before. Half the sum of (x-c)^2 by the chain of fewer than 16 dimensions, and
+// The errors of rounding take S off by at most a b (|e/a|_max |c|_1 + (|x|+|e/a|) |g/b|) + 1/2, with |e|_max <= 0.51,
+// as the product a x is rounded before. Half the sum of (x-c)^2 by the chain of fewer than 16 dimensions, and
 // |c|^2/2 - x.c by the other chain, are off by at most (2d+3) 2^-24 (|x|+|c|)^2/2 + d 2^-149. Let W be the sum of all
-// that, in units of S. A centroid with the least chain has S of at most 2 W more than the least S, so where no second
-// one has, the label is decided; the others' points go through the chain.
+// that for a centroid, in units of S. A centroid with the least chain has S of at most the two largest W more than the
+// least S, so where no second one has, the label is decided; the others' points go through the chain.
 //
 // Words are T = S 2^l + the centroid's number, for which v has l bits less than the 16 of u: one minimum then gives the
 // score and the label. a and b make the larger of the two terms of rounding least, as far as words of 32 bits and
@@ -39,7 +39,7 @@ type rankCentroids struct {
 	// least beside the last centroid.
 	words []int32
 	scale float32 // a, 0 if the centroids have no such form
-	band  int32   // 2 W and more, in units of T, where ranksLong says so of its upper half
+	band  int32   // the two largest W and more, in units of T, where ranksLong says so of its upper half
 	low   int32   // the bits of the number
 	// seen are points that were ranked since Set, and doubted those that the ranking has not decided.
 	seen, doubted atomic.Int64
@@ -117,28 +117,29 @@ func (r *rankCentroids) set(c *Centroids) {
 	if !(a > 0 && a < 1<<60 && b > 0 && b < 1<<60) { // no numbers, or far from 1
 		return
 	}
-	x, d, rough := r.longest, float64(c.D), 0.0
+	x, d := r.longest, float64(c.D)
+	e := 0.51 / a
+	most, next := 0.0, 0.0                          // errors of rounding
 	offset := a * b * (x*x - far*far - 2*x*far) / 4 // which makes the least and the largest T opposite
 	clear(r.words)
 	for j := c.K; ranksLong(c.K, c.D) && j < rankRows(c.K); j++ {
 		r.words[rankWord(c.K, c.D, j, 0)] = math.MaxInt32
 	}
 	for j := range c.K {
-		norm, errors := 0.0, 0.0
+		norm, sum, errors := 0.0, 0.0, 0.0
 		for h, y := range c.Row(j) {
 			y := float64(y)
 			v := math.RoundToEven(b * y)
 			g := v/b - y
-			norm, errors = norm+float64(y*y), errors+float64(g*g)
+			norm, sum, errors = norm+float64(y*y), sum+math.Abs(y), errors+float64(g*g)
 			r.words[rankWord(c.K, c.D, j, 1+h/2)] |= int32(uint32(uint16(-int32(v)<<shift)) << (h % 2 * 16))
 		}
 		r.words[rankWord(c.K, c.D, j, 0)] = int32(math.RoundToEven(a*b*norm/2+offset))<<shift + int32(j)&r.low
-		rough = max(rough, errors)
+		off := e*sum + (x+e*math.Sqrt(d))*math.Sqrt(errors)
+		most, next = max(most, off), max(next, min(most, off))
 	}
-	rough = math.Sqrt(rough) * filterUp
-	e := 0.51 * math.Sqrt(d) / a
-	w := a*b*(e*far+(x+e)*rough+(2*d+3)*0x1p-25*(x+far)*(x+far)+d*0x1p-149)*filterUp + 1
-	if band := math.Ceil(2*w+1) * math.Ldexp(1, shift); band < rankBand {
+	w := a*b*(most+next+(2*d+3)*0x1p-24*(x+far)*(x+far)+d*0x1p-148)*filterUp + 2
+	if band := math.Ceil(w+1) * math.Ldexp(1, shift); band < rankBand {
 		if r.scale = float32(a); ranksLong(c.K, c.D) {
 			band = math.Ceil(band / (1 << 16))
 		}
