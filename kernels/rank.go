@@ -26,7 +26,7 @@ import (
 // integers of 16 permit. Where the second least T is farther off than a word holds, it may seem near, which costs a
 // chain.
 //
-// From longRank dimensions on l is 0 with AVX-512 VNNI, the label is kept beside the minimum, and only the upper
+// From longCentroids centroids on l is 0 with AVX-512 VNNI, the label is kept beside the minimum, and only the upper
 // halves H of words are compared, twice as many at a time: H = floor(T/2^16). The difference of two H is less than that
 // of their T over 2^16, plus 1, so where no second H is within ceil(B/2^16) of the least, no second T is within the
 // band B of the least, and the label is decided.
@@ -192,10 +192,9 @@ func assignAccumulateRanked(p *Panels, c *Centroids, labels []uint16, acc *Accum
 }
 
 const (
-	// From so many dimensions on a routine of AVX-512 VNNI takes tiles of rankTile centroids and groups of rankGroup
-	// panels, whose integers go through memory. Up to exactDims fewer centroids than longCentroids are faster without,
-	// but in exactDims, where a panel is 1 kB and panels displace each other in the cache, only fewer than evenCentroids.
-	longRank, longCentroids, evenCentroids = 14, 40, 16
+	// From so many centroids on, and beyond exactDims, a routine of AVX-512 VNNI takes tiles of rankTile centroids and
+	// groups of rankGroup panels, whose integers go through memory.
+	longCentroids = 20
 
 	// The last tile has rankLast centroids where these suffice.
 	rankTile, rankLast = 6, 4
@@ -205,8 +204,7 @@ const (
 
 // ranksLong says whether k centroids of d dimensions are for that routine.
 func ranksLong(k, d int) bool {
-	pays := d > exactDims || d == exactDims && k >= evenCentroids || d >= longRank && k >= longCentroids
-	return pays && current >= avx512vnni && current < neon
+	return (d > exactDims || k >= longCentroids) && current >= avx512vnni && current < neon
 }
 
 // rankTiles is the number of tiles of k centroids, not 0, and whether one of rankLast follows, as 0 or 1.
