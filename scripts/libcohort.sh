@@ -33,7 +33,8 @@ for package in encoding/json reflect fmt time os flag context syscall strings by
     github.com/cohort-engine/cohort/engine/dataset/arrow \
     github.com/cohort-engine/cohort/engine/catalog/... \
     github.com/cohort-engine/cohort/internal/fault github.com/cohort-engine/cohort/engine/protocol/... \
-    github.com/cohort-engine/cohort/engine/method github.com/cohort-engine/cohort/cmd/libcohort/...; do
+    github.com/cohort-engine/cohort/engine/method github.com/cohort-engine/cohort/cmd/libcohort/... \
+    github.com/cohort-engine/cohort; do
     plain+=("-gcflags=$package=-l")
 done
 
