@@ -64,7 +64,7 @@ type plan struct {
 	exponential         bool
 	swap                *staged.Release
 	recover             *staged.Release
-	rounds              []*staged.Release
+	rounds              *staged.EqualRounds
 }
 
 // Plan implements engine.Job.
@@ -114,8 +114,8 @@ func (j *Job) plan() (*plan, error) {
 		rounds = f.ManyRounds()
 	}
 	left := 1 - meanShare - 2*distanceShare - swapping - 1.5*cubeShare
-	b.rounds = f.AddEqualRounds(l.Part(left), rounds, f.K)
-	f.Rounds = len(b.rounds)
+	b.rounds = f.AddEqualRounds(l.Part(left), rounds, f.K, false)
+	f.Rounds = b.rounds.Rounds()
 	f.Does(1, b.run)
 	return b, nil
 }

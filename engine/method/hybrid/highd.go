@@ -13,7 +13,7 @@ import (
 // highPlan is the plan of the branch for many dimensions.
 type highPlan struct {
 	mean, distances *staged.Release
-	rounds          []*staged.Release
+	rounds          *staged.EqualRounds
 	clusters        int // that are measured
 }
 
@@ -37,7 +37,7 @@ func (h *plan) addHigh(rounds, k int) *highPlan {
 	if o.clusters = k; h.halved() {
 		o.clusters = (k + 1) / 2
 	}
-	o.rounds = f.AddEqualRounds(l.Part(0.96), rounds, o.clusters)
+	o.rounds = f.AddEqualRounds(l.Part(0.96), rounds, o.clusters, true)
 	return o
 }
 

@@ -25,7 +25,8 @@ import (
 // which may have shown that a heavy cell has more clusters than its records need. In two columns at a weak
 // signal all of the budget goes to one grid of counts, with Laplace noise where that is less. High
 // dimension: a private mean, a histogram of distances to it, and up to twenty
-// relative rounds with a common radius and James-Stein shrinkage, from a tree on
+// relative rounds with James-Stein shrinkage, before some of which histograms of the distances within each cluster
+// give radii and show which clusters are two, from a tree on
 // a few random directions, where half as many clusters again are looked for and
 // merged, or, at a weak signal, from a random start, where half of the clusters
 // may be points around the others. Where the mean says that most
@@ -149,13 +150,13 @@ func (j *Job) plan() (*plan, error) {
 		f.Rounds = len(h.rounds)
 	case "projected":
 		h.projected = h.addProjected(j.Iterations, j.K)
-		f.Rounds = len(h.projected.rounds)
+		f.Rounds = h.projected.rounds.Rounds()
 	case "mean":
 		h.mean = h.addMean()
 		f.Rounds = 1
 	default:
 		h.high = h.addHigh(j.Iterations, j.K)
-		f.Rounds = len(h.high.rounds)
+		f.Rounds = h.high.rounds.Rounds()
 	}
 	for _, r := range f.Releases { // fewer clusters than K make shorter rounds
 		r.AtMost = r.AtMost || j.KLeast > 0

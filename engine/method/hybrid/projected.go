@@ -16,7 +16,7 @@ type projectedPlan struct {
 	mean, reach, within *staged.Release
 	tree                *staged.Tree
 	recover             *staged.Release
-	rounds              []*staged.Release
+	rounds              *staged.EqualRounds
 }
 
 func (h *plan) addProjected(rounds, k int) *projectedPlan {
@@ -31,7 +31,7 @@ func (h *plan) addProjected(rounds, k int) *projectedPlan {
 	if rounds == 0 {
 		rounds = f.ManyRounds()
 	}
-	o.rounds = f.AddEqualRounds(l.Part(0.95-1.5*share), rounds, k)
+	o.rounds = f.AddEqualRounds(l.Part(0.95-1.5*share), rounds, k, true)
 	return o
 }
 

@@ -54,7 +54,7 @@ type forestRelease struct {
 type refinementRelease struct {
 	part            *staged.Plan
 	mean, distances *staged.Release
-	rounds          []*staged.Release
+	rounds          *staged.EqualRounds
 }
 
 // The releases of a tree and of a forest, as the table of calibrations names them.
@@ -164,7 +164,7 @@ func (r *run) planCenters(l, d int, out *partyReleases) {
 		left -= meanShare
 	}
 	o.distances = f.AddDistances(f.Share.Part(reachShare))
-	o.rounds = f.AddEqualRounds(f.Share.Part(left), rounds, r.plan.clusters)
+	o.rounds = f.AddEqualRounds(f.Share.Part(left), rounds, r.plan.clusters, false)
 	out.refinement = o
 	for _, x := range r.Releases[first:] { // nothing is sent but the party's message
 		x.Words, x.Groups = 0, 0

@@ -9,7 +9,9 @@
 //   - a private mean and a histogram of distances (mean.go),
 //   - random projections and a tree on them (projection.go, projected.go),
 //   - rounds of relative sums: offsets of records from their nearest centroid, cut
-//     to a public radius, and counts (rounds.go, offsets.go).
+//     to a public radius, and counts (rounds.go, offsets.go),
+//   - histograms of the distances within each cluster, by which rounds set radii and
+//     move centroids to where they are missing (spreads.go).
 //
 // Every release goes through [github.com/cohort-engine/cohort/engine/protocol]; the
 // search is that of package synopsis and costs no budget. Statements of privacy are

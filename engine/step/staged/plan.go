@@ -160,7 +160,7 @@ func (f *Plan) CountNoise(l Share) float64 {
 	if l.pair && l.Gaussian { // see AddCounts
 		l.Total *= 2
 	}
-	return math.Sqrt(l.Variance(l.scale(f.Bound("tree counts per level", 0))))
+	return math.Sqrt(l.Variance(l.scale(f.Bound("histogram of distances", 0))))
 }
 
 // Release is a planned release with its share of the budget.

@@ -184,29 +184,64 @@ func (f *Plan) ManyRounds() int {
 	return min(max(int(math.Round(1.6*elementary.Pow(f.SNR(), 0.6))), 2), MostRounds)
 }
 
-// AddEqualRounds plans relative rounds of k clusters with one radius for all. The last
+// EqualRounds are relative rounds in which all clusters have one share of the budget, and before some of them the
+// histograms of how far the records of each cluster are, where these stand above the noise.
+type EqualRounds struct {
+	rounds []*Release
+	looks  []*Release // before each round, nil where there is none
+}
+
+// Rounds is their number.
+func (e *EqualRounds) Rounds() int { return len(e.rounds) }
+
+// spreadShare is the part of the budget of equal rounds that each look at the clusters gets, where the noise of a count
+// is then less than a part spreadNoise of a cluster of the mean size.
+const spreadShare, spreadNoise = 0.015, 0.2
+
+// AddEqualRounds plans relative rounds of k clusters, with looks at them or without. The last
 // round gets three times the budget of each other one; negative rounds are none.
-func (f *Plan) AddEqualRounds(l Share, rounds, k int) []*Release {
-	var stages []*Release
+func (f *Plan) AddEqualRounds(l Share, rounds, k int, looks bool) *EqualRounds {
+	e := &EqualRounds{looks: make([]*Release, max(rounds, 0))}
+	if h := l.Part(spreadShare); looks && k > 1 && f.CountNoise(h)*float64(k) < spreadNoise*float64(f.N) {
+		for quarter := range 4 {
+			if r := rounds * quarter / 4; r < rounds && e.looks[r] == nil {
+				e.looks[r] = f.addSpreads(fmt.Sprintf("distances before round %d", r+1), h, k)
+				l.Total -= h.Total
+			}
+		}
+	}
 	for r := range rounds {
 		own := l.Part(1 / float64(rounds+2))
 		if r == rounds-1 {
 			own = l.Part(3 / float64(rounds+2))
 		}
-		stages = append(stages, f.AddRound(fmt.Sprintf("round %d", r+1), own, k))
+		e.rounds = append(e.rounds, f.AddRound(fmt.Sprintf("round %d", r+1), own, k))
 	}
-	return stages
+	return e
 }
 
-// EqualRounds runs relative rounds with one radius for all clusters, each
-// followed by James-Stein shrinkage; after a half and three quarters of them clusters without records are refilled.
-// It returns the noisy counts of the last.
-func (p *Party) EqualRounds(ctx context.Context, rounds []*Release, centroids []float32,
+// EqualRounds runs relative rounds, each followed by James-Stein shrinkage; after a half and three quarters of them
+// clusters without records are refilled. Offsets are cut to the given radius, until a look at the clusters has them cut
+// to lengths of their own and moves centroids to where they are missing. It returns the noisy counts of the last round.
+func (p *Party) EqualRounds(ctx context.Context, e *EqualRounds, centroids []float32,
 	radius float64) (counts []float64, err error) {
 	o := NewOffsets(p.Pool(), p.K, p.D, p.FractionBits)
-	sums := make([]float64, len(centroids)/p.D)
+	radii := slices.Repeat([]float64{radius}, len(centroids)/p.D)
+	sums, rounds := make([]float64, len(radii)), e.rounds
 	for r, s := range rounds {
-		if counts, err = p.equalRound(ctx, o, s, centroids, radius); err != nil {
+		if look := e.looks[r]; look != nil {
+			h, err := p.releaseSpreads(ctx, look, centroids)
+			if err != nil {
+				return nil, err
+			}
+			h.radii(radii, radius)
+			worth := worthwhile
+			if r == len(rounds)*3/4 {
+				worth = lastWorthwhile
+			}
+			h.swap(centroids, radii, sums, worth, p.FractionBits, p.Public.Stream(int(protocol.Server), r, "swap"))
+		}
+		if counts, err = p.equalRound(ctx, o, s, centroids, radii); err != nil {
 			return nil, err
 		}
 		for c, n := range counts {
@@ -295,14 +330,12 @@ func (f *Plan) equalScales(l Share, radius float64) Scales {
 		Counts: l.Part(counts).scale(f.Bound("relative counts", 0))}
 }
 
-// equalRound is one relative round with a common radius; it returns the
-// noisy counts.
+// equalRound is one relative round; it returns the noisy counts.
 func (p *Party) equalRound(ctx context.Context, o *Offsets, s *Release, centroids []float32,
-	radius float64) ([]float64, error) {
+	radii []float64) ([]float64, error) {
 	k, l := len(centroids)/p.D, s.Share
-	radii, scales := make([]float64, k), make([]Scales, k)
-	for c := range radii {
-		radii[c] = radius
+	scales := make([]Scales, k)
+	for c, radius := range radii {
 		scales[c] = p.equalScales(l, radius)
 	}
 	sums, counts, err := p.RelativeRound(ctx, o, s, centroids, radii, scales)

@@ -95,7 +95,7 @@ func TestEqualRound(t *testing.T) {
 	const n, k, d = 3000, 5, 7
 	p := datasettest.GridPanels(rng, n, d)
 	f := stagedtest.Plan(t, p, k)
-	round := f.AddRound("round 1", staged.Share{Gaussian: true, Total: 1e6}, 3)
+	rounds := f.AddEqualRounds(staged.Share{Gaussian: true, Total: 1e6}, 1, k, false)
 	centroids := make([]float32, k*d)
 	for i := range centroids {
 		centroids[i] = staged.OnGrid(rng.Float64()-0.5, datasettest.Bits)
@@ -103,7 +103,7 @@ func TestEqualRound(t *testing.T) {
 	sums, counts := stagedtest.ClustersOf(p, p, centroids)
 	var released []float64
 	stagedtest.OnParty(t, f, p, func(ctx context.Context, p *staged.Party) (err error) {
-		released, err = p.EqualRounds(ctx, []*staged.Release{round}, centroids, 2*math.Sqrt(d))
+		released, err = p.EqualRounds(ctx, rounds, centroids, 2*math.Sqrt(d))
 		return err
 	})
 	for j := range k {
@@ -145,7 +145,7 @@ func TestEqualRoundsRefill(t *testing.T) {
 		total, radius, most float64
 	}{{8, 1, 0.5, 0.1}, {3, 0.0043, 0.8, 0.3}} {
 		f := stagedtest.Plan(t, p, k)
-		planned := f.AddEqualRounds(staged.Share{Gaussian: true, Total: c.total}, c.rounds, k)
+		planned := f.AddEqualRounds(staged.Share{Gaussian: true, Total: c.total}, c.rounds, k, false)
 		centroids := make([]float32, k*d)
 		for h := range d {
 			centroids[h] = staged.OnGrid(centres[h], datasettest.Bits)
@@ -165,6 +165,52 @@ func TestEqualRoundsRefill(t *testing.T) {
 			if nearest > c.most {
 				t.Errorf("%d rounds: cluster %d is %v away from the nearest centroid", c.rounds, j, nearest)
 			}
+		}
+	}
+}
+
+// TestEqualRoundsLooks: of two centroids that share a cluster one finds one of two clusters that share one, where
+// rounds look at how far records are; without looks both keep their half.
+func TestEqualRoundsLooks(t *testing.T) {
+	rng := rand.New(rand.NewPCG(47, 48))
+	const n, k, d = 4000, 4, 12
+	centres := make([]float64, k*d)
+	for i := range centres {
+		if centres[i] = -0.3; i%d == i/d {
+			centres[i] = 0.5
+		}
+	}
+	p, row := kernels.NewPanels(n, d), make([]float32, d)
+	for i := range n {
+		for h := range row {
+			row[h] = staged.OnGrid(centres[i%k*d+h]+0.08*rng.NormFloat64(), datasettest.Bits)
+		}
+		p.Set(i, row)
+	}
+	for _, looks := range []bool{true, false} {
+		f := stagedtest.Plan(t, p, k)
+		planned := f.AddEqualRounds(staged.Share{Gaussian: true, Total: 1}, 8, k, looks)
+		centroids := staged.GridRow(centres, datasettest.Bits)
+		for h := range d { // the first cluster has two centroids, the last two have one
+			centroids[d+h] = staged.OnGrid(centres[h]+0.05, datasettest.Bits)
+			centroids[h] = staged.OnGrid(centres[h]-0.05, datasettest.Bits)
+			centroids[2*d+h] = staged.OnGrid((centres[2*d+h]+centres[3*d+h])/2, datasettest.Bits)
+			centroids[3*d+h] = staged.OnGrid(centres[d+h], datasettest.Bits)
+		}
+		stagedtest.OnParty(t, f, p, func(ctx context.Context, p *staged.Party) error {
+			_, err := p.EqualRounds(ctx, planned, centroids, 0.3)
+			return err
+		})
+		farthest := 0.0
+		for j := range k {
+			nearest := math.Inf(1)
+			for i := range k {
+				nearest = min(nearest, distance(staged.Widen(centroids[i*d:(i+1)*d]), centres[j*d:(j+1)*d]))
+			}
+			farthest = max(farthest, nearest)
+		}
+		if looks && farthest > 0.1 || !looks && farthest < 0.4 {
+			t.Errorf("looks %t: a cluster is %v away from the nearest centroid", looks, farthest)
 		}
 	}
 }
@@ -195,7 +241,7 @@ func TestEqualRoundsRefillBesideCrowd(t *testing.T) {
 		p.Set(i, row)
 	}
 	f := stagedtest.Plan(t, p, k)
-	planned := f.AddEqualRounds(staged.Share{Gaussian: true, Total: 1}, 8, k)
+	planned := f.AddEqualRounds(staged.Share{Gaussian: true, Total: 1}, 8, k, false)
 	centroids := staged.GridRow(centres, datasettest.Bits)
 	for h := range d { // one cluster has what is of two, and one centroid has nothing
 		centroids[3*d+h] = staged.OnGrid((centres[3*d+h]+centres[4*d+h])/2, datasettest.Bits)
