@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sort"
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/privacy"
@@ -207,7 +208,7 @@ func (b *plan) privateSwaps(ctx context.Context, p *staged.Party, low *staged.Pr
 	defer p.End(span)
 	q := low.Records.D
 	heavy := slices.Clone(boxes)
-	slices.SortStableFunc(heavy, func(a, b synopsis.Box) int { return cmp.Compare(b.Weight, a.Weight) })
+	sort.SliceStable(heavy, func(a, b int) bool { return heavy[a].Weight > heavy[b].Weight })
 	heavy = heavy[:min(len(heavy), max(min(swapCandidates*p.K, swapScores/p.K), 64))]
 	var candidates []float32
 	for _, box := range heavy {

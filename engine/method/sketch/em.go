@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+	"sort"
 
 	"github.com/cohort-engine/cohort/kernels"
 )
@@ -409,7 +410,9 @@ func (m *likelihood) restrict() {
 		set := &m.tailSets[i]
 		set.tails = slices.DeleteFunc(set.tails, func(place int32) bool { return !alive[int(place)/m.row] })
 	}
-	slices.SortStableFunc(m.tailSets, func(a, b tailSet) int { return slices.Compare(a.tails, b.tails) })
+	sort.SliceStable(m.tailSets, func(a, b int) bool {
+		return slices.Compare(m.tailSets[a].tails, m.tailSets[b].tails) < 0
+	})
 	old := *m
 	m.tailSets, m.sets, m.counts, m.backgrounds = nil, nil, nil, nil
 	var events []headEvent

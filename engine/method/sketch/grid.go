@@ -1,7 +1,6 @@
 package sketch
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -91,7 +90,8 @@ func (g *Grid) round() {
 // Euclidean distance. total must be positive.
 func projectSimplex(w []float64, total float64) {
 	s := slices.Clone(w)
-	slices.SortFunc(s, func(a, b float64) int { return cmp.Compare(b, a) })
+	slices.Sort(s)
+	slices.Reverse(s)
 	sum, threshold := 0.0, 0.0
 	for i, x := range s {
 		sum += x

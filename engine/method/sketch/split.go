@@ -3,6 +3,7 @@ package sketch
 import (
 	"fmt"
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/cohort-engine/cohort/engine/dataset"
@@ -125,6 +126,6 @@ func (s Split) canonical() Split {
 	for l, party := range s {
 		c[l] = slices.Sorted(slices.Values(party))
 	}
-	slices.SortFunc(c, func(a, b []int) int { return a[0] - b[0] })
+	sort.Slice(c, func(a, b int) bool { return c[a][0] < c[b][0] })
 	return c
 }
