@@ -101,7 +101,7 @@ func (h *spreads) quantile(bins []float64, q float64) float64 {
 	}
 	for _, n := range bins {
 		if n > 0 && below+n >= q*size {
-			return math.Sqrt(end/2 + float64(end/2*((q*size-below)/n)))
+			return math.Sqrt(end/2 + float64(end/2*((float64(q*size)-below)/n)))
 		}
 		below += n
 		end *= 2
