@@ -121,20 +121,9 @@ func (p *Party) DistanceQuantile(ctx context.Context, s *Release, points []float
 // nearest of some public points (row-major, on the grid) in bins of [0, top].
 func (p *Party) ReleaseDistances(ctx context.Context, s *Release, points []float32, top float64) (*Distances, error) {
 	width := top / wideBins
-	center := kernels.NewCentroids(len(points)/p.D, p.D)
-	center.Set(points)
 	noisy, err := p.ReleaseCounts(ctx, s, distanceBins, func(words []int64) error {
-		labels, dist := make([]uint16, p.Records.N), make([]float32, p.Records.N)
-		return p.Pool().Count(ctx, p.Records, words, func(own []int64, s engine.Shard) {
-			lo, hi := s.Lo, s.Hi
-			shard := p.Records.Slice(lo, hi)
-			if center.K > 1 {
-				kernels.Assign(shard, center, labels[lo:hi], nil)
-			}
-			kernels.Distances(shard, center, labels[lo:hi], dist[lo:hi])
-			for r, x := range dist[lo:hi] {
-				own[distanceBin(math.Sqrt(float64(x))/width)] += p.Weights.Of(lo + r)
-			}
+		return p.countDistances(ctx, points, words, func(_ uint16, square float32) int {
+			return distanceBin(math.Sqrt(float64(square)) / width)
 		})
 	})
 	if err != nil {
@@ -146,6 +135,26 @@ func (p *Party) ReleaseDistances(ctx context.Context, s *Release, points []float
 	}
 	synopsis.ProjectSimplex(noisy, variance, float64(p.N))
 	return &Distances{math.Sqrt(distanceBins*variance[0]) / float64(p.N), noisy, width, float64(p.N)}, nil
+}
+
+// countDistances adds the weight of each record to one cell of words, which follows from the nearest of some public
+// points (row-major, on the grid) and the squared distance to it.
+func (p *Party) countDistances(ctx context.Context, points []float32, words []int64,
+	cell func(label uint16, square float32) int) error {
+	center := kernels.NewCentroids(len(points)/p.D, p.D)
+	center.Set(points)
+	labels, dist := make([]uint16, p.Records.N), make([]float32, p.Records.N)
+	return p.Pool().Count(ctx, p.Records, words, func(own []int64, s engine.Shard) {
+		lo, hi := s.Lo, s.Hi
+		shard := p.Records.Slice(lo, hi)
+		if center.K > 1 {
+			kernels.Assign(shard, center, labels[lo:hi], nil)
+		}
+		kernels.Distances(shard, center, labels[lo:hi], dist[lo:hi])
+		for r, x := range dist[lo:hi] {
+			own[cell(labels[lo+r], x)] += p.Weights.Of(lo + r)
+		}
+	})
 }
 
 // SumByLabel adds the sums of the records of each of k labels, in grid units, to

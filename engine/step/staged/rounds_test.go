@@ -169,6 +169,47 @@ func TestEqualRoundsRefill(t *testing.T) {
 	}
 }
 
+// TestSpreadsOfARecord: a record is in one cell of the histograms of all clusters, once, so that the noise of one count
+// is that of all (THEOREMS.md T5); all cells together are all records.
+func TestSpreadsOfARecord(t *testing.T) {
+	rng := rand.New(rand.NewPCG(49, 50))
+	const n, k, d = 2000, 5, 7
+	p := datasettest.GridPanels(rng, n, d)
+	centroids := make([]float32, k*d)
+	for i := range centroids {
+		centroids[i] = staged.OnGrid(rng.Float64()-0.5, datasettest.Bits)
+	}
+	cells := func(records *kernels.Panels) (out []float64) {
+		f := stagedtest.Plan(t, records, k)
+		planned := f.AddSpreads(staged.Share{Gaussian: true, Total: 1e6}, k)
+		if planned.Scale < 1/math.Sqrt(1e6) {
+			t.Errorf("a noise of %v is less than one record in one cell needs", planned.Scale)
+		}
+		stagedtest.OnParty(t, f, records, func(ctx context.Context, p *staged.Party) (err error) {
+			out, err = p.SpreadsOf(ctx, planned, centroids)
+			return err
+		})
+		return out
+	}
+	whole, all := cells(p), 0.0
+	for _, x := range whole {
+		all += x
+	}
+	if math.Abs(all-n) > 1 {
+		t.Errorf("the cells have %v of %d records", all, n)
+	}
+	for range 5 {
+		fewer := p.Slice(0, n-1-rng.IntN(300))
+		without, moved := cells(&fewer), 0.0
+		for c, x := range cells(p) {
+			moved += math.Abs(x - without[c])
+		}
+		if want := float64(n - fewer.N); math.Abs(moved-want) > 1 {
+			t.Errorf("without %v records the cells change by %v", want, moved)
+		}
+	}
+}
+
 // TestEqualRoundsLooks: of two centroids that share a cluster one finds one of two clusters that share one, where
 // rounds look at how far records are; without looks both keep their half.
 func TestEqualRoundsLooks(t *testing.T) {

@@ -5,9 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/privacy"
-	"github.com/cohort-engine/cohort/kernels"
 )
 
 // spreadBins are the bins of the distances of a cluster's records: of half an octave each, up to the diagonal of the
@@ -40,18 +38,9 @@ func spreadBin(square float64) int {
 // releaseSpreads releases them for centroids, which are row-major and on the grid.
 func (p *Party) releaseSpreads(ctx context.Context, s *Release, centroids []float32) (*spreads, error) {
 	k, top := len(centroids)/p.D, 2*math.Sqrt(float64(p.D))
-	center := kernels.NewCentroids(k, p.D)
-	center.Set(centroids)
 	noisy, err := p.ReleaseCounts(ctx, s, k*spreadBins, func(words []int64) error {
-		labels, dist := make([]uint16, p.Records.N), make([]float32, p.Records.N)
-		return p.Pool().Count(ctx, p.Records, words, func(own []int64, s engine.Shard) {
-			lo, hi := s.Lo, s.Hi
-			shard := p.Records.Slice(lo, hi)
-			kernels.Assign(shard, center, labels[lo:hi], nil)
-			kernels.Distances(shard, center, labels[lo:hi], dist[lo:hi])
-			for r, x := range dist[lo:hi] {
-				own[int(labels[lo+r])*spreadBins+spreadBin(float64(x)/(top*top))] += p.Weights.Of(lo + r)
-			}
+		return p.countDistances(ctx, centroids, words, func(label uint16, square float32) int {
+			return int(label)*spreadBins + spreadBin(float64(square)/(top*top))
 		})
 	})
 	if err != nil {
