@@ -346,6 +346,10 @@ func TestErrorsNameClustersAndNumbers(t *testing.T) {
 			[]string{"centroid 1", "0.33333334"}},
 		{"fraction bits", func(p *Problem) { p.FractionBits = 23 }, ErrProblem, []string{"23", "1 to 22"}},
 		{"exclusivity", func(p *Problem) { p.Exclusivity = 3 }, ErrProblem, []string{"3", "k = 2"}},
+		{"units of all points", func(p *Problem) {
+			p.Centroids, p.Lo, p.Hi = grid([][]int{{0}, {1}, {2}, {3}, {4}}, 4), make([]int, 5), []int{9, 9, 9, 9, 9}
+			p.Weights, p.Exclusivity = []int32{1<<29 - 4, 1, 1, 1}, 5
+		}, ErrProblem, []string{"536870911 points of exclusivity 5", "at most 2147483647"}},
 		{"radius NaN", func(p *Problem) { p.Radius = math.NaN() }, ErrProblem, []string{"Radius", "NaN"}},
 	} {
 		p := base()
