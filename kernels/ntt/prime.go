@@ -102,10 +102,7 @@ func (p *Prime) canonical(x uint32) uint32 {
 // centred maps a constant in (-2q, 2q) to (-q/2, q/2).
 func (p *Prime) centred(c uint32) uint32 {
 	c = p.canonical(c)
-	if c > p.q/2 {
-		c -= p.q
-	}
-	return c
+	return c - p.q&uint32(int32(p.q/2-c)>>31) // half of random ones would mislead a branch
 }
 
 // generator is the smallest primitive root from 3 on.

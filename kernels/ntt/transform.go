@@ -117,10 +117,13 @@ func (p *Prime) twiddles(kind Kind, logN int, psi uint64) []uint32 {
 func heap(twiddles []uint32) []uint32 {
 	n := len(twiddles)
 	out := make([]uint32, n)
-	for k := range n / block {
-		for t := block / 2; t > 0; t /= 2 {
-			count := block / 2 / t
-			copy(out[k*block+count:][:count], twiddles[n/(2*t)+k*count:])
+	for count := 1; count < block; count *= 2 {
+		layer := twiddles[n/block*count:]
+		for k := range n / block {
+			to, from := out[k*block+count:][:count], layer[k*count:][:count]
+			for i, x := range from { // a copy of so few words is mostly its call
+				to[i] = x
+			}
 		}
 	}
 	return out
