@@ -235,11 +235,7 @@ func TestRoundingsAreRandom(t *testing.T) {
 	var whole [2][]uint64
 	for i := range whole {
 		e.roundBy(roles.alice.peer.rnd.rounding("test", i))
-		p, err := e.encodeWide(s.params, values, 0, 1<<20)
-		if err != nil {
-			t.Fatal(err)
-		}
-		whole[i] = p.Coeffs[0]
+		whole[i] = wideOf(t, e, s.params, values, 0, 1<<20).Coeffs[0]
 	}
 	if reflect.DeepEqual(whole[0], whole[1]) {
 		t.Error("roundings of an encoding are the same twice: the bound of their error (T4) is void")
@@ -398,11 +394,7 @@ func TestWeightsAreThoseOfErrors(t *testing.T) {
 	}
 	const level = 2
 	encrypt := func(index int) *cipher {
-		m, err := w.embed.encodeWide(p, values, level, 1<<30)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return encryptSeeded(p, m, 1<<30, sk, rnd, "test", index).expand(p)
+		return encryptSeeded(p, alone, wideOf(t, w.embed, p, values, level, 1<<30), 1<<30, sk, rnd, "test", index).expand(p)
 	}
 	check := func(what string, got *cipher, want func(i int) float64, weight slots) {
 		var squares float64

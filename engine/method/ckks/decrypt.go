@@ -67,10 +67,11 @@ func splitInteger(p *parameters, z int64) (out [aggregateLevel + 1]uint64) {
 	return out
 }
 
-// encryptColumns encrypts a party's columns: the work item is one ciphertext.
+// encryptColumns encrypts a party's columns: the work item is one ciphertext, or where these are few, of two levels,
+// a part of one.
 func encryptColumns(ctx context.Context, pool *engine.Pool, p *parameters, lay layout, columns map[int][]float64,
 	order []int, topScale, lowScale float64, rnd entropy,
-	encrypt func(m ring.Poly, scale float64, purpose string, index int) columnCipher,
+	encrypt func(run region, m ring.Poly, scale float64, purpose string, index int) columnCipher,
 	seeded bool) ([]*columnMessage, error) {
 	msgs := make([]*columnMessage, len(order))
 	per := lay.tops() + lay.lows()
@@ -83,38 +84,56 @@ func encryptColumns(ctx context.Context, pool *engine.Pool, p *parameters, lay l
 		values []float64
 	}
 	tools := make([]*tool, pool.Workers())
-	errs := make([]error, len(order)*per)
-	progress := &steps{pool: pool, what: "encryption", total: len(errs)}
-	err := pool.Run(ctx, len(errs), func(worker, index int) {
-		defer progress.one()
+	its := func(worker int) *tool {
 		if tools[worker] == nil {
 			tools[worker] = &tool{newEmbedder(p), make([]float64, p.slots())}
 		}
-		t := tools[worker]
-		i, at := index/per, index%per
-		values := columns[order[i]]
-		level, scale := p.MaxLevel(), topScale
-		column := fmt.Sprintf("column %d", order[i])
+		return tools[worker]
+	}
+	errs, coefficients := make([]error, len(order)*per), make([][]float64, len(order)*per)
+	progress := &steps{pool: pool, what: "encryption", total: len(errs)}
+	encode := func(worker, index int) {
+		t, values, at := its(worker), columns[order[index/per]], index%per
 		if at < lay.tops() {
 			lay.fillTop(at, values, t.values)
-			t.roundBy(dither(msgs[i].Dither))
-			t.drawn = uint64(at)
 		} else {
 			lay.fillLow(at-lay.tops(), values, t.values)
-			level, scale = aggregateLevel, lowScale
-			t.roundBy(rnd.rounding(column+": rounding", index))
 		}
-		var pt ring.Poly
-		if pt, errs[index] = t.encodeWide(p, t.values, level, scale); errs[index] != nil {
+		coefficients[index] = make([]float64, p.N())
+		errs[index] = t.coefficients(t.values, coefficients[index])
+	}
+	finish := func(run region, worker, index int) {
+		defer progress.one()
+		if errs[index] != nil {
 			return
 		}
-		c := encrypt(pt, scale, column, index)
+		t, m, at := its(worker), msgs[index/per], index%per
+		column := fmt.Sprintf("column %d", m.Column)
 		if at < lay.tops() {
-			msgs[i].Tops[at] = c
+			t.roundBy(dither(m.Dither))
+			t.drawn = uint64(at)
+			m.Tops[at] = encrypt(run, t.wide(p, run, coefficients[index], p.MaxLevel(), topScale), topScale, column, index)
 		} else {
-			msgs[i].Lows[at-lay.tops()] = c
+			t.roundBy(rnd.rounding(column+": rounding", index))
+			m.Lows[at-lay.tops()] = encrypt(run, t.wide(p, run, coefficients[index], aggregateLevel, lowScale), lowScale,
+				column, index)
 		}
-	})
+		coefficients[index] = nil
+	}
+	if len(errs) >= 2*pool.Workers() {
+		err := pool.Run(ctx, len(errs), func(worker, index int) {
+			encode(worker, index)
+			finish(alone, worker, index)
+		})
+		return msgs, firstError(err, errs)
+	}
+	err := pool.Run(ctx, len(errs), encode)
+	for index := range errs {
+		if err == nil {
+			finish(abreast(ctx, pool), 0, index)
+			err = ctx.Err()
+		}
+	}
 	return msgs, firstError(err, errs)
 }
 

@@ -65,7 +65,7 @@ func newEvaluator(p *parameters, relin *rns.Key, rotations map[int]*rns.Key) (*e
 		e.rescaling[l] = e.chain.NewRescaling(l)
 	}
 	for by := range rotations {
-		index, err := ring.AutomorphismNTTIndex(p.N(), uint64(p.first.NthRoot()), p.first.GaloisElement(by))
+		index, err := ring.AutomorphismNTTIndex(p.N(), uint64(p.first().NthRoot()), p.first().GaloisElement(by))
 		if err != nil {
 			return nil, fmt.Errorf("rotation by %d slots: %w", by, err)
 		}

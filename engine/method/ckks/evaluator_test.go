@@ -21,6 +21,15 @@ func encodeWide(p *parameters, w *scratch, values []float64, level int, scale fl
 	return ring.Poly{Coeffs: p.lattice.ToWide(m)}, err
 }
 
+// wideOf is encodeWide with the roundings of an embedder.
+func wideOf(t *testing.T, e *embedder, p *parameters, values []float64, level int, scale float64) ring.Poly {
+	coefficients := make([]float64, p.N())
+	if err := e.coefficients(values, coefficients); err != nil {
+		t.Fatal(err)
+	}
+	return e.wide(p, alone, coefficients, level, scale)
+}
+
 // decrypt returns c0 + c1 s in the NTT domain.
 func decrypt(p *parameters, c *cipher, sk *rlwe.SecretKey) ring.Poly {
 	l := c.level()
@@ -82,7 +91,7 @@ func TestSignUnderEncryption(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		in := encryptSeeded(p, m, math.Exp2(s.in), sk, rnd, "t", 0).expand(p)
+		in := encryptSeeded(p, alone, m, math.Exp2(s.in), sk, rnd, "t", 0).expand(p)
 		start = time.Now()
 		h := ev.sign(w, in, x.sign)
 		d := time.Since(start)

@@ -256,16 +256,23 @@ func (d *draft) row(digit, i int) {
 }
 
 func (d *draft) make(run region) *switchKey {
-	makeKeys(run, d)
+	makeKeys(run, []*draft{d})
 	return d.key
 }
 
 // keysAtOnce bounds the keys that are made or expanded at the same time, which takes the memory of half of each.
 const keysAtOnce = 4
 
-// makeKeys makes the keys of at most keysAtOnce drafts.
-func makeKeys(run region, drafts ...*draft) {
-	run(draftParts*len(drafts), func(i int) { drafts[i%len(drafts)].draw(i / len(drafts)) })
+// makeKeys makes the keys of at most keysAtOnce drafts. also are other things to do meanwhile.
+func makeKeys(run region, drafts []*draft, also ...func()) {
+	parts := draftParts * len(drafts)
+	run(parts+len(also), func(i int) {
+		if i < parts {
+			drafts[i%len(drafts)].draw(i / len(drafts))
+		} else {
+			also[i-parts]()
+		}
+	})
 	runRows(run, len(drafts), func(key int) *rns.Gadget { return drafts[key].key.gadget },
 		func(key, digit, i int) { drafts[key].row(digit, i) })
 	for _, d := range drafts {
@@ -341,9 +348,9 @@ func newRelinearisation(p *parameters, sk *secretKey, rnd entropy) *draft {
 func newRotation(p *parameters, sk *secretKey, by int, seed [32]byte, rnd entropy) *draft {
 	return newDraft(p, p.rotation, seed, rnd, "rotation key", by, func() (ring.Poly, *rlwe.SecretKey) {
 		// A rotated ciphertext is first switched to the inverse image of s.
-		inverse := p.first.ModInvGaloisElement(p.first.GaloisElement(by))
+		inverse := p.first().ModInvGaloisElement(p.first().GaloisElement(by))
 		out := &rlwe.SecretKey{Value: p.rings.NewPoly()}
-		index, err := ring.AutomorphismNTTIndex(p.N(), uint64(p.first.NthRoot()), inverse)
+		index, err := ring.AutomorphismNTTIndex(p.N(), uint64(p.first().NthRoot()), inverse)
 		if err != nil {
 			panic(fmt.Sprintf("he: rotation by %d: %v", by, err))
 		}
@@ -394,15 +401,27 @@ type SeededCipher struct {
 }
 
 // encryptSeeded encrypts an NTT plaintext at its level.
-func encryptSeeded(p *parameters, m ring.Poly, scale float64, sk *secretKey, rnd entropy, purpose string,
+func encryptSeeded(p *parameters, run region, m ring.Poly, scale float64, sk *secretKey, rnd entropy, purpose string,
 	index int) *SeededCipher {
 	l := m.Level()
 	c := &SeededCipher{Scale: scale, Seed: rnd.key(purpose+": seed", index)}
-	a := uniform(p, newPRNG(c.Seed[:]), l, -1)
-	c.C0 = gaussian(p, rnd.prng(purpose+": error", index), l, -1).Q
-	r := p.rings.RingQ.AtLevel(l)
-	r.Add(c.C0, m, c.C0)
-	r.MulCoeffsMontgomeryThenSub(a.Q, ring.Poly{Coeffs: sk.main.Value.Q.Coeffs[:l+1]}, c.C0)
+	var a ringqp.Poly
+	var errs []int8
+	run(2, func(i int) {
+		if i == 0 {
+			a = uniform(p, newPRNG(c.Seed[:]), l, -1)
+		} else {
+			errs = smallErrors(p.N(), rnd.prng(purpose+": error", index))
+		}
+	})
+	c.C0 = ring.NewPoly(p.N(), l)
+	run(l+1, func(j int) {
+		r, row := p.rings.RingQ.SubRings[j], c.C0.Coeffs[j]
+		wideRow(row, errs, p.Q()[j])
+		p.lattice.ForwardWideRow(j, row)
+		r.Add(row, m.Coeffs[j], row)
+		r.MulCoeffsMontgomeryThenSub(a.Q.Coeffs[j], sk.main.Value.Q.Coeffs[j], row)
+	})
 	return c
 }
 

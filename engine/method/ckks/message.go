@@ -132,9 +132,10 @@ func (p *parameters) rotationLevel() int {
 	return aggregateLevel + p.maxDepth()
 }
 
-func (m *keysMessage) marshal(p *parameters) []byte {
+func (m *keysMessage) marshal(p *parameters, run region) []byte {
 	w := newWriter(p, kindKeys)
-	w.b = slices.Grow(w.b, sizes{p}.keys(len(m.Rotations))+wordRoom)
+	w.run = run
+	w.b = slices.Grow(w.b, sizes{p}.keys(len(m.Rotations)))
 	w.switchKey(m.Relin)
 	w.u32(uint32(len(m.Rotations)))
 	for _, k := range m.Rotations {
@@ -145,8 +146,9 @@ func (m *keysMessage) marshal(p *parameters) []byte {
 	return w.b
 }
 
-func readKeys(p *parameters, rotations int, b []byte) (*keysMessage, error) {
+func readKeys(p *parameters, run region, rotations int, b []byte) (*keysMessage, error) {
 	r := newReader(p, kindKeys, b)
+	r.run = run
 	m := &keysMessage{Relin: r.switchKey(p.relin)}
 	for range r.count("rotation keys", rotations) {
 		if r.err != nil {

@@ -40,6 +40,11 @@ type wireMessage struct {
 // marshaller is a message.
 type marshaller interface{ marshal(*parameters) []byte }
 
+// keysAlone are keys that one worker writes.
+type keysAlone struct{ *keysMessage }
+
+func (m keysAlone) marshal(p *parameters) []byte { return m.keysMessage.marshal(p, alone) }
+
 func wireMessages(t testing.TB, p *parameters) []wireMessage {
 	rnd := testEntropy(5)
 	sk := newSecretKey(p, rnd, alone)
@@ -52,8 +57,8 @@ func wireMessages(t testing.TB, p *parameters) []wireMessage {
 		Public:    newPublicKey(p, sk, aggregateLevel, -1, seedKey, rnd),
 	}
 	top, low := lattigo(p).RingQ().NewPoly(), lattigo(p).RingQ().AtLevel(aggregateLevel).NewPoly()
-	topCipher := columnCipher{SeededCipher: *encryptSeeded(p, top, 1<<22, sk, rnd, "top", 0)}
-	lowCipher := columnCipher{SeededCipher: *encryptSeeded(p, low, 1<<26, sk, rnd, "low", 0)}
+	topCipher := columnCipher{SeededCipher: *encryptSeeded(p, alone, top, 1<<22, sk, rnd, "top", 0)}
+	lowCipher := columnCipher{SeededCipher: *encryptSeeded(p, alone, low, 1<<26, sk, rnd, "low", 0)}
 	column := &columnMessage{Column: 1, Seeded: true, Tops: []columnCipher{topCipher},
 		Lows: []columnCipher{lowCipher}}
 	topOpen, lowOpen := topCipher, lowCipher
@@ -73,7 +78,10 @@ func wireMessages(t testing.TB, p *parameters) []wireMessage {
 	var threshold thresholdMessage
 	copy(threshold.Share[:], aggregate.C1[:])
 	return []wireMessage{
-		{"keys", keys.marshal(p), func(b []byte) (marshaller, error) { return readKeys(p, 1, b) }},
+		{"keys", keys.marshal(p, alone), func(b []byte) (marshaller, error) {
+			m, err := readKeys(p, alone, 1, b)
+			return keysAlone{m}, err
+		}},
 		{"public key", full.marshal(p), func(b []byte) (marshaller, error) { return readPublicKey(p, b) }},
 		{"seeded column", column.marshal(p),
 			func(b []byte) (marshaller, error) { return readColumn(p, lay, []int{1}, 1<<22, 1<<26, b) }},
@@ -331,19 +339,19 @@ func secretBytes(s *run, roles *parties, party int) map[string][]byte {
 	}
 	if sk != nil {
 		for name, k := range map[string]*rlwe.SecretKey{"its key": sk.main, "its small key": sk.small} {
-			w := &writer{p: s.params}
+			w := &writer{p: s.params, run: alone}
 			w.poly(k.Value.Q, s.params.rings.RingQ)
 			out[name+" in the NTT domain"] = w.b[:64]
 			c := lattigo(s.params).RingQ().NewPoly()
 			lattigo(s.params).RingQ().IMForm(k.Value.Q, c)
 			lattigo(s.params).RingQ().INTT(c, c)
-			w = &writer{p: s.params}
+			w = &writer{p: s.params, run: alone}
 			w.poly(c, lattigo(s.params).RingQ())
 			out[name+" as coefficients"] = w.b[:64]
 		}
 	}
 	for c, v := range s.newPeer(party).columns {
-		w := &writer{p: s.params}
+		w := &writer{p: s.params, run: alone}
 		for _, x := range v[:4] {
 			w.f64(x)
 		}
@@ -367,8 +375,8 @@ func TestCheckTotalFindsWrongCiphertexts(t *testing.T) {
 			}
 			msgs, err := encryptColumns(context.Background(), roles.bob.Pool(), s.params, s.lay, map[int][]float64{1: far},
 				[]int{1}, s.topScale, s.lowScale, roles.bob.rnd,
-				func(m ring.Poly, scale float64, purpose string, index int) columnCipher {
-					return columnCipher{SeededCipher: *encryptSeeded(s.params, m, scale, roles.bob.secret, roles.bob.rnd,
+				func(run region, m ring.Poly, scale float64, purpose string, index int) columnCipher {
+					return columnCipher{SeededCipher: *encryptSeeded(s.params, run, m, scale, roles.bob.secret, roles.bob.rnd,
 						purpose, index)}
 				}, true)
 			if err != nil {

@@ -135,9 +135,9 @@ type parameters struct {
 	Chain Chain
 	q, p  []uint64
 	// rings are Lattigo's rings for arithmetic value by value, without the tables of its transforms. first are its
-	// parameters for the first prime alone, and full those for all primes, which are made where they are asked for.
+	// parameters for the first prime alone, and full those for all primes. Both are made where they are asked for.
 	rings    ringqp.Ring
-	first    ckks.Parameters
+	first    func() ckks.Parameters
 	full     func() (ckks.Parameters, error)
 	Security Security
 	// stride is N divided by the degree of the aggregates' ring.
@@ -195,16 +195,20 @@ func buildParameters(c Chain) (*parameters, error) {
 	}
 	literal := ckks.ParametersLiteral{LogN: c.LogN, Q: q[:1], LogDefaultScale: c.LogLevel,
 		RingType: ring.ConjugateInvariant}
-	first, err := ckks.NewParametersFromLiteral(literal)
-	if err != nil {
-		return nil, fault.Failed("ckks parameters", err.Error(), "", err)
-	}
+	first := sync.OnceValue(func() ckks.Parameters {
+		p, err := ckks.NewParametersFromLiteral(literal)
+		if err != nil {
+			panic(fmt.Sprintf("ckks: a prime that the chain has taken: %v", err))
+		}
+		return p
+	})
 	small := min(switchLogN, c.LogN)
 	p := &parameters{Chain: c, q: q, p: aux, first: first, stride: 1 << (c.LogN - small), lattice: lattice,
-		encoder: sync.OnceValue(func() *ckks.Encoder { return ckks.NewEncoder(first) })}
+		encoder: sync.OnceValue(func() *ckks.Encoder { return ckks.NewEncoder(first()) })}
 	p.full = sync.OnceValues(func() (ckks.Parameters, error) {
-		literal.Q, literal.P = q, aux
-		return ckks.NewParametersFromLiteral(literal)
+		all := literal
+		all.Q, all.P = q, aux
+		return ckks.NewParametersFromLiteral(all)
 	})
 	if p.rings, err = pointRings(1<<c.LogN, q, aux); err != nil {
 		return nil, fault.Failed("ckks parameters", err.Error(), "", err)

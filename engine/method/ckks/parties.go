@@ -91,7 +91,7 @@ func (a *alice) prepareHolder(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	keys, err := readKeys(p, len(a.run.lay.shifts()), b)
+	keys, err := readKeys(p, abreast(ctx, a.Pool()), len(a.run.lay.shifts()), b)
 	if err != nil {
 		return err
 	}
@@ -284,12 +284,12 @@ func (b *bob) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := b.send(ctx, b.setup, 0, kindKeys, keys.marshal(p)); err != nil {
+	if err := b.send(ctx, b.setup, 0, kindKeys, keys.marshal(p, abreast(ctx, b.Pool()))); err != nil {
 		return err
 	}
 	msgs, err := encryptColumns(ctx, b.Pool(), p, b.lay, b.columns, order(b.columns), b.topScale, b.lowScale, b.rnd,
-		func(m ring.Poly, scale float64, purpose string, index int) columnCipher {
-			return columnCipher{SeededCipher: *encryptSeeded(p, m, scale, b.secret, b.rnd, purpose, index)}
+		func(run region, m ring.Poly, scale float64, purpose string, index int) columnCipher {
+			return columnCipher{SeededCipher: *encryptSeeded(p, run, m, scale, b.secret, b.rnd, purpose, index)}
 		}, true)
 	if err != nil {
 		return err
@@ -411,10 +411,13 @@ func (h *bob) keys(ctx context.Context) (*keysMessage, error) {
 		drafts = append(drafts, newRotation(p, h.secret, shift, h.rnd.key("rotation key: seed", shift), h.rnd))
 	}
 	progress := &steps{pool: h.Pool(), what: "keys", total: 1 + len(drafts)}
-	m.Public = newPublicKey(p, h.secret, aggregateLevel, -1, h.rnd.key("public key: seed", 0), h.rnd)
-	progress.one()
+	also := []func(){func() {
+		m.Public = newPublicKey(p, h.secret, aggregateLevel, -1, h.rnd.key("public key: seed", 0), h.rnd)
+		progress.one()
+	}, func() { p.encoder() }} // it is needed next
 	for some := range slices.Chunk(drafts, keysAtOnce) {
-		makeKeys(run, some...)
+		makeKeys(run, some, also...)
+		also = nil
 		for range some {
 			progress.one()
 		}

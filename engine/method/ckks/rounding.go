@@ -89,20 +89,16 @@ func (m *embedder) subtractDither(r *rounding, index int, scale float64, dst []f
 	}
 }
 
-// encodeWide returns the polynomial with the given values in its slots as the samplers write residues.
-func (m *embedder) encodeWide(p *parameters, values []float64, level int, scale float64) (ring.Poly, error) {
-	coefficients := make([]float64, len(m.complex))
-	if err := m.coefficients(values, coefficients); err != nil {
-		return ring.Poly{}, err
-	}
+// wide returns the polynomial of the given coefficients times scale, rounded, as the samplers write residues.
+func (m *embedder) wide(p *parameters, run region, coefficients []float64, level int, scale float64) ring.Poly {
 	out := ring.NewPoly(p.N(), level)
-	whole := m.round(coefficients, scale)
-	for j, row := range out.Coeffs {
-		q := newModulus(p.Q()[j])
+	whole := m.roundParts(scale, run, func(lo, hi int) []float64 { return coefficients[lo:hi] })
+	run(len(out.Coeffs), func(j int) {
+		row, q := out.Coeffs[j], newModulus(p.Q()[j])
 		for i, z := range whole {
 			row[i] = q.signed(z)
 		}
-	}
-	p.lattice.ForwardWide(out.Coeffs, nil)
-	return out, nil
+		p.lattice.ForwardWideRow(j, row)
+	})
+	return out
 }

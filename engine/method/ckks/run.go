@@ -126,7 +126,7 @@ func (q *peer) provide(ctx context.Context, key *publicKey) error {
 		return err
 	}
 	msgs, err := encryptColumns(ctx, q.Pool(), q.params, q.lay, q.columns, order(q.columns), q.topScale, q.lowScale, q.rnd,
-		func(m ring.Poly, scale float64, purpose string, index int) columnCipher {
+		func(_ region, m ring.Poly, scale float64, purpose string, index int) columnCipher {
 			return enc.encrypt(m, scale, purpose, index)
 		}, false)
 	if err != nil {

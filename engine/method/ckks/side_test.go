@@ -133,7 +133,7 @@ func TestColumnsAreRoundedWithTheirDither(t *testing.T) {
 	}
 	encoded := make([]ring.Poly, s.lay.tops()+s.lay.lows())
 	msgs, err := encryptColumns(context.Background(), pool, s.params, s.lay, map[int][]float64{1: column}, []int{1},
-		s.topScale, s.lowScale, testEntropy(4), func(m ring.Poly, _ float64, _ string, index int) columnCipher {
+		s.topScale, s.lowScale, testEntropy(4), func(_ region, m ring.Poly, _ float64, _ string, index int) columnCipher {
 			encoded[index] = m
 			return columnCipher{}
 		}, true)

@@ -83,12 +83,16 @@ func splitSmall(lattice *rns.Chain, x int8, level int) []uint32 {
 func wideRows(p *parameters, coefficients []int8, level int) ring.Poly {
 	out := ring.NewPoly(p.N(), level)
 	for j, row := range out.Coeffs {
-		q := int64(p.Q()[j])
-		for i, x := range coefficients {
-			row[i] = uint64(int64(x) + q&(int64(x)>>63))
-		}
+		wideRow(row, coefficients, p.Q()[j])
 	}
 	return out
+}
+
+// wideRow writes small coefficients modulo q.
+func wideRow(row []uint64, coefficients []int8, q uint64) {
+	for i, x := range coefficients {
+		row[i] = uint64(int64(x)) + q&uint64(int64(x)>>63)
+	}
 }
 
 // transformed returns the polynomial of small coefficients at a level, in the transform's domain.

@@ -57,12 +57,13 @@ func (k Kind) String() string {
 
 // writer appends a message's wire form.
 type writer struct {
-	p *parameters
-	b []byte
+	p   *parameters
+	b   []byte
+	run region // for the rows of polynomials
 }
 
 func newWriter(p *parameters, kind Kind) *writer {
-	w := &writer{p: p}
+	w := &writer{p: p, run: alone}
 	w.u32(wireMagic)
 	w.b = append(w.b, byte(kind))
 	w.u64(p.fingerprint)
@@ -73,14 +74,16 @@ func (w *writer) u32(x uint32)  { w.b = binary.LittleEndian.AppendUint32(w.b, x)
 func (w *writer) u64(x uint64)  { w.b = binary.LittleEndian.AppendUint64(w.b, x) }
 func (w *writer) f64(x float64) { w.u64(math.Float64bits(x)) }
 
-// wordRoom is what a writer needs behind what it packs.
-const wordRoom = 8
-
 // pack appends values of q's width.
 func (w *writer) pack(values []uint64, q uint64) {
-	width, from, size := bits.Len64(q-1), len(w.b), packedSize(len(values), q)
-	w.b = slices.Grow(w.b, size+wordRoom)[:from+size+wordRoom] // the last word's end is cut off
-	out, at := w.b[from:], 0
+	from, size := len(w.b), packedSize(len(values), q)
+	w.b = slices.Grow(w.b, size)[:from+size]
+	packRow(w.b[from:], values, q)
+}
+
+// packRow fills out with values of q's width.
+func packRow(out []byte, values []uint64, q uint64) {
+	width, at := bits.Len64(q-1), 0
 	var acc uint64
 	var fill int
 	for _, v := range values {
@@ -92,14 +95,20 @@ func (w *writer) pack(values []uint64, q uint64) {
 			acc = v >> (width - fill)
 		}
 	}
-	binary.LittleEndian.PutUint64(out[at:], acc)
-	w.b = w.b[:from+size]
+	for ; at < len(out); at++ {
+		out[at] = byte(acc)
+		acc >>= 8
+	}
 }
 
 func (w *writer) poly(p ring.Poly, r *ring.Ring) {
+	at := []int{len(w.b)} // of rows
 	for i, row := range p.Coeffs {
-		w.pack(row, r.SubRings[i].Modulus)
+		at = append(at, at[i]+packedSize(len(row), r.SubRings[i].Modulus))
 	}
+	end := at[len(p.Coeffs)]
+	w.b = slices.Grow(w.b, end-at[0])[:end]
+	w.run(len(p.Coeffs), func(i int) { packRow(w.b[at[i]:at[i+1]], p.Coeffs[i], r.SubRings[i].Modulus) })
 }
 
 func (w *writer) polyQP(p ringqp.Poly) {
@@ -118,10 +127,11 @@ type reader struct {
 	kind Kind
 	b    []byte
 	err  error
+	run  region // for the rows of polynomials
 }
 
 func newReader(p *parameters, kind Kind, b []byte) *reader {
-	r := &reader{p: p, kind: kind, b: b}
+	r := &reader{p: p, kind: kind, b: b, run: alone}
 	switch r.u32() {
 	case wireMagic:
 	case wireFirst:
@@ -213,13 +223,35 @@ func (r *reader) seed() (s [32]byte) {
 
 // unpack reads n values below q.
 func (r *reader) unpack(n int, q uint64) []uint64 {
-	b := r.take(packedSize(n, q))
-	if b == nil {
-		return nil
+	return r.rows(n, []uint64{q})[0]
+}
+
+// rows reads as many rows of n values as there are primes.
+func (r *reader) rows(n int, primes []uint64) [][]uint64 {
+	out, packed, faults := make([][]uint64, len(primes)), make([][]byte, len(primes)), make([]string, len(primes))
+	for i, q := range primes {
+		packed[i] = r.take(packedSize(n, q))
 	}
+	if r.err != nil {
+		return out
+	}
+	r.run(len(primes), func(i int) {
+		out[i] = make([]uint64, n)
+		faults[i] = unpackRow(out[i], packed[i], primes[i])
+	})
+	for i, f := range faults {
+		if f != "" {
+			r.fail(f)
+			out[i] = nil
+		}
+	}
+	return out
+}
+
+// unpackRow is the inverse of [packRow]. It returns what is wrong with b.
+func unpackRow(out []uint64, b []byte, q uint64) (fault string) {
 	width := bits.Len64(q - 1)
 	mask := uint64(1)<<width - 1
-	out := make([]uint64, n)
 	at, over := 0, uint64(0) // over is the sign of one of q-1-v
 	for i := range out {
 		var word uint64 // has room for a value of at most 56 bits behind the up to 7 before it
@@ -236,21 +268,20 @@ func (r *reader) unpack(n int, q uint64) []uint64 {
 		at += width
 	}
 	if over>>63 != 0 {
-		r.fail("has a coefficient that is not below its prime")
-		return nil
+		return "has a coefficient that is not below its prime"
 	}
-	if end := n * width; end%8 != 0 && b[end/8]>>(end%8) != 0 {
-		r.fail("has padding that is not zero")
+	if at%8 != 0 && b[at/8]>>(at%8) != 0 {
+		return "has padding that is not zero"
 	}
-	return out
+	return ""
 }
 
 func (r *reader) poly(level int, rg *ring.Ring) ring.Poly {
-	var p ring.Poly
-	for i := range level + 1 {
-		p.Coeffs = append(p.Coeffs, r.unpack(r.p.N(), rg.SubRings[i].Modulus))
+	var primes []uint64
+	for _, s := range rg.SubRings[:level+1] {
+		primes = append(primes, s.Modulus)
 	}
-	return p
+	return ring.Poly{Coeffs: r.rows(r.p.N(), primes)}
 }
 
 func (r *reader) polyQP(levelQ, levelP int) ringqp.Poly {

@@ -132,19 +132,21 @@ func Widen(dst []uint64, src []uint32) {
 
 // ForwardWide transforms rows of 64-bit residues modulo q_0 .. and modulo the auxiliary primes, in place.
 func (c *Chain) ForwardWide(q, auxiliary [][]uint64) {
-	row := c.NewPoly(0)
-	defer c.Free(row)
-	transform := func(r *ntt.Ring, wide []uint64) {
-		Narrow(row[0], wide)
-		r.Forward(row[0], row[0])
-		Widen(wide, row[0])
-	}
 	for j, wide := range q {
-		transform(c.rings[j], wide)
+		c.ForwardWideRow(j, wide)
 	}
 	for i, wide := range auxiliary {
-		transform(c.rings[c.auxiliary(i)], wide)
+		c.ForwardWideRow(c.auxiliary(i), wide)
 	}
+}
+
+// ForwardWideRow is [Chain.ForwardWide] of one row modulo q_j.
+func (c *Chain) ForwardWideRow(j int, wide []uint64) {
+	row := c.NewPoly(0)
+	defer c.Free(row)
+	Narrow(row[0], wide)
+	c.rings[j].Forward(row[0], row[0])
+	Widen(wide, row[0])
 }
 
 // liftBits splits an integer into the words that Lift multiplies.
