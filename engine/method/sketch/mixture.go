@@ -332,7 +332,8 @@ func mixtureEstimate(ctx context.Context, r *Release, tables, sizes [][]float64)
 	for _, m := range sizes {
 		margins = append(margins, parts(m))
 	}
-	f := fitMixture(shares, margins, r.Classes, r.pairNoise()/r.Records)
+	noise := r.pairNoise() / r.Records
+	f := fitMixture(shares, margins, r.Classes, noise)
 	grid := f.grid(r.Records)
 	if r.search == nil || len(f.share) == 1 {
 		return grid, nil
@@ -346,9 +347,107 @@ func mixtureEstimate(ctx context.Context, r *Release, tables, sizes [][]float64)
 		for range refitSteps {
 			f.step()
 		}
+		f.swap(r, classNoise*noise)
 		grid = f.grid(r.Records)
 	}
 	return grid, nil
+}
+
+// A class takes the place of another where that gains swapGain, in each table and of a cluster's share, of the
+// likelihood's logarithm: ten times what equal clusterings differ in. Which class goes is seen after swapSteps.
+const (
+	swapGain  = 0.005
+	swapSteps = 20
+)
+
+// swap fits the mixture again from clusters of which one is where the largest excess over the mixture is, instead of
+// the class that is missed least, as long as that makes it likelier: a class that holds two clusters, while two hold
+// one, is a maximum of the likelihood that steps do not leave. It is post-processing.
+func (f *mixtureFit) swap(r *Release, noise float64) {
+	worthwhile := swapGain * float64(len(f.pairs)) / float64(len(f.share))
+	for before := f.likelihood(); ; {
+		x, found := f.largest(noise)
+		if !found {
+			return
+		}
+		var best *mixtureFit
+		likeliest := math.Inf(-1)
+		for c := range f.share {
+			trial := f.without(c)
+			trial.add(x, noise)
+			for range swapSteps {
+				trial.step()
+			}
+			if w := trial.likelihood(); w > likeliest {
+				best, likeliest = trial, w
+			}
+		}
+		best.restart(r.centers, r.columns, best.solution(r.centers, r.columns))
+		for range refitSteps {
+			best.step()
+		}
+		after := best.likelihood()
+		if after < before+worthwhile {
+			return
+		}
+		f.classMixture, before = best.classMixture, after
+	}
+}
+
+// solution has the means of the classes as centres.
+func (m *classMixture) solution(centers [][]float32, columns [][]int) *synopsis.Solution {
+	d := 0
+	for _, of := range columns {
+		d += len(of)
+	}
+	s := &synopsis.Solution{D: d, Centers: make([]float64, d*len(m.share)), Weights: m.share}
+	for l, local := range centers {
+		for c := range m.share {
+			for a, p := range m.chance[l][c] {
+				for h, column := range columns[l] {
+					s.Centers[c*d+column] += float64(p * float64(local[a*len(columns[l])+h]))
+				}
+			}
+		}
+	}
+	return s
+}
+
+// without is a copy without class c.
+func (f *mixtureFit) without(c int) *mixtureFit {
+	drop := func(of [][]float64) (out [][]float64) {
+		for i, x := range of {
+			if i != c {
+				out = append(out, slices.Clone(x))
+			}
+		}
+		return out
+	}
+	m := &classMixture{parties: f.parties, clusters: f.clusters, share: slices.Delete(slices.Clone(f.share), c, c+1)}
+	for l := range f.chance {
+		m.chance, m.moved = append(m.chance, drop(f.chance[l])), append(m.moved, drop(f.moved[l]))
+	}
+	rescale(m.share, 1)
+	return &mixtureFit{classMixture: m, pairs: f.pairs, ratio: f.ratio, left: f.left}
+}
+
+// likelihood is the logarithm of the composite likelihood, over that of the tables themselves.
+func (f *mixtureFit) likelihood() (sum float64) {
+	for l1 := range f.parties {
+		for l2 := l1 + 1; l2 < f.parties; l2++ {
+			f.ratios(l1, l2)
+			for i, x := range f.pairs[pairIndex(f.parties, l1, l2)] {
+				r := f.ratio[i]
+				if r == 0 {
+					r = x / leastSum
+				}
+				if x > 0 {
+					sum -= float64(x * elementary.Log(r))
+				}
+			}
+		}
+	}
+	return sum
 }
 
 // visit gives each cell of a grid of so many records the weights that the classes have there, or, with a ratio for each

@@ -93,6 +93,59 @@ func TestMixture(t *testing.T) {
 	}
 }
 
+// plantedCenters are the local centres and the clusters of plantedTables, where a party has one column.
+func plantedCenters(parties, k, classes int) (centers [][]float32, columns [][]int, s *synopsis.Solution) {
+	s = &synopsis.Solution{D: parties, Weights: slices.Repeat([]float64{3}, classes)}
+	for l := range parties {
+		centers, columns = append(centers, nil), append(columns, []int{l})
+		for a := range k {
+			centers[l] = append(centers[l], float32(a)/float32(k))
+		}
+	}
+	for c := range classes {
+		for l := range parties {
+			s.Centers = append(s.Centers, float64((c*(l+1)+l)%k)/float64(k))
+		}
+	}
+	return centers, columns, s
+}
+
+// TestMixtureSwaps: a class that holds two clusters, while two hold one, is not left by steps and is by a swap, which
+// keeps what is right.
+func TestMixtureSwaps(t *testing.T) {
+	const parties, k, classes, noise = 8, 5, 5, 0.005
+	rng := rand.New(rand.NewPCG(7, 8))
+	tables, margins, exact := plantedTables(rng, parties, k, classes, noise)
+	centers, columns, right := plantedCenters(parties, k, classes)
+	wrong := &synopsis.Solution{D: parties, Weights: right.Weights, Centers: slices.Clone(right.Centers)}
+	for h := range parties {
+		c := wrong.Centers
+		c[h] = (c[h] + c[parties+h]) / 2
+		c[parties+h] = c[2*parties+h]
+	}
+	fitted := func(s *synopsis.Solution) *mixtureFit {
+		m := fitMixture(tables, margins, 3, noise)
+		m.restart(centers, columns, s)
+		for range refitSteps {
+			m.step()
+		}
+		return m
+	}
+	r := &Release{centers: centers, columns: columns}
+	m := fitted(right)
+	least := distance(m.grid(1), exact)
+	if m.swap(r, classNoise*noise); distance(m.grid(1), exact) != least {
+		t.Error("a swap of what is right")
+	}
+	m = fitted(wrong)
+	if stays := distance(m.grid(1), exact); stays < 2*least {
+		t.Errorf("without a swap tables are off by %.3f, from the right clusters by %.3f", stays, least)
+	}
+	if m.swap(r, classNoise*noise); distance(m.grid(1), exact) > 1.1*least {
+		t.Errorf("after a swap tables are off by %.3f, from the right clusters by %.3f", distance(m.grid(1), exact), least)
+	}
+}
+
 // TestMixtureFromCenters: a fit that has found too few classes is mended from the centres of all.
 func TestMixtureFromCenters(t *testing.T) {
 	const parties, k, classes = 8, 5, 5
@@ -100,20 +153,7 @@ func TestMixtureFromCenters(t *testing.T) {
 	tables, margins, exact := plantedTables(rng, parties, k, classes, 0.02)
 	m := fitMixture(tables, margins, 3, 0.02)
 	before := distance(m.grid(1), exact)
-	s := &synopsis.Solution{Weights: slices.Repeat([]float64{3}, classes)}
-	var centers [][]float32
-	var columns [][]int
-	for l := range parties {
-		centers, columns = append(centers, nil), append(columns, []int{l})
-		for a := range k {
-			centers[l] = append(centers[l], float32(a)/k)
-		}
-	}
-	for c := range classes {
-		for l := range parties {
-			s.Centers = append(s.Centers, float64((c*(l+1)+l)%k)/k)
-		}
-	}
+	centers, columns, s := plantedCenters(parties, k, classes)
 	m.restart(centers, columns, s)
 	for range refitSteps {
 		m.step()
