@@ -28,16 +28,22 @@ GLOBL dotNumbersAVX2<>(SB), RODATA|NOPTR, $24
 // func AssignDot1AVX2(x *float32, panels int, d int, tiles *float32, half *float32, wide int, narrow int, labels *uint16, score *float32, second *float32)
 // Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·AssignDot1AVX2(SB), $784-80
-	MOVQ x+0(FP), AX
-	MOVQ panels+8(FP), CX
-	MOVQ d+16(FP), DX
-	SHLQ $0x06, DX
-	MOVQ labels+56(FP), BX
-	MOVQ score+64(FP), SI
-	MOVQ second+72(FP), DI
+	MOVQ x+0(FP), CX
+	MOVQ panels+8(FP), BX
+	MOVQ d+16(FP), SI
+	SHLQ $0x06, SI
+	MOVQ labels+56(FP), DI
+	MOVQ score+64(FP), R8
+	MOVQ second+72(FP), R9
+	MOVQ wide+40(FP), R10
+	ADDQ narrow+48(FP), R10
+	LEAQ 63(R10), AX
+	XORQ DX, DX
+	DIVQ R10
+	MOVQ AX, 776(SP)
 
 groups:
-	CMPQ         CX, $0x02
+	CMPQ         BX, $0x02
 	JLT          rest
 	VPXOR        Y0, Y0, Y0
 	VBROADCASTSS dotInfinityAVX2<>+0(SB), Y1
@@ -54,38 +60,38 @@ groups:
 	VMOVUPS      Y0, 320(SP)
 	VMOVUPS      Y1, 352(SP)
 	MOVL         $0x00000000, 768(SP)
-	MOVQ         tiles+24(FP), R8
-	MOVQ         half+32(FP), R9
-	LEAQ         (DX)(DX*2), R10
+	MOVQ         tiles+24(FP), AX
+	MOVQ         half+32(FP), DX
+	LEAQ         (SI)(SI*2), R10
 	MOVQ         wide+40(FP), R11
 
 group_wide:
-	VBROADCASTSS (R9), Y0
+	VBROADCASTSS (DX), Y0
 	VMOVAPS      Y0, Y1
 	VMOVAPS      Y0, Y2
 	VMOVAPS      Y0, Y3
-	MOVQ         AX, R12
-	MOVQ         DX, R13
+	MOVQ         CX, R12
+	MOVQ         SI, R13
 	SHRQ         $0x06, R13
 
 group_wide_tile_dims:
 	VMOVUPS      (R12), Y4
 	VMOVUPS      32(R12), Y5
-	VMOVUPS      (R12)(DX*1), Y6
-	VMOVUPS      32(R12)(DX*1), Y7
-	PREFETCHT0   (R12)(DX*2)
+	VMOVUPS      (R12)(SI*1), Y6
+	VMOVUPS      32(R12)(SI*1), Y7
+	PREFETCHT0   (R12)(SI*2)
 	PREFETCHT0   (R12)(R10*1)
-	VBROADCASTSS (R8), Y8
+	VBROADCASTSS (AX), Y8
 	VFNMADD231PS Y8, Y4, Y0
 	VFNMADD231PS Y8, Y5, Y1
 	VFNMADD231PS Y8, Y6, Y2
 	VFNMADD231PS Y8, Y7, Y3
 	ADDQ         $0x40, R12
-	ADDQ         $0x04, R8
+	ADDQ         $0x04, AX
 	DECQ         R13
 	JNZ          group_wide_tile_dims
-	ADDQ         $0x04, R9
-	TESTQ        DI, DI
+	ADDQ         $0x04, DX
+	TESTQ        R9, R9
 	JNZ          group_wide_tile_second
 	VMOVUPS      (SP), Y5
 	VMOVUPS      32(SP), Y6
@@ -177,44 +183,44 @@ group_wide_tile_offered:
 	VMOVUPS   320(SP), Y3
 	VPACKUSDW Y1, Y0, Y0
 	VPERMQ    $0xd8, Y0, Y0
-	VMOVDQU   Y0, (BX)
+	VMOVDQU   Y0, (DI)
 	VPACKUSDW Y3, Y2, Y0
 	VPERMQ    $0xd8, Y0, Y0
-	VMOVDQU   Y0, 32(BX)
-	TESTQ     SI, SI
+	VMOVDQU   Y0, 32(DI)
+	TESTQ     R8, R8
 	JZ        group_skip0
 	VMOVUPS   (SP), Y0
-	VMOVUPS   Y0, (SI)
+	VMOVUPS   Y0, (R8)
 	VMOVUPS   96(SP), Y0
-	VMOVUPS   Y0, 32(SI)
+	VMOVUPS   Y0, 32(R8)
 	VMOVUPS   192(SP), Y0
-	VMOVUPS   Y0, 64(SI)
+	VMOVUPS   Y0, 64(R8)
 	VMOVUPS   288(SP), Y0
-	VMOVUPS   Y0, 96(SI)
-	ADDQ      $0x00000080, SI
+	VMOVUPS   Y0, 96(R8)
+	ADDQ      $0x00000080, R8
 
 group_skip0:
-	TESTQ   DI, DI
+	TESTQ   R9, R9
 	JZ      group_skip1
 	VMOVUPS 64(SP), Y0
-	VMOVUPS Y0, (DI)
+	VMOVUPS Y0, (R9)
 	VMOVUPS 160(SP), Y0
-	VMOVUPS Y0, 32(DI)
+	VMOVUPS Y0, 32(R9)
 	VMOVUPS 256(SP), Y0
-	VMOVUPS Y0, 64(DI)
+	VMOVUPS Y0, 64(R9)
 	VMOVUPS 352(SP), Y0
-	VMOVUPS Y0, 96(DI)
-	ADDQ    $0x00000080, DI
+	VMOVUPS Y0, 96(R9)
+	ADDQ    $0x00000080, R9
 
 group_skip1:
-	ADDQ $0x00000040, BX
-	ADDQ DX, AX
-	ADDQ DX, AX
-	SUBQ $0x02, CX
+	ADDQ $0x00000040, DI
+	ADDQ SI, CX
+	ADDQ SI, CX
+	SUBQ $0x02, BX
 	JMP  groups
 
 rest:
-	TESTQ        CX, CX
+	TESTQ        BX, BX
 	JZ           end
 	VPXOR        Y0, Y0, Y0
 	VBROADCASTSS dotInfinityAVX2<>+0(SB), Y1
@@ -225,31 +231,33 @@ rest:
 	VMOVUPS      Y0, 128(SP)
 	VMOVUPS      Y1, 160(SP)
 	MOVL         $0x00000000, 768(SP)
-	MOVQ         tiles+24(FP), R8
-	MOVQ         half+32(FP), R9
-	LEAQ         (DX)(DX*2), R10
-	MOVQ         wide+40(FP), R10
+	MOVQ         tiles+24(FP), AX
+	MOVQ         half+32(FP), DX
+	LEAQ         (SI)(SI*2), R10
+	LEAQ         (CX)(SI*1), R10
+	MOVQ         wide+40(FP), R11
 
 single_wide:
-	VBROADCASTSS (R9), Y0
+	VBROADCASTSS (DX), Y0
 	VMOVAPS      Y0, Y1
-	MOVQ         AX, R11
-	MOVQ         DX, R12
-	SHRQ         $0x06, R12
+	MOVQ         CX, R12
+	MOVQ         SI, R13
+	SHRQ         $0x06, R13
 
 single_wide_tile_dims:
-	VMOVUPS      (R11), Y2
-	VMOVUPS      32(R11), Y3
-	PREFETCHT0   (R11)(DX*1)
-	VBROADCASTSS (R8), Y4
+	VMOVUPS      (R12), Y2
+	VMOVUPS      32(R12), Y3
+	PREFETCHT0   (R10)
+	ADDQ         776(SP), R10
+	VBROADCASTSS (AX), Y4
 	VFNMADD231PS Y4, Y2, Y0
 	VFNMADD231PS Y4, Y3, Y1
-	ADDQ         $0x40, R11
-	ADDQ         $0x04, R8
-	DECQ         R12
+	ADDQ         $0x40, R12
+	ADDQ         $0x04, AX
+	DECQ         R13
 	JNZ          single_wide_tile_dims
-	ADDQ         $0x04, R9
-	TESTQ        DI, DI
+	ADDQ         $0x04, DX
+	TESTQ        R9, R9
 	JNZ          single_wide_tile_second
 	VMOVUPS      (SP), Y3
 	VMOVUPS      32(SP), Y5
@@ -295,34 +303,34 @@ single_wide_tile_second:
 
 single_wide_tile_offered:
 	ADDL      $0x01, 768(SP)
-	DECQ      R10
+	DECQ      R11
 	JNZ       single_wide
 	VMOVUPS   32(SP), Y0
 	VMOVUPS   128(SP), Y1
 	VPACKUSDW Y1, Y0, Y0
 	VPERMQ    $0xd8, Y0, Y0
-	VMOVDQU   Y0, (BX)
-	TESTQ     SI, SI
+	VMOVDQU   Y0, (DI)
+	TESTQ     R8, R8
 	JZ        single_skip0
 	VMOVUPS   (SP), Y0
-	VMOVUPS   Y0, (SI)
+	VMOVUPS   Y0, (R8)
 	VMOVUPS   96(SP), Y0
-	VMOVUPS   Y0, 32(SI)
-	ADDQ      $0x00000040, SI
+	VMOVUPS   Y0, 32(R8)
+	ADDQ      $0x00000040, R8
 
 single_skip0:
-	TESTQ   DI, DI
+	TESTQ   R9, R9
 	JZ      single_skip1
 	VMOVUPS 64(SP), Y0
-	VMOVUPS Y0, (DI)
+	VMOVUPS Y0, (R9)
 	VMOVUPS 160(SP), Y0
-	VMOVUPS Y0, 32(DI)
-	ADDQ    $0x00000040, DI
+	VMOVUPS Y0, 32(R9)
+	ADDQ    $0x00000040, R9
 
 single_skip1:
-	ADDQ $0x00000020, BX
-	ADDQ DX, AX
-	SUBQ $0x01, CX
+	ADDQ $0x00000020, DI
+	ADDQ SI, CX
+	SUBQ $0x01, BX
 	JMP  rest
 
 end:
@@ -332,16 +340,22 @@ end:
 // func AssignDot2AVX2(x *float32, panels int, d int, tiles *float32, half *float32, wide int, narrow int, labels *uint16, score *float32, second *float32)
 // Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·AssignDot2AVX2(SB), $784-80
-	MOVQ x+0(FP), AX
-	MOVQ panels+8(FP), CX
-	MOVQ d+16(FP), DX
-	SHLQ $0x06, DX
-	MOVQ labels+56(FP), BX
-	MOVQ score+64(FP), SI
-	MOVQ second+72(FP), DI
+	MOVQ x+0(FP), CX
+	MOVQ panels+8(FP), BX
+	MOVQ d+16(FP), SI
+	SHLQ $0x06, SI
+	MOVQ labels+56(FP), DI
+	MOVQ score+64(FP), R8
+	MOVQ second+72(FP), R9
+	MOVQ wide+40(FP), R10
+	ADDQ narrow+48(FP), R10
+	LEAQ 63(R10), AX
+	XORQ DX, DX
+	DIVQ R10
+	MOVQ AX, 776(SP)
 
 groups:
-	CMPQ         CX, $0x02
+	CMPQ         BX, $0x02
 	JLT          rest
 	VPXOR        Y0, Y0, Y0
 	VBROADCASTSS dotInfinityAVX2<>+0(SB), Y1
@@ -358,47 +372,47 @@ groups:
 	VMOVUPS      Y0, 320(SP)
 	VMOVUPS      Y1, 352(SP)
 	MOVL         $0x00000000, 768(SP)
-	MOVQ         tiles+24(FP), R8
-	MOVQ         half+32(FP), R9
-	LEAQ         (DX)(DX*2), R10
+	MOVQ         tiles+24(FP), AX
+	MOVQ         half+32(FP), DX
+	LEAQ         (SI)(SI*2), R10
 	MOVQ         wide+40(FP), R11
 
 group_wide:
-	VBROADCASTSS (R9), Y0
+	VBROADCASTSS (DX), Y0
 	VMOVAPS      Y0, Y1
 	VMOVAPS      Y0, Y2
 	VMOVAPS      Y0, Y3
-	VBROADCASTSS 4(R9), Y4
+	VBROADCASTSS 4(DX), Y4
 	VMOVAPS      Y4, Y5
 	VMOVAPS      Y4, Y6
 	VMOVAPS      Y4, Y7
-	MOVQ         AX, R12
-	MOVQ         DX, R13
+	MOVQ         CX, R12
+	MOVQ         SI, R13
 	SHRQ         $0x06, R13
 
 group_wide_tile_dims:
 	VMOVUPS      (R12), Y8
 	VMOVUPS      32(R12), Y9
-	VMOVUPS      (R12)(DX*1), Y10
-	VMOVUPS      32(R12)(DX*1), Y11
-	PREFETCHT0   (R12)(DX*2)
+	VMOVUPS      (R12)(SI*1), Y10
+	VMOVUPS      32(R12)(SI*1), Y11
+	PREFETCHT0   (R12)(SI*2)
 	PREFETCHT0   (R12)(R10*1)
-	VBROADCASTSS (R8), Y12
+	VBROADCASTSS (AX), Y12
 	VFNMADD231PS Y12, Y8, Y0
 	VFNMADD231PS Y12, Y9, Y1
 	VFNMADD231PS Y12, Y10, Y2
 	VFNMADD231PS Y12, Y11, Y3
-	VBROADCASTSS 4(R8), Y12
+	VBROADCASTSS 4(AX), Y12
 	VFNMADD231PS Y12, Y8, Y4
 	VFNMADD231PS Y12, Y9, Y5
 	VFNMADD231PS Y12, Y10, Y6
 	VFNMADD231PS Y12, Y11, Y7
 	ADDQ         $0x40, R12
-	ADDQ         $0x08, R8
+	ADDQ         $0x08, AX
 	DECQ         R13
 	JNZ          group_wide_tile_dims
-	ADDQ         $0x08, R9
-	TESTQ        DI, DI
+	ADDQ         $0x08, DX
+	TESTQ        R9, R9
 	JNZ          group_wide_tile_second
 	VMOVUPS      (SP), Y9
 	VMOVUPS      32(SP), Y10
@@ -533,32 +547,32 @@ group_wide_tile_offered:
 	JZ    group_found
 
 group_narrow:
-	VBROADCASTSS (R9), Y0
+	VBROADCASTSS (DX), Y0
 	VMOVAPS      Y0, Y1
 	VMOVAPS      Y0, Y2
 	VMOVAPS      Y0, Y3
-	MOVQ         AX, R12
-	MOVQ         DX, R13
+	MOVQ         CX, R12
+	MOVQ         SI, R13
 	SHRQ         $0x06, R13
 
 group_narrow_tile_dims:
 	VMOVUPS      (R12), Y4
 	VMOVUPS      32(R12), Y5
-	VMOVUPS      (R12)(DX*1), Y6
-	VMOVUPS      32(R12)(DX*1), Y7
-	PREFETCHT0   (R12)(DX*2)
+	VMOVUPS      (R12)(SI*1), Y6
+	VMOVUPS      32(R12)(SI*1), Y7
+	PREFETCHT0   (R12)(SI*2)
 	PREFETCHT0   (R12)(R10*1)
-	VBROADCASTSS (R8), Y8
+	VBROADCASTSS (AX), Y8
 	VFNMADD231PS Y8, Y4, Y0
 	VFNMADD231PS Y8, Y5, Y1
 	VFNMADD231PS Y8, Y6, Y2
 	VFNMADD231PS Y8, Y7, Y3
 	ADDQ         $0x40, R12
-	ADDQ         $0x04, R8
+	ADDQ         $0x04, AX
 	DECQ         R13
 	JNZ          group_narrow_tile_dims
-	ADDQ         $0x04, R9
-	TESTQ        DI, DI
+	ADDQ         $0x04, DX
+	TESTQ        R9, R9
 	JNZ          group_narrow_tile_second
 	VMOVUPS      (SP), Y5
 	VMOVUPS      32(SP), Y6
@@ -652,44 +666,44 @@ group_found:
 	VMOVUPS   320(SP), Y3
 	VPACKUSDW Y1, Y0, Y0
 	VPERMQ    $0xd8, Y0, Y0
-	VMOVDQU   Y0, (BX)
+	VMOVDQU   Y0, (DI)
 	VPACKUSDW Y3, Y2, Y0
 	VPERMQ    $0xd8, Y0, Y0
-	VMOVDQU   Y0, 32(BX)
-	TESTQ     SI, SI
+	VMOVDQU   Y0, 32(DI)
+	TESTQ     R8, R8
 	JZ        group_skip0
 	VMOVUPS   (SP), Y0
-	VMOVUPS   Y0, (SI)
+	VMOVUPS   Y0, (R8)
 	VMOVUPS   96(SP), Y0
-	VMOVUPS   Y0, 32(SI)
+	VMOVUPS   Y0, 32(R8)
 	VMOVUPS   192(SP), Y0
-	VMOVUPS   Y0, 64(SI)
+	VMOVUPS   Y0, 64(R8)
 	VMOVUPS   288(SP), Y0
-	VMOVUPS   Y0, 96(SI)
-	ADDQ      $0x00000080, SI
+	VMOVUPS   Y0, 96(R8)
+	ADDQ      $0x00000080, R8
 
 group_skip0:
-	TESTQ   DI, DI
+	TESTQ   R9, R9
 	JZ      group_skip1
 	VMOVUPS 64(SP), Y0
-	VMOVUPS Y0, (DI)
+	VMOVUPS Y0, (R9)
 	VMOVUPS 160(SP), Y0
-	VMOVUPS Y0, 32(DI)
+	VMOVUPS Y0, 32(R9)
 	VMOVUPS 256(SP), Y0
-	VMOVUPS Y0, 64(DI)
+	VMOVUPS Y0, 64(R9)
 	VMOVUPS 352(SP), Y0
-	VMOVUPS Y0, 96(DI)
-	ADDQ    $0x00000080, DI
+	VMOVUPS Y0, 96(R9)
+	ADDQ    $0x00000080, R9
 
 group_skip1:
-	ADDQ $0x00000040, BX
-	ADDQ DX, AX
-	ADDQ DX, AX
-	SUBQ $0x02, CX
+	ADDQ $0x00000040, DI
+	ADDQ SI, CX
+	ADDQ SI, CX
+	SUBQ $0x02, BX
 	JMP  groups
 
 rest:
-	TESTQ        CX, CX
+	TESTQ        BX, BX
 	JZ           end
 	VPXOR        Y0, Y0, Y0
 	VBROADCASTSS dotInfinityAVX2<>+0(SB), Y1
@@ -700,36 +714,38 @@ rest:
 	VMOVUPS      Y0, 128(SP)
 	VMOVUPS      Y1, 160(SP)
 	MOVL         $0x00000000, 768(SP)
-	MOVQ         tiles+24(FP), R8
-	MOVQ         half+32(FP), R9
-	LEAQ         (DX)(DX*2), R10
-	MOVQ         wide+40(FP), R10
+	MOVQ         tiles+24(FP), AX
+	MOVQ         half+32(FP), DX
+	LEAQ         (SI)(SI*2), R10
+	LEAQ         (CX)(SI*1), R10
+	MOVQ         wide+40(FP), R11
 
 single_wide:
-	VBROADCASTSS (R9), Y0
+	VBROADCASTSS (DX), Y0
 	VMOVAPS      Y0, Y1
-	VBROADCASTSS 4(R9), Y2
+	VBROADCASTSS 4(DX), Y2
 	VMOVAPS      Y2, Y3
-	MOVQ         AX, R11
-	MOVQ         DX, R12
-	SHRQ         $0x06, R12
+	MOVQ         CX, R12
+	MOVQ         SI, R13
+	SHRQ         $0x06, R13
 
 single_wide_tile_dims:
-	VMOVUPS      (R11), Y4
-	VMOVUPS      32(R11), Y5
-	PREFETCHT0   (R11)(DX*1)
-	VBROADCASTSS (R8), Y6
+	VMOVUPS      (R12), Y4
+	VMOVUPS      32(R12), Y5
+	PREFETCHT0   (R10)
+	ADDQ         776(SP), R10
+	VBROADCASTSS (AX), Y6
 	VFNMADD231PS Y6, Y4, Y0
 	VFNMADD231PS Y6, Y5, Y1
-	VBROADCASTSS 4(R8), Y6
+	VBROADCASTSS 4(AX), Y6
 	VFNMADD231PS Y6, Y4, Y2
 	VFNMADD231PS Y6, Y5, Y3
-	ADDQ         $0x40, R11
-	ADDQ         $0x08, R8
-	DECQ         R12
+	ADDQ         $0x40, R12
+	ADDQ         $0x08, AX
+	DECQ         R13
 	JNZ          single_wide_tile_dims
-	ADDQ         $0x08, R9
-	TESTQ        DI, DI
+	ADDQ         $0x08, DX
+	TESTQ        R9, R9
 	JNZ          single_wide_tile_second
 	VMOVUPS      (SP), Y5
 	VMOVUPS      32(SP), Y7
@@ -797,32 +813,33 @@ single_wide_tile_second:
 
 single_wide_tile_offered:
 	ADDL  $0x02, 768(SP)
-	DECQ  R10
+	DECQ  R11
 	JNZ   single_wide
-	MOVQ  narrow+48(FP), R10
-	TESTQ R10, R10
+	MOVQ  narrow+48(FP), R11
+	TESTQ R11, R11
 	JZ    single_found
 
 single_narrow:
-	VBROADCASTSS (R9), Y0
+	VBROADCASTSS (DX), Y0
 	VMOVAPS      Y0, Y1
-	MOVQ         AX, R11
-	MOVQ         DX, R12
-	SHRQ         $0x06, R12
+	MOVQ         CX, R12
+	MOVQ         SI, R13
+	SHRQ         $0x06, R13
 
 single_narrow_tile_dims:
-	VMOVUPS      (R11), Y2
-	VMOVUPS      32(R11), Y3
-	PREFETCHT0   (R11)(DX*1)
-	VBROADCASTSS (R8), Y4
+	VMOVUPS      (R12), Y2
+	VMOVUPS      32(R12), Y3
+	PREFETCHT0   (R10)
+	ADDQ         776(SP), R10
+	VBROADCASTSS (AX), Y4
 	VFNMADD231PS Y4, Y2, Y0
 	VFNMADD231PS Y4, Y3, Y1
-	ADDQ         $0x40, R11
-	ADDQ         $0x04, R8
-	DECQ         R12
+	ADDQ         $0x40, R12
+	ADDQ         $0x04, AX
+	DECQ         R13
 	JNZ          single_narrow_tile_dims
-	ADDQ         $0x04, R9
-	TESTQ        DI, DI
+	ADDQ         $0x04, DX
+	TESTQ        R9, R9
 	JNZ          single_narrow_tile_second
 	VMOVUPS      (SP), Y3
 	VMOVUPS      32(SP), Y5
@@ -868,7 +885,7 @@ single_narrow_tile_second:
 
 single_narrow_tile_offered:
 	ADDL $0x01, 768(SP)
-	DECQ R10
+	DECQ R11
 	JNZ  single_narrow
 
 single_found:
@@ -876,28 +893,28 @@ single_found:
 	VMOVUPS   128(SP), Y1
 	VPACKUSDW Y1, Y0, Y0
 	VPERMQ    $0xd8, Y0, Y0
-	VMOVDQU   Y0, (BX)
-	TESTQ     SI, SI
+	VMOVDQU   Y0, (DI)
+	TESTQ     R8, R8
 	JZ        single_skip0
 	VMOVUPS   (SP), Y0
-	VMOVUPS   Y0, (SI)
+	VMOVUPS   Y0, (R8)
 	VMOVUPS   96(SP), Y0
-	VMOVUPS   Y0, 32(SI)
-	ADDQ      $0x00000040, SI
+	VMOVUPS   Y0, 32(R8)
+	ADDQ      $0x00000040, R8
 
 single_skip0:
-	TESTQ   DI, DI
+	TESTQ   R9, R9
 	JZ      single_skip1
 	VMOVUPS 64(SP), Y0
-	VMOVUPS Y0, (DI)
+	VMOVUPS Y0, (R9)
 	VMOVUPS 160(SP), Y0
-	VMOVUPS Y0, 32(DI)
-	ADDQ    $0x00000040, DI
+	VMOVUPS Y0, 32(R9)
+	ADDQ    $0x00000040, R9
 
 single_skip1:
-	ADDQ $0x00000020, BX
-	ADDQ DX, AX
-	SUBQ $0x01, CX
+	ADDQ $0x00000020, DI
+	ADDQ SI, CX
+	SUBQ $0x01, BX
 	JMP  rest
 
 end:
@@ -907,16 +924,22 @@ end:
 // func AssignDot3AVX2(x *float32, panels int, d int, tiles *float32, half *float32, wide int, narrow int, labels *uint16, score *float32, second *float32)
 // Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·AssignDot3AVX2(SB), $784-80
-	MOVQ x+0(FP), AX
-	MOVQ panels+8(FP), CX
-	MOVQ d+16(FP), DX
-	SHLQ $0x06, DX
-	MOVQ labels+56(FP), BX
-	MOVQ score+64(FP), SI
-	MOVQ second+72(FP), DI
+	MOVQ x+0(FP), CX
+	MOVQ panels+8(FP), BX
+	MOVQ d+16(FP), SI
+	SHLQ $0x06, SI
+	MOVQ labels+56(FP), DI
+	MOVQ score+64(FP), R8
+	MOVQ second+72(FP), R9
+	MOVQ wide+40(FP), R10
+	ADDQ narrow+48(FP), R10
+	LEAQ 63(R10), AX
+	XORQ DX, DX
+	DIVQ R10
+	MOVQ AX, 776(SP)
 
 rest:
-	TESTQ        CX, CX
+	TESTQ        BX, BX
 	JZ           end
 	VPXOR        Y0, Y0, Y0
 	VBROADCASTSS dotInfinityAVX2<>+0(SB), Y1
@@ -927,41 +950,43 @@ rest:
 	VMOVUPS      Y0, 128(SP)
 	VMOVUPS      Y1, 160(SP)
 	MOVL         $0x00000000, 768(SP)
-	MOVQ         tiles+24(FP), R8
-	MOVQ         half+32(FP), R9
-	LEAQ         (DX)(DX*2), R10
-	MOVQ         wide+40(FP), R10
+	MOVQ         tiles+24(FP), AX
+	MOVQ         half+32(FP), DX
+	LEAQ         (SI)(SI*2), R10
+	LEAQ         (CX)(SI*1), R10
+	MOVQ         wide+40(FP), R11
 
 single_wide:
-	VBROADCASTSS (R9), Y0
+	VBROADCASTSS (DX), Y0
 	VMOVAPS      Y0, Y1
-	VBROADCASTSS 4(R9), Y2
+	VBROADCASTSS 4(DX), Y2
 	VMOVAPS      Y2, Y3
-	VBROADCASTSS 8(R9), Y4
+	VBROADCASTSS 8(DX), Y4
 	VMOVAPS      Y4, Y5
-	MOVQ         AX, R11
-	MOVQ         DX, R12
-	SHRQ         $0x06, R12
+	MOVQ         CX, R12
+	MOVQ         SI, R13
+	SHRQ         $0x06, R13
 
 single_wide_tile_dims:
-	VMOVUPS      (R11), Y6
-	VMOVUPS      32(R11), Y7
-	PREFETCHT0   (R11)(DX*1)
-	VBROADCASTSS (R8), Y8
+	VMOVUPS      (R12), Y6
+	VMOVUPS      32(R12), Y7
+	PREFETCHT0   (R10)
+	ADDQ         776(SP), R10
+	VBROADCASTSS (AX), Y8
 	VFNMADD231PS Y8, Y6, Y0
 	VFNMADD231PS Y8, Y7, Y1
-	VBROADCASTSS 4(R8), Y8
+	VBROADCASTSS 4(AX), Y8
 	VFNMADD231PS Y8, Y6, Y2
 	VFNMADD231PS Y8, Y7, Y3
-	VBROADCASTSS 8(R8), Y8
+	VBROADCASTSS 8(AX), Y8
 	VFNMADD231PS Y8, Y6, Y4
 	VFNMADD231PS Y8, Y7, Y5
-	ADDQ         $0x40, R11
-	ADDQ         $0x0c, R8
-	DECQ         R12
+	ADDQ         $0x40, R12
+	ADDQ         $0x0c, AX
+	DECQ         R13
 	JNZ          single_wide_tile_dims
-	ADDQ         $0x0c, R9
-	TESTQ        DI, DI
+	ADDQ         $0x0c, DX
+	TESTQ        R9, R9
 	JNZ          single_wide_tile_second
 	VMOVUPS      (SP), Y7
 	VMOVUPS      32(SP), Y9
@@ -1051,37 +1076,38 @@ single_wide_tile_second:
 
 single_wide_tile_offered:
 	ADDL  $0x03, 768(SP)
-	DECQ  R10
+	DECQ  R11
 	JNZ   single_wide
-	MOVQ  narrow+48(FP), R10
-	TESTQ R10, R10
+	MOVQ  narrow+48(FP), R11
+	TESTQ R11, R11
 	JZ    single_found
 
 single_narrow:
-	VBROADCASTSS (R9), Y0
+	VBROADCASTSS (DX), Y0
 	VMOVAPS      Y0, Y1
-	VBROADCASTSS 4(R9), Y2
+	VBROADCASTSS 4(DX), Y2
 	VMOVAPS      Y2, Y3
-	MOVQ         AX, R11
-	MOVQ         DX, R12
-	SHRQ         $0x06, R12
+	MOVQ         CX, R12
+	MOVQ         SI, R13
+	SHRQ         $0x06, R13
 
 single_narrow_tile_dims:
-	VMOVUPS      (R11), Y4
-	VMOVUPS      32(R11), Y5
-	PREFETCHT0   (R11)(DX*1)
-	VBROADCASTSS (R8), Y6
+	VMOVUPS      (R12), Y4
+	VMOVUPS      32(R12), Y5
+	PREFETCHT0   (R10)
+	ADDQ         776(SP), R10
+	VBROADCASTSS (AX), Y6
 	VFNMADD231PS Y6, Y4, Y0
 	VFNMADD231PS Y6, Y5, Y1
-	VBROADCASTSS 4(R8), Y6
+	VBROADCASTSS 4(AX), Y6
 	VFNMADD231PS Y6, Y4, Y2
 	VFNMADD231PS Y6, Y5, Y3
-	ADDQ         $0x40, R11
-	ADDQ         $0x08, R8
-	DECQ         R12
+	ADDQ         $0x40, R12
+	ADDQ         $0x08, AX
+	DECQ         R13
 	JNZ          single_narrow_tile_dims
-	ADDQ         $0x08, R9
-	TESTQ        DI, DI
+	ADDQ         $0x08, DX
+	TESTQ        R9, R9
 	JNZ          single_narrow_tile_second
 	VMOVUPS      (SP), Y5
 	VMOVUPS      32(SP), Y7
@@ -1149,7 +1175,7 @@ single_narrow_tile_second:
 
 single_narrow_tile_offered:
 	ADDL $0x02, 768(SP)
-	DECQ R10
+	DECQ R11
 	JNZ  single_narrow
 
 single_found:
@@ -1157,28 +1183,28 @@ single_found:
 	VMOVUPS   128(SP), Y1
 	VPACKUSDW Y1, Y0, Y0
 	VPERMQ    $0xd8, Y0, Y0
-	VMOVDQU   Y0, (BX)
-	TESTQ     SI, SI
+	VMOVDQU   Y0, (DI)
+	TESTQ     R8, R8
 	JZ        single_skip0
 	VMOVUPS   (SP), Y0
-	VMOVUPS   Y0, (SI)
+	VMOVUPS   Y0, (R8)
 	VMOVUPS   96(SP), Y0
-	VMOVUPS   Y0, 32(SI)
-	ADDQ      $0x00000040, SI
+	VMOVUPS   Y0, 32(R8)
+	ADDQ      $0x00000040, R8
 
 single_skip0:
-	TESTQ   DI, DI
+	TESTQ   R9, R9
 	JZ      single_skip1
 	VMOVUPS 64(SP), Y0
-	VMOVUPS Y0, (DI)
+	VMOVUPS Y0, (R9)
 	VMOVUPS 160(SP), Y0
-	VMOVUPS Y0, 32(DI)
-	ADDQ    $0x00000040, DI
+	VMOVUPS Y0, 32(R9)
+	ADDQ    $0x00000040, R9
 
 single_skip1:
-	ADDQ $0x00000020, BX
-	ADDQ DX, AX
-	SUBQ $0x01, CX
+	ADDQ $0x00000020, DI
+	ADDQ SI, CX
+	SUBQ $0x01, BX
 	JMP  rest
 
 end:
@@ -1188,16 +1214,22 @@ end:
 // func AssignDot4AVX2(x *float32, panels int, d int, tiles *float32, half *float32, wide int, narrow int, labels *uint16, score *float32, second *float32)
 // Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·AssignDot4AVX2(SB), $784-80
-	MOVQ x+0(FP), AX
-	MOVQ panels+8(FP), CX
-	MOVQ d+16(FP), DX
-	SHLQ $0x06, DX
-	MOVQ labels+56(FP), BX
-	MOVQ score+64(FP), SI
-	MOVQ second+72(FP), DI
+	MOVQ x+0(FP), CX
+	MOVQ panels+8(FP), BX
+	MOVQ d+16(FP), SI
+	SHLQ $0x06, SI
+	MOVQ labels+56(FP), DI
+	MOVQ score+64(FP), R8
+	MOVQ second+72(FP), R9
+	MOVQ wide+40(FP), R10
+	ADDQ narrow+48(FP), R10
+	LEAQ 63(R10), AX
+	XORQ DX, DX
+	DIVQ R10
+	MOVQ AX, 776(SP)
 
 rest:
-	TESTQ        CX, CX
+	TESTQ        BX, BX
 	JZ           end
 	VPXOR        Y0, Y0, Y0
 	VBROADCASTSS dotInfinityAVX2<>+0(SB), Y1
@@ -1208,46 +1240,48 @@ rest:
 	VMOVUPS      Y0, 128(SP)
 	VMOVUPS      Y1, 160(SP)
 	MOVL         $0x00000000, 768(SP)
-	MOVQ         tiles+24(FP), R8
-	MOVQ         half+32(FP), R9
-	LEAQ         (DX)(DX*2), R10
-	MOVQ         wide+40(FP), R10
+	MOVQ         tiles+24(FP), AX
+	MOVQ         half+32(FP), DX
+	LEAQ         (SI)(SI*2), R10
+	LEAQ         (CX)(SI*1), R10
+	MOVQ         wide+40(FP), R11
 
 single_wide:
-	VBROADCASTSS (R9), Y0
+	VBROADCASTSS (DX), Y0
 	VMOVAPS      Y0, Y1
-	VBROADCASTSS 4(R9), Y2
+	VBROADCASTSS 4(DX), Y2
 	VMOVAPS      Y2, Y3
-	VBROADCASTSS 8(R9), Y4
+	VBROADCASTSS 8(DX), Y4
 	VMOVAPS      Y4, Y5
-	VBROADCASTSS 12(R9), Y6
+	VBROADCASTSS 12(DX), Y6
 	VMOVAPS      Y6, Y7
-	MOVQ         AX, R11
-	MOVQ         DX, R12
-	SHRQ         $0x06, R12
+	MOVQ         CX, R12
+	MOVQ         SI, R13
+	SHRQ         $0x06, R13
 
 single_wide_tile_dims:
-	VMOVUPS      (R11), Y8
-	VMOVUPS      32(R11), Y9
-	PREFETCHT0   (R11)(DX*1)
-	VBROADCASTSS (R8), Y10
+	VMOVUPS      (R12), Y8
+	VMOVUPS      32(R12), Y9
+	PREFETCHT0   (R10)
+	ADDQ         776(SP), R10
+	VBROADCASTSS (AX), Y10
 	VFNMADD231PS Y10, Y8, Y0
 	VFNMADD231PS Y10, Y9, Y1
-	VBROADCASTSS 4(R8), Y10
+	VBROADCASTSS 4(AX), Y10
 	VFNMADD231PS Y10, Y8, Y2
 	VFNMADD231PS Y10, Y9, Y3
-	VBROADCASTSS 8(R8), Y10
+	VBROADCASTSS 8(AX), Y10
 	VFNMADD231PS Y10, Y8, Y4
 	VFNMADD231PS Y10, Y9, Y5
-	VBROADCASTSS 12(R8), Y10
+	VBROADCASTSS 12(AX), Y10
 	VFNMADD231PS Y10, Y8, Y6
 	VFNMADD231PS Y10, Y9, Y7
-	ADDQ         $0x40, R11
-	ADDQ         $0x10, R8
-	DECQ         R12
+	ADDQ         $0x40, R12
+	ADDQ         $0x10, AX
+	DECQ         R13
 	JNZ          single_wide_tile_dims
-	ADDQ         $0x10, R9
-	TESTQ        DI, DI
+	ADDQ         $0x10, DX
+	TESTQ        R9, R9
 	JNZ          single_wide_tile_second
 	VMOVUPS      (SP), Y9
 	VMOVUPS      32(SP), Y11
@@ -1359,42 +1393,43 @@ single_wide_tile_second:
 
 single_wide_tile_offered:
 	ADDL  $0x04, 768(SP)
-	DECQ  R10
+	DECQ  R11
 	JNZ   single_wide
-	MOVQ  narrow+48(FP), R10
-	TESTQ R10, R10
+	MOVQ  narrow+48(FP), R11
+	TESTQ R11, R11
 	JZ    single_found
 
 single_narrow:
-	VBROADCASTSS (R9), Y0
+	VBROADCASTSS (DX), Y0
 	VMOVAPS      Y0, Y1
-	VBROADCASTSS 4(R9), Y2
+	VBROADCASTSS 4(DX), Y2
 	VMOVAPS      Y2, Y3
-	VBROADCASTSS 8(R9), Y4
+	VBROADCASTSS 8(DX), Y4
 	VMOVAPS      Y4, Y5
-	MOVQ         AX, R11
-	MOVQ         DX, R12
-	SHRQ         $0x06, R12
+	MOVQ         CX, R12
+	MOVQ         SI, R13
+	SHRQ         $0x06, R13
 
 single_narrow_tile_dims:
-	VMOVUPS      (R11), Y6
-	VMOVUPS      32(R11), Y7
-	PREFETCHT0   (R11)(DX*1)
-	VBROADCASTSS (R8), Y8
+	VMOVUPS      (R12), Y6
+	VMOVUPS      32(R12), Y7
+	PREFETCHT0   (R10)
+	ADDQ         776(SP), R10
+	VBROADCASTSS (AX), Y8
 	VFNMADD231PS Y8, Y6, Y0
 	VFNMADD231PS Y8, Y7, Y1
-	VBROADCASTSS 4(R8), Y8
+	VBROADCASTSS 4(AX), Y8
 	VFNMADD231PS Y8, Y6, Y2
 	VFNMADD231PS Y8, Y7, Y3
-	VBROADCASTSS 8(R8), Y8
+	VBROADCASTSS 8(AX), Y8
 	VFNMADD231PS Y8, Y6, Y4
 	VFNMADD231PS Y8, Y7, Y5
-	ADDQ         $0x40, R11
-	ADDQ         $0x0c, R8
-	DECQ         R12
+	ADDQ         $0x40, R12
+	ADDQ         $0x0c, AX
+	DECQ         R13
 	JNZ          single_narrow_tile_dims
-	ADDQ         $0x0c, R9
-	TESTQ        DI, DI
+	ADDQ         $0x0c, DX
+	TESTQ        R9, R9
 	JNZ          single_narrow_tile_second
 	VMOVUPS      (SP), Y7
 	VMOVUPS      32(SP), Y9
@@ -1484,7 +1519,7 @@ single_narrow_tile_second:
 
 single_narrow_tile_offered:
 	ADDL $0x03, 768(SP)
-	DECQ R10
+	DECQ R11
 	JNZ  single_narrow
 
 single_found:
@@ -1492,28 +1527,28 @@ single_found:
 	VMOVUPS   128(SP), Y1
 	VPACKUSDW Y1, Y0, Y0
 	VPERMQ    $0xd8, Y0, Y0
-	VMOVDQU   Y0, (BX)
-	TESTQ     SI, SI
+	VMOVDQU   Y0, (DI)
+	TESTQ     R8, R8
 	JZ        single_skip0
 	VMOVUPS   (SP), Y0
-	VMOVUPS   Y0, (SI)
+	VMOVUPS   Y0, (R8)
 	VMOVUPS   96(SP), Y0
-	VMOVUPS   Y0, 32(SI)
-	ADDQ      $0x00000040, SI
+	VMOVUPS   Y0, 32(R8)
+	ADDQ      $0x00000040, R8
 
 single_skip0:
-	TESTQ   DI, DI
+	TESTQ   R9, R9
 	JZ      single_skip1
 	VMOVUPS 64(SP), Y0
-	VMOVUPS Y0, (DI)
+	VMOVUPS Y0, (R9)
 	VMOVUPS 160(SP), Y0
-	VMOVUPS Y0, 32(DI)
-	ADDQ    $0x00000040, DI
+	VMOVUPS Y0, 32(R9)
+	ADDQ    $0x00000040, R9
 
 single_skip1:
-	ADDQ $0x00000020, BX
-	ADDQ DX, AX
-	SUBQ $0x01, CX
+	ADDQ $0x00000020, DI
+	ADDQ SI, CX
+	SUBQ $0x01, BX
 	JMP  rest
 
 end:
@@ -1523,16 +1558,22 @@ end:
 // func AssignDot5AVX2(x *float32, panels int, d int, tiles *float32, half *float32, wide int, narrow int, labels *uint16, score *float32, second *float32)
 // Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·AssignDot5AVX2(SB), $784-80
-	MOVQ x+0(FP), AX
-	MOVQ panels+8(FP), CX
-	MOVQ d+16(FP), DX
-	SHLQ $0x06, DX
-	MOVQ labels+56(FP), BX
-	MOVQ score+64(FP), SI
-	MOVQ second+72(FP), DI
+	MOVQ x+0(FP), CX
+	MOVQ panels+8(FP), BX
+	MOVQ d+16(FP), SI
+	SHLQ $0x06, SI
+	MOVQ labels+56(FP), DI
+	MOVQ score+64(FP), R8
+	MOVQ second+72(FP), R9
+	MOVQ wide+40(FP), R10
+	ADDQ narrow+48(FP), R10
+	LEAQ 63(R10), AX
+	XORQ DX, DX
+	DIVQ R10
+	MOVQ AX, 776(SP)
 
 rest:
-	TESTQ        CX, CX
+	TESTQ        BX, BX
 	JZ           end
 	VPXOR        Y0, Y0, Y0
 	VBROADCASTSS dotInfinityAVX2<>+0(SB), Y1
@@ -1543,51 +1584,53 @@ rest:
 	VMOVUPS      Y0, 128(SP)
 	VMOVUPS      Y1, 160(SP)
 	MOVL         $0x00000000, 768(SP)
-	MOVQ         tiles+24(FP), R8
-	MOVQ         half+32(FP), R9
-	LEAQ         (DX)(DX*2), R10
-	MOVQ         wide+40(FP), R10
+	MOVQ         tiles+24(FP), AX
+	MOVQ         half+32(FP), DX
+	LEAQ         (SI)(SI*2), R10
+	LEAQ         (CX)(SI*1), R10
+	MOVQ         wide+40(FP), R11
 
 single_wide:
-	VBROADCASTSS (R9), Y0
+	VBROADCASTSS (DX), Y0
 	VMOVAPS      Y0, Y1
-	VBROADCASTSS 4(R9), Y2
+	VBROADCASTSS 4(DX), Y2
 	VMOVAPS      Y2, Y3
-	VBROADCASTSS 8(R9), Y4
+	VBROADCASTSS 8(DX), Y4
 	VMOVAPS      Y4, Y5
-	VBROADCASTSS 12(R9), Y6
+	VBROADCASTSS 12(DX), Y6
 	VMOVAPS      Y6, Y7
-	VBROADCASTSS 16(R9), Y8
+	VBROADCASTSS 16(DX), Y8
 	VMOVAPS      Y8, Y9
-	MOVQ         AX, R11
-	MOVQ         DX, R12
-	SHRQ         $0x06, R12
+	MOVQ         CX, R12
+	MOVQ         SI, R13
+	SHRQ         $0x06, R13
 
 single_wide_tile_dims:
-	VMOVUPS      (R11), Y10
-	VMOVUPS      32(R11), Y11
-	PREFETCHT0   (R11)(DX*1)
-	VBROADCASTSS (R8), Y12
+	VMOVUPS      (R12), Y10
+	VMOVUPS      32(R12), Y11
+	PREFETCHT0   (R10)
+	ADDQ         776(SP), R10
+	VBROADCASTSS (AX), Y12
 	VFNMADD231PS Y12, Y10, Y0
 	VFNMADD231PS Y12, Y11, Y1
-	VBROADCASTSS 4(R8), Y12
+	VBROADCASTSS 4(AX), Y12
 	VFNMADD231PS Y12, Y10, Y2
 	VFNMADD231PS Y12, Y11, Y3
-	VBROADCASTSS 8(R8), Y12
+	VBROADCASTSS 8(AX), Y12
 	VFNMADD231PS Y12, Y10, Y4
 	VFNMADD231PS Y12, Y11, Y5
-	VBROADCASTSS 12(R8), Y12
+	VBROADCASTSS 12(AX), Y12
 	VFNMADD231PS Y12, Y10, Y6
 	VFNMADD231PS Y12, Y11, Y7
-	VBROADCASTSS 16(R8), Y12
+	VBROADCASTSS 16(AX), Y12
 	VFNMADD231PS Y12, Y10, Y8
 	VFNMADD231PS Y12, Y11, Y9
-	ADDQ         $0x40, R11
-	ADDQ         $0x14, R8
-	DECQ         R12
+	ADDQ         $0x40, R12
+	ADDQ         $0x14, AX
+	DECQ         R13
 	JNZ          single_wide_tile_dims
-	ADDQ         $0x14, R9
-	TESTQ        DI, DI
+	ADDQ         $0x14, DX
+	TESTQ        R9, R9
 	JNZ          single_wide_tile_second
 	VMOVUPS      (SP), Y11
 	VMOVUPS      32(SP), Y13
@@ -1721,47 +1764,48 @@ single_wide_tile_second:
 
 single_wide_tile_offered:
 	ADDL  $0x05, 768(SP)
-	DECQ  R10
+	DECQ  R11
 	JNZ   single_wide
-	MOVQ  narrow+48(FP), R10
-	TESTQ R10, R10
+	MOVQ  narrow+48(FP), R11
+	TESTQ R11, R11
 	JZ    single_found
 
 single_narrow:
-	VBROADCASTSS (R9), Y0
+	VBROADCASTSS (DX), Y0
 	VMOVAPS      Y0, Y1
-	VBROADCASTSS 4(R9), Y2
+	VBROADCASTSS 4(DX), Y2
 	VMOVAPS      Y2, Y3
-	VBROADCASTSS 8(R9), Y4
+	VBROADCASTSS 8(DX), Y4
 	VMOVAPS      Y4, Y5
-	VBROADCASTSS 12(R9), Y6
+	VBROADCASTSS 12(DX), Y6
 	VMOVAPS      Y6, Y7
-	MOVQ         AX, R11
-	MOVQ         DX, R12
-	SHRQ         $0x06, R12
+	MOVQ         CX, R12
+	MOVQ         SI, R13
+	SHRQ         $0x06, R13
 
 single_narrow_tile_dims:
-	VMOVUPS      (R11), Y8
-	VMOVUPS      32(R11), Y9
-	PREFETCHT0   (R11)(DX*1)
-	VBROADCASTSS (R8), Y10
+	VMOVUPS      (R12), Y8
+	VMOVUPS      32(R12), Y9
+	PREFETCHT0   (R10)
+	ADDQ         776(SP), R10
+	VBROADCASTSS (AX), Y10
 	VFNMADD231PS Y10, Y8, Y0
 	VFNMADD231PS Y10, Y9, Y1
-	VBROADCASTSS 4(R8), Y10
+	VBROADCASTSS 4(AX), Y10
 	VFNMADD231PS Y10, Y8, Y2
 	VFNMADD231PS Y10, Y9, Y3
-	VBROADCASTSS 8(R8), Y10
+	VBROADCASTSS 8(AX), Y10
 	VFNMADD231PS Y10, Y8, Y4
 	VFNMADD231PS Y10, Y9, Y5
-	VBROADCASTSS 12(R8), Y10
+	VBROADCASTSS 12(AX), Y10
 	VFNMADD231PS Y10, Y8, Y6
 	VFNMADD231PS Y10, Y9, Y7
-	ADDQ         $0x40, R11
-	ADDQ         $0x10, R8
-	DECQ         R12
+	ADDQ         $0x40, R12
+	ADDQ         $0x10, AX
+	DECQ         R13
 	JNZ          single_narrow_tile_dims
-	ADDQ         $0x10, R9
-	TESTQ        DI, DI
+	ADDQ         $0x10, DX
+	TESTQ        R9, R9
 	JNZ          single_narrow_tile_second
 	VMOVUPS      (SP), Y9
 	VMOVUPS      32(SP), Y11
@@ -1873,7 +1917,7 @@ single_narrow_tile_second:
 
 single_narrow_tile_offered:
 	ADDL $0x04, 768(SP)
-	DECQ R10
+	DECQ R11
 	JNZ  single_narrow
 
 single_found:
@@ -1881,28 +1925,28 @@ single_found:
 	VMOVUPS   128(SP), Y1
 	VPACKUSDW Y1, Y0, Y0
 	VPERMQ    $0xd8, Y0, Y0
-	VMOVDQU   Y0, (BX)
-	TESTQ     SI, SI
+	VMOVDQU   Y0, (DI)
+	TESTQ     R8, R8
 	JZ        single_skip0
 	VMOVUPS   (SP), Y0
-	VMOVUPS   Y0, (SI)
+	VMOVUPS   Y0, (R8)
 	VMOVUPS   96(SP), Y0
-	VMOVUPS   Y0, 32(SI)
-	ADDQ      $0x00000040, SI
+	VMOVUPS   Y0, 32(R8)
+	ADDQ      $0x00000040, R8
 
 single_skip0:
-	TESTQ   DI, DI
+	TESTQ   R9, R9
 	JZ      single_skip1
 	VMOVUPS 64(SP), Y0
-	VMOVUPS Y0, (DI)
+	VMOVUPS Y0, (R9)
 	VMOVUPS 160(SP), Y0
-	VMOVUPS Y0, 32(DI)
-	ADDQ    $0x00000040, DI
+	VMOVUPS Y0, 32(R9)
+	ADDQ    $0x00000040, R9
 
 single_skip1:
-	ADDQ $0x00000020, BX
-	ADDQ DX, AX
-	SUBQ $0x01, CX
+	ADDQ $0x00000020, DI
+	ADDQ SI, CX
+	SUBQ $0x01, BX
 	JMP  rest
 
 end:
@@ -1912,16 +1956,22 @@ end:
 // func AssignDot6AVX2(x *float32, panels int, d int, tiles *float32, half *float32, wide int, narrow int, labels *uint16, score *float32, second *float32)
 // Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·AssignDot6AVX2(SB), $784-80
-	MOVQ x+0(FP), AX
-	MOVQ panels+8(FP), CX
-	MOVQ d+16(FP), DX
-	SHLQ $0x06, DX
-	MOVQ labels+56(FP), BX
-	MOVQ score+64(FP), SI
-	MOVQ second+72(FP), DI
+	MOVQ x+0(FP), CX
+	MOVQ panels+8(FP), BX
+	MOVQ d+16(FP), SI
+	SHLQ $0x06, SI
+	MOVQ labels+56(FP), DI
+	MOVQ score+64(FP), R8
+	MOVQ second+72(FP), R9
+	MOVQ wide+40(FP), R10
+	ADDQ narrow+48(FP), R10
+	LEAQ 63(R10), AX
+	XORQ DX, DX
+	DIVQ R10
+	MOVQ AX, 776(SP)
 
 rest:
-	TESTQ        CX, CX
+	TESTQ        BX, BX
 	JZ           end
 	VPXOR        Y0, Y0, Y0
 	VBROADCASTSS dotInfinityAVX2<>+0(SB), Y1
@@ -1932,56 +1982,58 @@ rest:
 	VMOVUPS      Y0, 128(SP)
 	VMOVUPS      Y1, 160(SP)
 	MOVL         $0x00000000, 768(SP)
-	MOVQ         tiles+24(FP), R8
-	MOVQ         half+32(FP), R9
-	LEAQ         (DX)(DX*2), R10
-	MOVQ         wide+40(FP), R10
+	MOVQ         tiles+24(FP), AX
+	MOVQ         half+32(FP), DX
+	LEAQ         (SI)(SI*2), R10
+	LEAQ         (CX)(SI*1), R10
+	MOVQ         wide+40(FP), R11
 
 single_wide:
-	VBROADCASTSS (R9), Y0
+	VBROADCASTSS (DX), Y0
 	VMOVAPS      Y0, Y1
-	VBROADCASTSS 4(R9), Y2
+	VBROADCASTSS 4(DX), Y2
 	VMOVAPS      Y2, Y3
-	VBROADCASTSS 8(R9), Y4
+	VBROADCASTSS 8(DX), Y4
 	VMOVAPS      Y4, Y5
-	VBROADCASTSS 12(R9), Y6
+	VBROADCASTSS 12(DX), Y6
 	VMOVAPS      Y6, Y7
-	VBROADCASTSS 16(R9), Y8
+	VBROADCASTSS 16(DX), Y8
 	VMOVAPS      Y8, Y9
-	VBROADCASTSS 20(R9), Y10
+	VBROADCASTSS 20(DX), Y10
 	VMOVAPS      Y10, Y11
-	MOVQ         AX, R11
-	MOVQ         DX, R12
-	SHRQ         $0x06, R12
+	MOVQ         CX, R12
+	MOVQ         SI, R13
+	SHRQ         $0x06, R13
 
 single_wide_tile_dims:
-	VMOVUPS      (R11), Y12
-	VMOVUPS      32(R11), Y13
-	PREFETCHT0   (R11)(DX*1)
-	VBROADCASTSS (R8), Y14
+	VMOVUPS      (R12), Y12
+	VMOVUPS      32(R12), Y13
+	PREFETCHT0   (R10)
+	ADDQ         776(SP), R10
+	VBROADCASTSS (AX), Y14
 	VFNMADD231PS Y14, Y12, Y0
 	VFNMADD231PS Y14, Y13, Y1
-	VBROADCASTSS 4(R8), Y14
+	VBROADCASTSS 4(AX), Y14
 	VFNMADD231PS Y14, Y12, Y2
 	VFNMADD231PS Y14, Y13, Y3
-	VBROADCASTSS 8(R8), Y14
+	VBROADCASTSS 8(AX), Y14
 	VFNMADD231PS Y14, Y12, Y4
 	VFNMADD231PS Y14, Y13, Y5
-	VBROADCASTSS 12(R8), Y14
+	VBROADCASTSS 12(AX), Y14
 	VFNMADD231PS Y14, Y12, Y6
 	VFNMADD231PS Y14, Y13, Y7
-	VBROADCASTSS 16(R8), Y14
+	VBROADCASTSS 16(AX), Y14
 	VFNMADD231PS Y14, Y12, Y8
 	VFNMADD231PS Y14, Y13, Y9
-	VBROADCASTSS 20(R8), Y14
+	VBROADCASTSS 20(AX), Y14
 	VFNMADD231PS Y14, Y12, Y10
 	VFNMADD231PS Y14, Y13, Y11
-	ADDQ         $0x40, R11
-	ADDQ         $0x18, R8
-	DECQ         R12
+	ADDQ         $0x40, R12
+	ADDQ         $0x18, AX
+	DECQ         R13
 	JNZ          single_wide_tile_dims
-	ADDQ         $0x18, R9
-	TESTQ        DI, DI
+	ADDQ         $0x18, DX
+	TESTQ        R9, R9
 	JNZ          single_wide_tile_second
 	VMOVUPS      (SP), Y13
 	VMOVUPS      32(SP), Y15
@@ -2137,52 +2189,53 @@ single_wide_tile_second:
 
 single_wide_tile_offered:
 	ADDL  $0x06, 768(SP)
-	DECQ  R10
+	DECQ  R11
 	JNZ   single_wide
-	MOVQ  narrow+48(FP), R10
-	TESTQ R10, R10
+	MOVQ  narrow+48(FP), R11
+	TESTQ R11, R11
 	JZ    single_found
 
 single_narrow:
-	VBROADCASTSS (R9), Y0
+	VBROADCASTSS (DX), Y0
 	VMOVAPS      Y0, Y1
-	VBROADCASTSS 4(R9), Y2
+	VBROADCASTSS 4(DX), Y2
 	VMOVAPS      Y2, Y3
-	VBROADCASTSS 8(R9), Y4
+	VBROADCASTSS 8(DX), Y4
 	VMOVAPS      Y4, Y5
-	VBROADCASTSS 12(R9), Y6
+	VBROADCASTSS 12(DX), Y6
 	VMOVAPS      Y6, Y7
-	VBROADCASTSS 16(R9), Y8
+	VBROADCASTSS 16(DX), Y8
 	VMOVAPS      Y8, Y9
-	MOVQ         AX, R11
-	MOVQ         DX, R12
-	SHRQ         $0x06, R12
+	MOVQ         CX, R12
+	MOVQ         SI, R13
+	SHRQ         $0x06, R13
 
 single_narrow_tile_dims:
-	VMOVUPS      (R11), Y10
-	VMOVUPS      32(R11), Y11
-	PREFETCHT0   (R11)(DX*1)
-	VBROADCASTSS (R8), Y12
+	VMOVUPS      (R12), Y10
+	VMOVUPS      32(R12), Y11
+	PREFETCHT0   (R10)
+	ADDQ         776(SP), R10
+	VBROADCASTSS (AX), Y12
 	VFNMADD231PS Y12, Y10, Y0
 	VFNMADD231PS Y12, Y11, Y1
-	VBROADCASTSS 4(R8), Y12
+	VBROADCASTSS 4(AX), Y12
 	VFNMADD231PS Y12, Y10, Y2
 	VFNMADD231PS Y12, Y11, Y3
-	VBROADCASTSS 8(R8), Y12
+	VBROADCASTSS 8(AX), Y12
 	VFNMADD231PS Y12, Y10, Y4
 	VFNMADD231PS Y12, Y11, Y5
-	VBROADCASTSS 12(R8), Y12
+	VBROADCASTSS 12(AX), Y12
 	VFNMADD231PS Y12, Y10, Y6
 	VFNMADD231PS Y12, Y11, Y7
-	VBROADCASTSS 16(R8), Y12
+	VBROADCASTSS 16(AX), Y12
 	VFNMADD231PS Y12, Y10, Y8
 	VFNMADD231PS Y12, Y11, Y9
-	ADDQ         $0x40, R11
-	ADDQ         $0x14, R8
-	DECQ         R12
+	ADDQ         $0x40, R12
+	ADDQ         $0x14, AX
+	DECQ         R13
 	JNZ          single_narrow_tile_dims
-	ADDQ         $0x14, R9
-	TESTQ        DI, DI
+	ADDQ         $0x14, DX
+	TESTQ        R9, R9
 	JNZ          single_narrow_tile_second
 	VMOVUPS      (SP), Y11
 	VMOVUPS      32(SP), Y13
@@ -2316,7 +2369,7 @@ single_narrow_tile_second:
 
 single_narrow_tile_offered:
 	ADDL $0x05, 768(SP)
-	DECQ R10
+	DECQ R11
 	JNZ  single_narrow
 
 single_found:
@@ -2324,28 +2377,28 @@ single_found:
 	VMOVUPS   128(SP), Y1
 	VPACKUSDW Y1, Y0, Y0
 	VPERMQ    $0xd8, Y0, Y0
-	VMOVDQU   Y0, (BX)
-	TESTQ     SI, SI
+	VMOVDQU   Y0, (DI)
+	TESTQ     R8, R8
 	JZ        single_skip0
 	VMOVUPS   (SP), Y0
-	VMOVUPS   Y0, (SI)
+	VMOVUPS   Y0, (R8)
 	VMOVUPS   96(SP), Y0
-	VMOVUPS   Y0, 32(SI)
-	ADDQ      $0x00000040, SI
+	VMOVUPS   Y0, 32(R8)
+	ADDQ      $0x00000040, R8
 
 single_skip0:
-	TESTQ   DI, DI
+	TESTQ   R9, R9
 	JZ      single_skip1
 	VMOVUPS 64(SP), Y0
-	VMOVUPS Y0, (DI)
+	VMOVUPS Y0, (R9)
 	VMOVUPS 160(SP), Y0
-	VMOVUPS Y0, 32(DI)
-	ADDQ    $0x00000040, DI
+	VMOVUPS Y0, 32(R9)
+	ADDQ    $0x00000040, R9
 
 single_skip1:
-	ADDQ $0x00000020, BX
-	ADDQ DX, AX
-	SUBQ $0x01, CX
+	ADDQ $0x00000020, DI
+	ADDQ SI, CX
+	SUBQ $0x01, BX
 	JMP  rest
 
 end:

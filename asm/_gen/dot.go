@@ -70,6 +70,9 @@ func assignDot(s isa, w int, infinity, ones, numbers Mem) {
 	f.score = Load(Param("score"), GP64())
 	f.second = Load(Param("second"), GP64())
 	f.stack = AllocLocal(4*64*3 + 16)
+	if s == avx2 {
+		f.pace()
+	}
 	// Few centroids leave room for four vectors of points, which hides the
 	// latency of the chains.
 	vectorsInFlight := 4
@@ -105,6 +108,10 @@ func (f *dotForm) group(tag string, np int) {
 	hp := Load(Param("half"), GP64())
 	tripled := GP64()
 	LEAQ(Mem{Base: f.stride, Index: f.stride, Scale: 2}, tripled)
+	if f.paced(np) {
+		f.ahead = GP64()
+		LEAQ(Mem{Base: f.x, Index: f.stride, Scale: 1}, f.ahead)
+	}
 	if np == 4 {
 		f.ahead = GP64()
 		LEAQ(Mem{Base: f.x, Index: f.stride, Scale: 4}, f.ahead)
@@ -185,10 +192,29 @@ func (f *dotForm) tile(tag string, np, tw int, tp, hp, tripled reg.Register) {
 	}
 }
 
+// paced says whether all tiles fetch the next panel together: where there are few of them, one takes less time than the
+// memory does.
+func (f *dotForm) paced(np int) bool { return f.s == avx2 && np == 1 }
+
+// pace sets the step of a dimension for that.
+func (f *dotForm) pace() {
+	tiles := Load(Param("wide"), GP64())
+	ADDQ(NewParamAddr("narrow", 48), tiles)
+	LEAQ(Mem{Base: tiles, Disp: 63}, reg.RAX)
+	XORQ(reg.RDX, reg.RDX)
+	DIVQ(tiles)
+	MOVQ(reg.RAX, f.step())
+}
+
 // prefetch fetches the next group of panels, one line per line read; only the first
 // tile reads lines that are not in L1, but a prefetch is cheap. Of four panels the first two tiles fetch a half each,
 // into the second-level cache, so that the memory has as much to do as the arithmetic all the time.
 func (f *dotForm) prefetch(np int, xp, tripled reg.Register) {
+	if f.paced(np) {
+		PREFETCHT0(Mem{Base: f.ahead})
+		ADDQ(f.step(), f.ahead)
+		return
+	}
 	switch np {
 	case 1:
 		PREFETCHT0(Mem{Base: xp, Index: f.stride, Scale: 1})
