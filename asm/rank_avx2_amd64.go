@@ -4,92 +4,12 @@
 
 package asm
 
-// Rank6AVX2 ranks k > 0 centroids for each point of panels > 0 panels of 6 dimensions at x. The
-// coordinates times scale, rounded to the nearest integer, fit 16 bits. A centroid at c is a word, to which the
-// products of the coordinates with its integers of 16 bits, in the next 3 words, are added:
-// a sum of less than 2^31. The label is the least sum and low, and a bit of doubts, 16 for each panel, says that
-// the second least is at most the least plus band.
+// RankLongAVX2 ranks the centroids of tiles > 0 tiles for each point of groups > 0 panels of d > 0 dimensions at x. The
+// coordinates times scale, rounded to the nearest integer, fit 16 bits. A tile at c is [1+(d+1)/2][6] words: those
+// that the products of a point with the integers of 16 bits in the next ones are added to, modulo 2^32; one of
+// [1+(d+1)/2][4] follows where last is not 0. The upper halves of the sums count: the label is the number of the
+// first least, and a bit of doubts, 16 for each panel, says that the second least is at most the least plus band.
+// room is for [(d+1)/2][16] words, which begin a cache line.
 //
 //go:noescape
-func Rank6AVX2(x *float32, panels int, c *int32, k int, scale float32, band int32, low int32, labels *uint16, doubts *uint16)
-
-// Rank7AVX2 ranks k > 0 centroids for each point of panels > 0 panels of 7 dimensions at x. The
-// coordinates times scale, rounded to the nearest integer, fit 16 bits. A centroid at c is a word, to which the
-// products of the coordinates with its integers of 16 bits, in the next 4 words, are added:
-// a sum of less than 2^31. The label is the least sum and low, and a bit of doubts, 16 for each panel, says that
-// the second least is at most the least plus band.
-//
-//go:noescape
-func Rank7AVX2(x *float32, panels int, c *int32, k int, scale float32, band int32, low int32, labels *uint16, doubts *uint16)
-
-// Rank8AVX2 ranks k > 0 centroids for each point of panels > 0 panels of 8 dimensions at x. The
-// coordinates times scale, rounded to the nearest integer, fit 16 bits. A centroid at c is a word, to which the
-// products of the coordinates with its integers of 16 bits, in the next 4 words, are added:
-// a sum of less than 2^31. The label is the least sum and low, and a bit of doubts, 16 for each panel, says that
-// the second least is at most the least plus band.
-//
-//go:noescape
-func Rank8AVX2(x *float32, panels int, c *int32, k int, scale float32, band int32, low int32, labels *uint16, doubts *uint16)
-
-// Rank9AVX2 ranks k > 0 centroids for each point of panels > 0 panels of 9 dimensions at x. The
-// coordinates times scale, rounded to the nearest integer, fit 16 bits. A centroid at c is a word, to which the
-// products of the coordinates with its integers of 16 bits, in the next 5 words, are added:
-// a sum of less than 2^31. The label is the least sum and low, and a bit of doubts, 16 for each panel, says that
-// the second least is at most the least plus band.
-//
-//go:noescape
-func Rank9AVX2(x *float32, panels int, c *int32, k int, scale float32, band int32, low int32, labels *uint16, doubts *uint16)
-
-// Rank10AVX2 ranks k > 0 centroids for each point of panels > 0 panels of 10 dimensions at x. The
-// coordinates times scale, rounded to the nearest integer, fit 16 bits. A centroid at c is a word, to which the
-// products of the coordinates with its integers of 16 bits, in the next 5 words, are added:
-// a sum of less than 2^31. The label is the least sum and low, and a bit of doubts, 16 for each panel, says that
-// the second least is at most the least plus band.
-//
-//go:noescape
-func Rank10AVX2(x *float32, panels int, c *int32, k int, scale float32, band int32, low int32, labels *uint16, doubts *uint16)
-
-// Rank11AVX2 ranks k > 0 centroids for each point of panels > 0 panels of 11 dimensions at x. The
-// coordinates times scale, rounded to the nearest integer, fit 16 bits. A centroid at c is a word, to which the
-// products of the coordinates with its integers of 16 bits, in the next 6 words, are added:
-// a sum of less than 2^31. The label is the least sum and low, and a bit of doubts, 16 for each panel, says that
-// the second least is at most the least plus band.
-//
-//go:noescape
-func Rank11AVX2(x *float32, panels int, c *int32, k int, scale float32, band int32, low int32, labels *uint16, doubts *uint16)
-
-// Rank12AVX2 ranks k > 0 centroids for each point of panels > 0 panels of 12 dimensions at x. The
-// coordinates times scale, rounded to the nearest integer, fit 16 bits. A centroid at c is a word, to which the
-// products of the coordinates with its integers of 16 bits, in the next 6 words, are added:
-// a sum of less than 2^31. The label is the least sum and low, and a bit of doubts, 16 for each panel, says that
-// the second least is at most the least plus band.
-//
-//go:noescape
-func Rank12AVX2(x *float32, panels int, c *int32, k int, scale float32, band int32, low int32, labels *uint16, doubts *uint16)
-
-// Rank13AVX2 ranks k > 0 centroids for each point of panels > 0 panels of 13 dimensions at x. The
-// coordinates times scale, rounded to the nearest integer, fit 16 bits. A centroid at c is a word, to which the
-// products of the coordinates with its integers of 16 bits, in the next 7 words, are added:
-// a sum of less than 2^31. The label is the least sum and low, and a bit of doubts, 16 for each panel, says that
-// the second least is at most the least plus band.
-//
-//go:noescape
-func Rank13AVX2(x *float32, panels int, c *int32, k int, scale float32, band int32, low int32, labels *uint16, doubts *uint16)
-
-// Rank14AVX2 ranks k > 0 centroids for each point of panels > 0 panels of 14 dimensions at x. The
-// coordinates times scale, rounded to the nearest integer, fit 16 bits. A centroid at c is a word, to which the
-// products of the coordinates with its integers of 16 bits, in the next 7 words, are added:
-// a sum of less than 2^31. The label is the least sum and low, and a bit of doubts, 16 for each panel, says that
-// the second least is at most the least plus band.
-//
-//go:noescape
-func Rank14AVX2(x *float32, panels int, c *int32, k int, scale float32, band int32, low int32, labels *uint16, doubts *uint16)
-
-// Rank15AVX2 ranks k > 0 centroids for each point of panels > 0 panels of 15 dimensions at x. The
-// coordinates times scale, rounded to the nearest integer, fit 16 bits. A centroid at c is a word, to which the
-// products of the coordinates with its integers of 16 bits, in the next 8 words, are added:
-// a sum of less than 2^31. The label is the least sum and low, and a bit of doubts, 16 for each panel, says that
-// the second least is at most the least plus band.
-//
-//go:noescape
-func Rank15AVX2(x *float32, panels int, c *int32, k int, scale float32, band int32, low int32, labels *uint16, doubts *uint16)
+func RankLongAVX2(x *float32, groups int, d int, c *int32, tiles int, last int, scale float32, band int32, room *int32, labels *uint16, doubts *uint16)

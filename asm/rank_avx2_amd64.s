@@ -4,2407 +4,392 @@
 
 #include "textflag.h"
 
-// func Rank6AVX2(x *float32, panels int, c *int32, k int, scale float32, band int32, low int32, labels *uint16, doubts *uint16)
-// Requires: AVX, AVX2
-TEXT ·Rank6AVX2(SB), NOSPLIT, $192-64
-	MOVQ x+0(FP), AX
-	MOVQ panels+8(FP), CX
-	MOVQ c+16(FP), DX
-	MOVQ k+24(FP), BX
-	MOVQ labels+48(FP), SI
-	MOVQ doubts+56(FP), DI
+// func RankLongAVX2(x *float32, groups int, d int, c *int32, tiles int, last int, scale float32, band int32, room *int32, labels *uint16, doubts *uint16)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·RankLongAVX2(SB), $104-80
+	MOVQ x+0(FP), CX
+	MOVQ d+16(FP), BX
+	SHLQ $0x06, BX
+	MOVQ tiles+32(FP), SI
+	MOVQ last+40(FP), AX
+	ADDQ AX, SI
+	MOVQ $0x00000100, AX
+	XORQ DX, DX
+	DIVQ SI
+	MOVQ AX, R8
+	MOVQ groups+8(FP), R9
+	MOVQ labels+64(FP), R10
+	MOVQ doubts+72(FP), R11
 
-rest:
-	TESTQ        CX, CX
-	JZ           end
-	VBROADCASTSS scale+32(FP), Y1
-	VMULPS       (AX), Y1, Y5
-	VCVTPS2DQ    Y5, Y5
-	VMULPS       64(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y5, Y5
-	VMULPS       128(AX), Y1, Y6
-	VCVTPS2DQ    Y6, Y6
-	VMULPS       192(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y6, Y6
-	VMULPS       256(AX), Y1, Y0
-	VCVTPS2DQ    Y0, Y0
-	VMULPS       320(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y0, Y0
-	VMOVDQU      Y0, 64(SP)
-	VPCMPEQD     Y0, Y0, Y0
-	VPSRLD       $0x01, Y0, Y0
-	VMOVDQA      Y0, Y2
-	VMULPS       32(AX), Y1, Y7
-	VCVTPS2DQ    Y7, Y7
-	VMULPS       96(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y7, Y7
-	VMULPS       160(AX), Y1, Y8
-	VCVTPS2DQ    Y8, Y8
-	VMULPS       224(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y8, Y8
-	VMULPS       288(AX), Y1, Y3
-	VCVTPS2DQ    Y3, Y3
-	VMULPS       352(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y3, Y3
-	VMOVDQU      Y3, 160(SP)
-	VPCMPEQD     Y1, Y1, Y1
-	VPSRLD       $0x01, Y1, Y1
-	VMOVDQA      Y1, Y3
-	MOVQ         DX, R8
-	MOVQ         BX, R9
-	SHRQ         $0x01, R9
-	JZ           last
+groups:
+	LEAQ         4096(CX)(BX*1), DI
+	VBROADCASTSS scale+48(FP), Y0
+	VMOVUPS      rankShiftAVX2<>+0(SB), Y1
+	MOVQ         room+56(FP), DX
+	MOVQ         d+16(FP), SI
+	MOVQ         SI, AX
+	SHRQ         $0x01, AX
+	JZ           odd
 
 pairs:
-	VPBROADCASTD (R8), Y4
-	VPBROADCASTD (R8), Y9
-	VPBROADCASTD 16(R8), Y10
-	VPBROADCASTD 16(R8), Y11
-	VPBROADCASTD 4(R8), Y12
-	VPMADDWD     Y5, Y12, Y13
-	VPADDD       Y13, Y4, Y4
-	VPMADDWD     Y7, Y12, Y13
-	VPADDD       Y13, Y9, Y9
-	VPBROADCASTD 20(R8), Y12
-	VPMADDWD     Y5, Y12, Y13
-	VPADDD       Y13, Y10, Y10
-	VPMADDWD     Y7, Y12, Y13
-	VPADDD       Y13, Y11, Y11
-	VPBROADCASTD 8(R8), Y12
-	VPMADDWD     Y6, Y12, Y13
-	VPADDD       Y13, Y4, Y4
-	VPMADDWD     Y8, Y12, Y13
-	VPADDD       Y13, Y9, Y9
-	VPBROADCASTD 24(R8), Y12
-	VPMADDWD     Y6, Y12, Y13
-	VPADDD       Y13, Y10, Y10
-	VPMADDWD     Y8, Y12, Y13
-	VPADDD       Y13, Y11, Y11
-	VPBROADCASTD 12(R8), Y12
-	VPMADDWD     64(SP), Y12, Y13
-	VPADDD       Y13, Y4, Y4
-	VPMADDWD     160(SP), Y12, Y13
-	VPADDD       Y13, Y9, Y9
-	VPBROADCASTD 28(R8), Y12
-	VPMADDWD     64(SP), Y12, Y13
-	VPADDD       Y13, Y10, Y10
-	VPMADDWD     160(SP), Y12, Y13
-	VPADDD       Y13, Y11, Y11
-	VPMAXSD      Y4, Y0, Y12
-	VPMINSD      Y4, Y0, Y0
-	VPMINSD      Y12, Y2, Y2
-	VPMAXSD      Y9, Y1, Y4
-	VPMINSD      Y9, Y1, Y1
-	VPMINSD      Y4, Y3, Y3
-	VPMAXSD      Y10, Y0, Y4
-	VPMINSD      Y10, Y0, Y0
-	VPMINSD      Y4, Y2, Y2
-	VPMAXSD      Y11, Y1, Y4
-	VPMINSD      Y11, Y1, Y1
-	VPMINSD      Y4, Y3, Y3
-	ADDQ         $0x20, R8
-	DECQ         R9
-	JNZ          pairs
+	VMOVAPS     Y1, Y2
+	VFMADD231PS (CX), Y0, Y2
+	VMOVAPS     Y1, Y3
+	VFMADD231PS 64(CX), Y0, Y3
+	VPSLLD      $0x10, Y3, Y3
+	VPBLENDW    $0xaa, Y3, Y2, Y2
+	VMOVDQU     Y2, (DX)
+	VMOVAPS     Y1, Y2
+	VFMADD231PS 32(CX), Y0, Y2
+	VMOVAPS     Y1, Y3
+	VFMADD231PS 96(CX), Y0, Y3
+	VPSLLD      $0x10, Y3, Y3
+	VPBLENDW    $0xaa, Y3, Y2, Y2
+	VMOVDQU     Y2, 32(DX)
+	ADDQ        $0x00000080, CX
+	ADDQ        $0x40, DX
+	DECQ        AX
+	JNZ         pairs
 
-last:
-	TESTQ        $0x00000001, BX
+odd:
+	TESTQ       $0x00000001, SI
+	JZ          rounded
+	VPXOR       Y2, Y2, Y2
+	VMOVAPS     Y1, Y3
+	VFMADD231PS (CX), Y0, Y3
+	VPBLENDW    $0xaa, Y2, Y3, Y3
+	VMOVDQU     Y3, (DX)
+	VMOVAPS     Y1, Y1
+	VFMADD231PS 32(CX), Y0, Y1
+	VPBLENDW    $0xaa, Y2, Y1, Y1
+	VMOVDQU     Y1, 32(DX)
+	ADDQ        $0x40, CX
+	ADDQ        $0x40, DX
+
+rounded:
+	MOVQ     DX, SI
+	VPCMPEQW Y0, Y0, Y0
+	VPSRLW   $0x01, Y0, Y0
+	VMOVDQU  Y0, (SP)
+	VMOVDQU  Y0, 32(SP)
+	VPXOR    Y0, Y0, Y0
+	VMOVDQU  Y0, 64(SP)
+	MOVL     $0x00000000, 96(SP)
+	MOVQ     c+24(FP), AX
+	MOVQ     tiles+32(FP), R12
+
+tiles:
+	VPBROADCASTD (AX), Y0
+	VMOVDQA      Y0, Y1
+	VPBROADCASTD 4(AX), Y2
+	VMOVDQA      Y2, Y3
+	VPBROADCASTD 8(AX), Y4
+	VMOVDQA      Y4, Y5
+	VPBROADCASTD 12(AX), Y6
+	VMOVDQA      Y6, Y7
+	VPBROADCASTD 16(AX), Y8
+	VMOVDQA      Y8, Y9
+	VPBROADCASTD 20(AX), Y10
+	VMOVDQA      Y10, Y11
+	ADDQ         $0x18, AX
+	MOVQ         room+56(FP), DX
+	MOVQ         SI, R13
+	SUBQ         DX, R13
+	TESTQ        $0x00000040, R13
+	JZ           words
+	SUBQ         $0x40, DX
+	SUBQ         $0x18, AX
+	JMP          words_second
+
+words:
+	VMOVDQU      (DX), Y12
+	VMOVDQU      32(DX), Y13
+	VPBROADCASTD (AX), Y14
+	VPMADDWD     Y14, Y12, Y15
+	VPADDD       Y15, Y0, Y0
+	VPMADDWD     Y14, Y13, Y15
+	VPADDD       Y15, Y1, Y1
+	VPBROADCASTD 4(AX), Y14
+	VPMADDWD     Y14, Y12, Y15
+	VPADDD       Y15, Y2, Y2
+	VPMADDWD     Y14, Y13, Y15
+	VPADDD       Y15, Y3, Y3
+	VPBROADCASTD 8(AX), Y14
+	VPMADDWD     Y14, Y12, Y15
+	VPADDD       Y15, Y4, Y4
+	VPMADDWD     Y14, Y13, Y15
+	VPADDD       Y15, Y5, Y5
+	VPBROADCASTD 12(AX), Y14
+	VPMADDWD     Y14, Y12, Y15
+	VPADDD       Y15, Y6, Y6
+	VPMADDWD     Y14, Y13, Y15
+	VPADDD       Y15, Y7, Y7
+	VPBROADCASTD 16(AX), Y14
+	VPMADDWD     Y14, Y12, Y15
+	VPADDD       Y15, Y8, Y8
+	VPMADDWD     Y14, Y13, Y15
+	VPADDD       Y15, Y9, Y9
+	VPBROADCASTD 20(AX), Y14
+	VPMADDWD     Y14, Y12, Y15
+	VPADDD       Y15, Y10, Y10
+	VPMADDWD     Y14, Y13, Y15
+	VPADDD       Y15, Y11, Y11
+
+words_second:
+	VMOVDQU      64(DX), Y12
+	VMOVDQU      96(DX), Y13
+	VPBROADCASTD 24(AX), Y14
+	VPMADDWD     Y14, Y12, Y15
+	VPADDD       Y15, Y0, Y0
+	VPMADDWD     Y14, Y13, Y15
+	VPADDD       Y15, Y1, Y1
+	VPBROADCASTD 28(AX), Y14
+	VPMADDWD     Y14, Y12, Y15
+	VPADDD       Y15, Y2, Y2
+	VPMADDWD     Y14, Y13, Y15
+	VPADDD       Y15, Y3, Y3
+	VPBROADCASTD 32(AX), Y14
+	VPMADDWD     Y14, Y12, Y15
+	VPADDD       Y15, Y4, Y4
+	VPMADDWD     Y14, Y13, Y15
+	VPADDD       Y15, Y5, Y5
+	VPBROADCASTD 36(AX), Y14
+	VPMADDWD     Y14, Y12, Y15
+	VPADDD       Y15, Y6, Y6
+	VPMADDWD     Y14, Y13, Y15
+	VPADDD       Y15, Y7, Y7
+	VPBROADCASTD 40(AX), Y14
+	VPMADDWD     Y14, Y12, Y15
+	VPADDD       Y15, Y8, Y8
+	VPMADDWD     Y14, Y13, Y15
+	VPADDD       Y15, Y9, Y9
+	VPBROADCASTD 44(AX), Y14
+	VPMADDWD     Y14, Y12, Y15
+	VPADDD       Y15, Y10, Y10
+	VPMADDWD     Y14, Y13, Y15
+	VPADDD       Y15, Y11, Y11
+	PREFETCHT1   (DI)
+	PREFETCHT1   64(DI)
+	ADDQ         R8, DI
+	ADDQ         $0x30, AX
+	ADDQ         $0x00000080, DX
+	CMPQ         DX, SI
+	JNE          words
+	VMOVDQU      (SP), Y12
+	VMOVDQU      32(SP), Y13
+	VMOVDQU      64(SP), Y14
+	VPBROADCASTW 96(SP), Y15
+	VPSRLD       $0x10, Y0, Y0
+	VPBLENDW     $0xaa, Y1, Y0, Y0
+	VPCMPGTW     Y0, Y12, Y1
+	VPBLENDVB    Y1, Y15, Y14, Y14
+	VPMAXSW      Y0, Y12, Y1
+	VPMINSW      Y0, Y12, Y12
+	VPMINSW      Y1, Y13, Y13
+	VPADDW       rankOnesAVX2<>+0(SB), Y15, Y15
+	VPSRLD       $0x10, Y2, Y2
+	VPBLENDW     $0xaa, Y3, Y2, Y2
+	VPCMPGTW     Y2, Y12, Y3
+	VPBLENDVB    Y3, Y15, Y14, Y14
+	VPMAXSW      Y2, Y12, Y3
+	VPMINSW      Y2, Y12, Y12
+	VPMINSW      Y3, Y13, Y13
+	VPADDW       rankOnesAVX2<>+0(SB), Y15, Y15
+	VPSRLD       $0x10, Y4, Y4
+	VPBLENDW     $0xaa, Y5, Y4, Y4
+	VPCMPGTW     Y4, Y12, Y5
+	VPBLENDVB    Y5, Y15, Y14, Y14
+	VPMAXSW      Y4, Y12, Y5
+	VPMINSW      Y4, Y12, Y12
+	VPMINSW      Y5, Y13, Y13
+	VPADDW       rankOnesAVX2<>+0(SB), Y15, Y15
+	VPSRLD       $0x10, Y6, Y6
+	VPBLENDW     $0xaa, Y7, Y6, Y6
+	VPCMPGTW     Y6, Y12, Y7
+	VPBLENDVB    Y7, Y15, Y14, Y14
+	VPMAXSW      Y6, Y12, Y7
+	VPMINSW      Y6, Y12, Y12
+	VPMINSW      Y7, Y13, Y13
+	VPADDW       rankOnesAVX2<>+0(SB), Y15, Y15
+	VPSRLD       $0x10, Y8, Y8
+	VPBLENDW     $0xaa, Y9, Y8, Y8
+	VPCMPGTW     Y8, Y12, Y9
+	VPBLENDVB    Y9, Y15, Y14, Y14
+	VPMAXSW      Y8, Y12, Y9
+	VPMINSW      Y8, Y12, Y12
+	VPMINSW      Y9, Y13, Y13
+	VPADDW       rankOnesAVX2<>+0(SB), Y15, Y15
+	VPSRLD       $0x10, Y10, Y10
+	VPBLENDW     $0xaa, Y11, Y10, Y10
+	VPCMPGTW     Y10, Y12, Y11
+	VPBLENDVB    Y11, Y15, Y14, Y14
+	VPMAXSW      Y10, Y12, Y11
+	VPMINSW      Y10, Y12, Y12
+	VPMINSW      Y11, Y13, Y13
+	VMOVDQU      Y12, (SP)
+	VMOVDQU      Y13, 32(SP)
+	VMOVDQU      Y14, 64(SP)
+	ADDL         $0x06, 96(SP)
+	DECQ         R12
+	JNZ          tiles
+	MOVQ         last+40(FP), DX
+	TESTQ        DX, DX
 	JZ           ranked
-	VPBROADCASTD (R8), Y4
-	VPBROADCASTD (R8), Y9
-	VPBROADCASTD 4(R8), Y10
-	VPMADDWD     Y5, Y10, Y5
-	VPADDD       Y5, Y4, Y4
-	VPMADDWD     Y7, Y10, Y5
-	VPADDD       Y5, Y9, Y9
-	VPBROADCASTD 8(R8), Y5
-	VPMADDWD     Y6, Y5, Y6
-	VPADDD       Y6, Y4, Y4
-	VPMADDWD     Y8, Y5, Y6
-	VPADDD       Y6, Y9, Y9
-	VPBROADCASTD 12(R8), Y5
-	VPMADDWD     64(SP), Y5, Y6
-	VPADDD       Y6, Y4, Y4
-	VPMADDWD     160(SP), Y5, Y6
-	VPADDD       Y6, Y9, Y9
-	VPMAXSD      Y4, Y0, Y5
-	VPMINSD      Y4, Y0, Y0
-	VPMINSD      Y5, Y2, Y2
-	VPMAXSD      Y9, Y1, Y4
-	VPMINSD      Y9, Y1, Y1
-	VPMINSD      Y4, Y3, Y3
-	ADDQ         $0x10, R8
+	VPBROADCASTD (AX), Y0
+	VMOVDQA      Y0, Y1
+	VPBROADCASTD 4(AX), Y2
+	VMOVDQA      Y2, Y3
+	VPBROADCASTD 8(AX), Y4
+	VMOVDQA      Y4, Y5
+	VPBROADCASTD 12(AX), Y6
+	VMOVDQA      Y6, Y7
+	ADDQ         $0x10, AX
+	MOVQ         room+56(FP), DX
+	MOVQ         SI, R12
+	SUBQ         DX, R12
+	TESTQ        $0x00000040, R12
+	JZ           last_words
+	SUBQ         $0x40, DX
+	SUBQ         $0x10, AX
+	JMP          last_words_second
+
+last_words:
+	VMOVDQU      (DX), Y8
+	VMOVDQU      32(DX), Y9
+	VPBROADCASTD (AX), Y10
+	VPMADDWD     Y10, Y8, Y11
+	VPADDD       Y11, Y0, Y0
+	VPMADDWD     Y10, Y9, Y11
+	VPADDD       Y11, Y1, Y1
+	VPBROADCASTD 4(AX), Y10
+	VPMADDWD     Y10, Y8, Y11
+	VPADDD       Y11, Y2, Y2
+	VPMADDWD     Y10, Y9, Y11
+	VPADDD       Y11, Y3, Y3
+	VPBROADCASTD 8(AX), Y10
+	VPMADDWD     Y10, Y8, Y11
+	VPADDD       Y11, Y4, Y4
+	VPMADDWD     Y10, Y9, Y11
+	VPADDD       Y11, Y5, Y5
+	VPBROADCASTD 12(AX), Y10
+	VPMADDWD     Y10, Y8, Y11
+	VPADDD       Y11, Y6, Y6
+	VPMADDWD     Y10, Y9, Y11
+	VPADDD       Y11, Y7, Y7
+
+last_words_second:
+	VMOVDQU      64(DX), Y8
+	VMOVDQU      96(DX), Y9
+	VPBROADCASTD 16(AX), Y10
+	VPMADDWD     Y10, Y8, Y11
+	VPADDD       Y11, Y0, Y0
+	VPMADDWD     Y10, Y9, Y11
+	VPADDD       Y11, Y1, Y1
+	VPBROADCASTD 20(AX), Y10
+	VPMADDWD     Y10, Y8, Y11
+	VPADDD       Y11, Y2, Y2
+	VPMADDWD     Y10, Y9, Y11
+	VPADDD       Y11, Y3, Y3
+	VPBROADCASTD 24(AX), Y10
+	VPMADDWD     Y10, Y8, Y11
+	VPADDD       Y11, Y4, Y4
+	VPMADDWD     Y10, Y9, Y11
+	VPADDD       Y11, Y5, Y5
+	VPBROADCASTD 28(AX), Y10
+	VPMADDWD     Y10, Y8, Y11
+	VPADDD       Y11, Y6, Y6
+	VPMADDWD     Y10, Y9, Y11
+	VPADDD       Y11, Y7, Y7
+	PREFETCHT1   (DI)
+	PREFETCHT1   64(DI)
+	ADDQ         R8, DI
+	ADDQ         $0x20, AX
+	ADDQ         $0x00000080, DX
+	CMPQ         DX, SI
+	JNE          last_words
+	VMOVDQU      (SP), Y8
+	VMOVDQU      32(SP), Y9
+	VMOVDQU      64(SP), Y10
+	VPBROADCASTW 96(SP), Y11
+	VPSRLD       $0x10, Y0, Y0
+	VPBLENDW     $0xaa, Y1, Y0, Y0
+	VPCMPGTW     Y0, Y8, Y1
+	VPBLENDVB    Y1, Y11, Y10, Y10
+	VPMAXSW      Y0, Y8, Y1
+	VPMINSW      Y0, Y8, Y8
+	VPMINSW      Y1, Y9, Y9
+	VPADDW       rankOnesAVX2<>+0(SB), Y11, Y11
+	VPSRLD       $0x10, Y2, Y2
+	VPBLENDW     $0xaa, Y3, Y2, Y2
+	VPCMPGTW     Y2, Y8, Y3
+	VPBLENDVB    Y3, Y11, Y10, Y10
+	VPMAXSW      Y2, Y8, Y3
+	VPMINSW      Y2, Y8, Y8
+	VPMINSW      Y3, Y9, Y9
+	VPADDW       rankOnesAVX2<>+0(SB), Y11, Y11
+	VPSRLD       $0x10, Y4, Y4
+	VPBLENDW     $0xaa, Y5, Y4, Y4
+	VPCMPGTW     Y4, Y8, Y5
+	VPBLENDVB    Y5, Y11, Y10, Y10
+	VPMAXSW      Y4, Y8, Y5
+	VPMINSW      Y4, Y8, Y8
+	VPMINSW      Y5, Y9, Y9
+	VPADDW       rankOnesAVX2<>+0(SB), Y11, Y11
+	VPSRLD       $0x10, Y6, Y6
+	VPBLENDW     $0xaa, Y7, Y6, Y6
+	VPCMPGTW     Y6, Y8, Y7
+	VPBLENDVB    Y7, Y11, Y10, Y10
+	VPMAXSW      Y6, Y8, Y7
+	VPMINSW      Y6, Y8, Y8
+	VPMINSW      Y7, Y9, Y9
+	VMOVDQU      Y8, (SP)
+	VMOVDQU      Y9, 32(SP)
+	VMOVDQU      Y10, 64(SP)
 
 ranked:
-	VPSUBD       Y0, Y2, Y2
-	VBROADCASTSS band+36(FP), Y4
-	VPCMPGTD     Y4, Y2, Y2
-	VMOVMSKPS    Y2, R8
-	VBROADCASTSS low+40(FP), Y4
-	VPAND        Y4, Y0, Y0
-	VPSUBD       Y1, Y3, Y3
-	VBROADCASTSS band+36(FP), Y4
-	VPCMPGTD     Y4, Y3, Y3
-	VMOVMSKPS    Y3, R9
-	VBROADCASTSS low+40(FP), Y4
-	VPAND        Y4, Y1, Y1
-	SHLL         $0x08, R9
-	ORL          R9, R8
-	NOTL         R8
-	MOVW         R8, (DI)
+	MOVL         band+52(FP), AX
+	VMOVD        AX, X1
+	VPBROADCASTW X1, Y1
+	VMOVDQU      32(SP), Y0
+	VPSUBW       (SP), Y0, Y0
+	VPMINUW      Y1, Y0, Y1
+	VPCMPEQW     Y1, Y0, Y0
+	VMOVMSKPS    Y0, DX
+	VPSLLD       $0x10, Y0, Y0
+	VMOVMSKPS    Y0, AX
+	SHLL         $0x08, DX
+	ORL          DX, AX
+	MOVW         AX, (R11)
+	VMOVDQU      64(SP), Y0
+	VPSRLD       $0x10, Y0, Y1
+	VPSLLD       $0x10, Y0, Y0
+	VPSRLD       $0x10, Y0, Y0
 	VPACKUSDW    Y1, Y0, Y0
 	VPERMQ       $0xd8, Y0, Y0
-	VMOVDQU      Y0, (SI)
-	ADDQ         $0x02, DI
-	ADDQ         $0x20, SI
-	ADDQ         $0x00000180, AX
-	SUBQ         $0x01, CX
-	JMP          rest
-
-end:
+	VMOVDQU      Y0, (R10)
+	ADDQ         $0x02, R11
+	ADDQ         $0x20, R10
+	DECQ         R9
+	JNZ          groups
 	VZEROUPPER
 	RET
 
-// func Rank7AVX2(x *float32, panels int, c *int32, k int, scale float32, band int32, low int32, labels *uint16, doubts *uint16)
-// Requires: AVX, AVX2
-TEXT ·Rank7AVX2(SB), NOSPLIT, $256-64
-	MOVQ x+0(FP), AX
-	MOVQ panels+8(FP), CX
-	MOVQ c+16(FP), DX
-	MOVQ k+24(FP), BX
-	MOVQ labels+48(FP), SI
-	MOVQ doubts+56(FP), DI
+DATA rankOnesAVX2<>+0(SB)/4, $0x00010001
+DATA rankOnesAVX2<>+4(SB)/4, $0x00010001
+DATA rankOnesAVX2<>+8(SB)/4, $0x00010001
+DATA rankOnesAVX2<>+12(SB)/4, $0x00010001
+DATA rankOnesAVX2<>+16(SB)/4, $0x00010001
+DATA rankOnesAVX2<>+20(SB)/4, $0x00010001
+DATA rankOnesAVX2<>+24(SB)/4, $0x00010001
+DATA rankOnesAVX2<>+28(SB)/4, $0x00010001
+GLOBL rankOnesAVX2<>(SB), RODATA|NOPTR, $32
 
-rest:
-	TESTQ        CX, CX
-	JZ           end
-	VBROADCASTSS scale+32(FP), Y1
-	VMULPS       (AX), Y1, Y5
-	VCVTPS2DQ    Y5, Y5
-	VMULPS       64(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y5, Y5
-	VMULPS       128(AX), Y1, Y6
-	VCVTPS2DQ    Y6, Y6
-	VMULPS       192(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y6, Y6
-	VMULPS       256(AX), Y1, Y0
-	VCVTPS2DQ    Y0, Y0
-	VMULPS       320(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y0, Y0
-	VMOVDQU      Y0, 64(SP)
-	VMULPS       384(AX), Y1, Y0
-	VCVTPS2DQ    Y0, Y0
-	VMOVDQU      Y0, 96(SP)
-	VPCMPEQD     Y0, Y0, Y0
-	VPSRLD       $0x01, Y0, Y0
-	VMOVDQA      Y0, Y2
-	VMULPS       32(AX), Y1, Y7
-	VCVTPS2DQ    Y7, Y7
-	VMULPS       96(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y7, Y7
-	VMULPS       160(AX), Y1, Y8
-	VCVTPS2DQ    Y8, Y8
-	VMULPS       224(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y8, Y8
-	VMULPS       288(AX), Y1, Y3
-	VCVTPS2DQ    Y3, Y3
-	VMULPS       352(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y3, Y3
-	VMOVDQU      Y3, 192(SP)
-	VMULPS       416(AX), Y1, Y1
-	VCVTPS2DQ    Y1, Y1
-	VMOVDQU      Y1, 224(SP)
-	VPCMPEQD     Y1, Y1, Y1
-	VPSRLD       $0x01, Y1, Y1
-	VMOVDQA      Y1, Y3
-	MOVQ         DX, R8
-	MOVQ         BX, R9
-	SHRQ         $0x01, R9
-	JZ           last
-
-pairs:
-	VPBROADCASTD (R8), Y4
-	VPBROADCASTD (R8), Y9
-	VPBROADCASTD 20(R8), Y10
-	VPBROADCASTD 20(R8), Y11
-	VPBROADCASTD 4(R8), Y12
-	VPMADDWD     Y5, Y12, Y13
-	VPADDD       Y13, Y4, Y4
-	VPMADDWD     Y7, Y12, Y13
-	VPADDD       Y13, Y9, Y9
-	VPBROADCASTD 24(R8), Y12
-	VPMADDWD     Y5, Y12, Y13
-	VPADDD       Y13, Y10, Y10
-	VPMADDWD     Y7, Y12, Y13
-	VPADDD       Y13, Y11, Y11
-	VPBROADCASTD 8(R8), Y12
-	VPMADDWD     Y6, Y12, Y13
-	VPADDD       Y13, Y4, Y4
-	VPMADDWD     Y8, Y12, Y13
-	VPADDD       Y13, Y9, Y9
-	VPBROADCASTD 28(R8), Y12
-	VPMADDWD     Y6, Y12, Y13
-	VPADDD       Y13, Y10, Y10
-	VPMADDWD     Y8, Y12, Y13
-	VPADDD       Y13, Y11, Y11
-	VPBROADCASTD 12(R8), Y12
-	VPMADDWD     64(SP), Y12, Y13
-	VPADDD       Y13, Y4, Y4
-	VPMADDWD     192(SP), Y12, Y13
-	VPADDD       Y13, Y9, Y9
-	VPBROADCASTD 32(R8), Y12
-	VPMADDWD     64(SP), Y12, Y13
-	VPADDD       Y13, Y10, Y10
-	VPMADDWD     192(SP), Y12, Y13
-	VPADDD       Y13, Y11, Y11
-	VPBROADCASTD 16(R8), Y12
-	VPMADDWD     96(SP), Y12, Y13
-	VPADDD       Y13, Y4, Y4
-	VPMADDWD     224(SP), Y12, Y13
-	VPADDD       Y13, Y9, Y9
-	VPBROADCASTD 36(R8), Y12
-	VPMADDWD     96(SP), Y12, Y13
-	VPADDD       Y13, Y10, Y10
-	VPMADDWD     224(SP), Y12, Y13
-	VPADDD       Y13, Y11, Y11
-	VPMAXSD      Y4, Y0, Y12
-	VPMINSD      Y4, Y0, Y0
-	VPMINSD      Y12, Y2, Y2
-	VPMAXSD      Y9, Y1, Y4
-	VPMINSD      Y9, Y1, Y1
-	VPMINSD      Y4, Y3, Y3
-	VPMAXSD      Y10, Y0, Y4
-	VPMINSD      Y10, Y0, Y0
-	VPMINSD      Y4, Y2, Y2
-	VPMAXSD      Y11, Y1, Y4
-	VPMINSD      Y11, Y1, Y1
-	VPMINSD      Y4, Y3, Y3
-	ADDQ         $0x28, R8
-	DECQ         R9
-	JNZ          pairs
-
-last:
-	TESTQ        $0x00000001, BX
-	JZ           ranked
-	VPBROADCASTD (R8), Y4
-	VPBROADCASTD (R8), Y9
-	VPBROADCASTD 4(R8), Y10
-	VPMADDWD     Y5, Y10, Y5
-	VPADDD       Y5, Y4, Y4
-	VPMADDWD     Y7, Y10, Y5
-	VPADDD       Y5, Y9, Y9
-	VPBROADCASTD 8(R8), Y5
-	VPMADDWD     Y6, Y5, Y6
-	VPADDD       Y6, Y4, Y4
-	VPMADDWD     Y8, Y5, Y6
-	VPADDD       Y6, Y9, Y9
-	VPBROADCASTD 12(R8), Y5
-	VPMADDWD     64(SP), Y5, Y6
-	VPADDD       Y6, Y4, Y4
-	VPMADDWD     192(SP), Y5, Y6
-	VPADDD       Y6, Y9, Y9
-	VPBROADCASTD 16(R8), Y5
-	VPMADDWD     96(SP), Y5, Y6
-	VPADDD       Y6, Y4, Y4
-	VPMADDWD     224(SP), Y5, Y6
-	VPADDD       Y6, Y9, Y9
-	VPMAXSD      Y4, Y0, Y5
-	VPMINSD      Y4, Y0, Y0
-	VPMINSD      Y5, Y2, Y2
-	VPMAXSD      Y9, Y1, Y4
-	VPMINSD      Y9, Y1, Y1
-	VPMINSD      Y4, Y3, Y3
-	ADDQ         $0x14, R8
-
-ranked:
-	VPSUBD       Y0, Y2, Y2
-	VBROADCASTSS band+36(FP), Y4
-	VPCMPGTD     Y4, Y2, Y2
-	VMOVMSKPS    Y2, R8
-	VBROADCASTSS low+40(FP), Y4
-	VPAND        Y4, Y0, Y0
-	VPSUBD       Y1, Y3, Y3
-	VBROADCASTSS band+36(FP), Y4
-	VPCMPGTD     Y4, Y3, Y3
-	VMOVMSKPS    Y3, R9
-	VBROADCASTSS low+40(FP), Y4
-	VPAND        Y4, Y1, Y1
-	SHLL         $0x08, R9
-	ORL          R9, R8
-	NOTL         R8
-	MOVW         R8, (DI)
-	VPACKUSDW    Y1, Y0, Y0
-	VPERMQ       $0xd8, Y0, Y0
-	VMOVDQU      Y0, (SI)
-	ADDQ         $0x02, DI
-	ADDQ         $0x20, SI
-	ADDQ         $0x000001c0, AX
-	SUBQ         $0x01, CX
-	JMP          rest
-
-end:
-	VZEROUPPER
-	RET
-
-// func Rank8AVX2(x *float32, panels int, c *int32, k int, scale float32, band int32, low int32, labels *uint16, doubts *uint16)
-// Requires: AVX, AVX2
-TEXT ·Rank8AVX2(SB), NOSPLIT, $256-64
-	MOVQ x+0(FP), AX
-	MOVQ panels+8(FP), CX
-	MOVQ c+16(FP), DX
-	MOVQ k+24(FP), BX
-	MOVQ labels+48(FP), SI
-	MOVQ doubts+56(FP), DI
-
-rest:
-	TESTQ        CX, CX
-	JZ           end
-	VBROADCASTSS scale+32(FP), Y1
-	VMULPS       (AX), Y1, Y5
-	VCVTPS2DQ    Y5, Y5
-	VMULPS       64(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y5, Y5
-	VMULPS       128(AX), Y1, Y6
-	VCVTPS2DQ    Y6, Y6
-	VMULPS       192(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y6, Y6
-	VMULPS       256(AX), Y1, Y0
-	VCVTPS2DQ    Y0, Y0
-	VMULPS       320(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y0, Y0
-	VMOVDQU      Y0, 64(SP)
-	VMULPS       384(AX), Y1, Y0
-	VCVTPS2DQ    Y0, Y0
-	VMULPS       448(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y0, Y0
-	VMOVDQU      Y0, 96(SP)
-	VPCMPEQD     Y0, Y0, Y0
-	VPSRLD       $0x01, Y0, Y0
-	VMOVDQA      Y0, Y2
-	VMULPS       32(AX), Y1, Y7
-	VCVTPS2DQ    Y7, Y7
-	VMULPS       96(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y7, Y7
-	VMULPS       160(AX), Y1, Y8
-	VCVTPS2DQ    Y8, Y8
-	VMULPS       224(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y8, Y8
-	VMULPS       288(AX), Y1, Y3
-	VCVTPS2DQ    Y3, Y3
-	VMULPS       352(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y3, Y3
-	VMOVDQU      Y3, 192(SP)
-	VMULPS       416(AX), Y1, Y3
-	VCVTPS2DQ    Y3, Y3
-	VMULPS       480(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y3, Y3
-	VMOVDQU      Y3, 224(SP)
-	VPCMPEQD     Y1, Y1, Y1
-	VPSRLD       $0x01, Y1, Y1
-	VMOVDQA      Y1, Y3
-	MOVQ         DX, R8
-	MOVQ         BX, R9
-	SHRQ         $0x01, R9
-	JZ           last
-
-pairs:
-	VPBROADCASTD (R8), Y4
-	VPBROADCASTD (R8), Y9
-	VPBROADCASTD 20(R8), Y10
-	VPBROADCASTD 20(R8), Y11
-	VPBROADCASTD 4(R8), Y12
-	VPMADDWD     Y5, Y12, Y13
-	VPADDD       Y13, Y4, Y4
-	VPMADDWD     Y7, Y12, Y13
-	VPADDD       Y13, Y9, Y9
-	VPBROADCASTD 24(R8), Y12
-	VPMADDWD     Y5, Y12, Y13
-	VPADDD       Y13, Y10, Y10
-	VPMADDWD     Y7, Y12, Y13
-	VPADDD       Y13, Y11, Y11
-	VPBROADCASTD 8(R8), Y12
-	VPMADDWD     Y6, Y12, Y13
-	VPADDD       Y13, Y4, Y4
-	VPMADDWD     Y8, Y12, Y13
-	VPADDD       Y13, Y9, Y9
-	VPBROADCASTD 28(R8), Y12
-	VPMADDWD     Y6, Y12, Y13
-	VPADDD       Y13, Y10, Y10
-	VPMADDWD     Y8, Y12, Y13
-	VPADDD       Y13, Y11, Y11
-	VPBROADCASTD 12(R8), Y12
-	VPMADDWD     64(SP), Y12, Y13
-	VPADDD       Y13, Y4, Y4
-	VPMADDWD     192(SP), Y12, Y13
-	VPADDD       Y13, Y9, Y9
-	VPBROADCASTD 32(R8), Y12
-	VPMADDWD     64(SP), Y12, Y13
-	VPADDD       Y13, Y10, Y10
-	VPMADDWD     192(SP), Y12, Y13
-	VPADDD       Y13, Y11, Y11
-	VPBROADCASTD 16(R8), Y12
-	VPMADDWD     96(SP), Y12, Y13
-	VPADDD       Y13, Y4, Y4
-	VPMADDWD     224(SP), Y12, Y13
-	VPADDD       Y13, Y9, Y9
-	VPBROADCASTD 36(R8), Y12
-	VPMADDWD     96(SP), Y12, Y13
-	VPADDD       Y13, Y10, Y10
-	VPMADDWD     224(SP), Y12, Y13
-	VPADDD       Y13, Y11, Y11
-	VPMAXSD      Y4, Y0, Y12
-	VPMINSD      Y4, Y0, Y0
-	VPMINSD      Y12, Y2, Y2
-	VPMAXSD      Y9, Y1, Y4
-	VPMINSD      Y9, Y1, Y1
-	VPMINSD      Y4, Y3, Y3
-	VPMAXSD      Y10, Y0, Y4
-	VPMINSD      Y10, Y0, Y0
-	VPMINSD      Y4, Y2, Y2
-	VPMAXSD      Y11, Y1, Y4
-	VPMINSD      Y11, Y1, Y1
-	VPMINSD      Y4, Y3, Y3
-	ADDQ         $0x28, R8
-	DECQ         R9
-	JNZ          pairs
-
-last:
-	TESTQ        $0x00000001, BX
-	JZ           ranked
-	VPBROADCASTD (R8), Y4
-	VPBROADCASTD (R8), Y9
-	VPBROADCASTD 4(R8), Y10
-	VPMADDWD     Y5, Y10, Y5
-	VPADDD       Y5, Y4, Y4
-	VPMADDWD     Y7, Y10, Y5
-	VPADDD       Y5, Y9, Y9
-	VPBROADCASTD 8(R8), Y5
-	VPMADDWD     Y6, Y5, Y6
-	VPADDD       Y6, Y4, Y4
-	VPMADDWD     Y8, Y5, Y6
-	VPADDD       Y6, Y9, Y9
-	VPBROADCASTD 12(R8), Y5
-	VPMADDWD     64(SP), Y5, Y6
-	VPADDD       Y6, Y4, Y4
-	VPMADDWD     192(SP), Y5, Y6
-	VPADDD       Y6, Y9, Y9
-	VPBROADCASTD 16(R8), Y5
-	VPMADDWD     96(SP), Y5, Y6
-	VPADDD       Y6, Y4, Y4
-	VPMADDWD     224(SP), Y5, Y6
-	VPADDD       Y6, Y9, Y9
-	VPMAXSD      Y4, Y0, Y5
-	VPMINSD      Y4, Y0, Y0
-	VPMINSD      Y5, Y2, Y2
-	VPMAXSD      Y9, Y1, Y4
-	VPMINSD      Y9, Y1, Y1
-	VPMINSD      Y4, Y3, Y3
-	ADDQ         $0x14, R8
-
-ranked:
-	VPSUBD       Y0, Y2, Y2
-	VBROADCASTSS band+36(FP), Y4
-	VPCMPGTD     Y4, Y2, Y2
-	VMOVMSKPS    Y2, R8
-	VBROADCASTSS low+40(FP), Y4
-	VPAND        Y4, Y0, Y0
-	VPSUBD       Y1, Y3, Y3
-	VBROADCASTSS band+36(FP), Y4
-	VPCMPGTD     Y4, Y3, Y3
-	VMOVMSKPS    Y3, R9
-	VBROADCASTSS low+40(FP), Y4
-	VPAND        Y4, Y1, Y1
-	SHLL         $0x08, R9
-	ORL          R9, R8
-	NOTL         R8
-	MOVW         R8, (DI)
-	VPACKUSDW    Y1, Y0, Y0
-	VPERMQ       $0xd8, Y0, Y0
-	VMOVDQU      Y0, (SI)
-	ADDQ         $0x02, DI
-	ADDQ         $0x20, SI
-	ADDQ         $0x00000200, AX
-	SUBQ         $0x01, CX
-	JMP          rest
-
-end:
-	VZEROUPPER
-	RET
-
-// func Rank9AVX2(x *float32, panels int, c *int32, k int, scale float32, band int32, low int32, labels *uint16, doubts *uint16)
-// Requires: AVX, AVX2
-TEXT ·Rank9AVX2(SB), NOSPLIT, $320-64
-	MOVQ x+0(FP), AX
-	MOVQ panels+8(FP), CX
-	MOVQ c+16(FP), DX
-	MOVQ k+24(FP), BX
-	MOVQ labels+48(FP), SI
-	MOVQ doubts+56(FP), DI
-
-rest:
-	TESTQ        CX, CX
-	JZ           end
-	VBROADCASTSS scale+32(FP), Y1
-	VMULPS       (AX), Y1, Y5
-	VCVTPS2DQ    Y5, Y5
-	VMULPS       64(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y5, Y5
-	VMULPS       128(AX), Y1, Y6
-	VCVTPS2DQ    Y6, Y6
-	VMULPS       192(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y6, Y6
-	VMULPS       256(AX), Y1, Y0
-	VCVTPS2DQ    Y0, Y0
-	VMULPS       320(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y0, Y0
-	VMOVDQU      Y0, 64(SP)
-	VMULPS       384(AX), Y1, Y0
-	VCVTPS2DQ    Y0, Y0
-	VMULPS       448(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y0, Y0
-	VMOVDQU      Y0, 96(SP)
-	VMULPS       512(AX), Y1, Y0
-	VCVTPS2DQ    Y0, Y0
-	VMOVDQU      Y0, 128(SP)
-	VPCMPEQD     Y0, Y0, Y0
-	VPSRLD       $0x01, Y0, Y0
-	VMOVDQA      Y0, Y2
-	VMULPS       32(AX), Y1, Y7
-	VCVTPS2DQ    Y7, Y7
-	VMULPS       96(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y7, Y7
-	VMULPS       160(AX), Y1, Y8
-	VCVTPS2DQ    Y8, Y8
-	VMULPS       224(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y8, Y8
-	VMULPS       288(AX), Y1, Y3
-	VCVTPS2DQ    Y3, Y3
-	VMULPS       352(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y3, Y3
-	VMOVDQU      Y3, 224(SP)
-	VMULPS       416(AX), Y1, Y3
-	VCVTPS2DQ    Y3, Y3
-	VMULPS       480(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y3, Y3
-	VMOVDQU      Y3, 256(SP)
-	VMULPS       544(AX), Y1, Y1
-	VCVTPS2DQ    Y1, Y1
-	VMOVDQU      Y1, 288(SP)
-	VPCMPEQD     Y1, Y1, Y1
-	VPSRLD       $0x01, Y1, Y1
-	VMOVDQA      Y1, Y3
-	MOVQ         DX, R8
-	MOVQ         BX, R9
-	SHRQ         $0x01, R9
-	JZ           last
-
-pairs:
-	VPBROADCASTD (R8), Y4
-	VPBROADCASTD (R8), Y9
-	VPBROADCASTD 24(R8), Y10
-	VPBROADCASTD 24(R8), Y11
-	VPBROADCASTD 4(R8), Y12
-	VPMADDWD     Y5, Y12, Y13
-	VPADDD       Y13, Y4, Y4
-	VPMADDWD     Y7, Y12, Y13
-	VPADDD       Y13, Y9, Y9
-	VPBROADCASTD 28(R8), Y12
-	VPMADDWD     Y5, Y12, Y13
-	VPADDD       Y13, Y10, Y10
-	VPMADDWD     Y7, Y12, Y13
-	VPADDD       Y13, Y11, Y11
-	VPBROADCASTD 8(R8), Y12
-	VPMADDWD     Y6, Y12, Y13
-	VPADDD       Y13, Y4, Y4
-	VPMADDWD     Y8, Y12, Y13
-	VPADDD       Y13, Y9, Y9
-	VPBROADCASTD 32(R8), Y12
-	VPMADDWD     Y6, Y12, Y13
-	VPADDD       Y13, Y10, Y10
-	VPMADDWD     Y8, Y12, Y13
-	VPADDD       Y13, Y11, Y11
-	VPBROADCASTD 12(R8), Y12
-	VPMADDWD     64(SP), Y12, Y13
-	VPADDD       Y13, Y4, Y4
-	VPMADDWD     224(SP), Y12, Y13
-	VPADDD       Y13, Y9, Y9
-	VPBROADCASTD 36(R8), Y12
-	VPMADDWD     64(SP), Y12, Y13
-	VPADDD       Y13, Y10, Y10
-	VPMADDWD     224(SP), Y12, Y13
-	VPADDD       Y13, Y11, Y11
-	VPBROADCASTD 16(R8), Y12
-	VPMADDWD     96(SP), Y12, Y13
-	VPADDD       Y13, Y4, Y4
-	VPMADDWD     256(SP), Y12, Y13
-	VPADDD       Y13, Y9, Y9
-	VPBROADCASTD 40(R8), Y12
-	VPMADDWD     96(SP), Y12, Y13
-	VPADDD       Y13, Y10, Y10
-	VPMADDWD     256(SP), Y12, Y13
-	VPADDD       Y13, Y11, Y11
-	VPBROADCASTD 20(R8), Y12
-	VPMADDWD     128(SP), Y12, Y13
-	VPADDD       Y13, Y4, Y4
-	VPMADDWD     288(SP), Y12, Y13
-	VPADDD       Y13, Y9, Y9
-	VPBROADCASTD 44(R8), Y12
-	VPMADDWD     128(SP), Y12, Y13
-	VPADDD       Y13, Y10, Y10
-	VPMADDWD     288(SP), Y12, Y13
-	VPADDD       Y13, Y11, Y11
-	VPMAXSD      Y4, Y0, Y12
-	VPMINSD      Y4, Y0, Y0
-	VPMINSD      Y12, Y2, Y2
-	VPMAXSD      Y9, Y1, Y4
-	VPMINSD      Y9, Y1, Y1
-	VPMINSD      Y4, Y3, Y3
-	VPMAXSD      Y10, Y0, Y4
-	VPMINSD      Y10, Y0, Y0
-	VPMINSD      Y4, Y2, Y2
-	VPMAXSD      Y11, Y1, Y4
-	VPMINSD      Y11, Y1, Y1
-	VPMINSD      Y4, Y3, Y3
-	ADDQ         $0x30, R8
-	DECQ         R9
-	JNZ          pairs
-
-last:
-	TESTQ        $0x00000001, BX
-	JZ           ranked
-	VPBROADCASTD (R8), Y4
-	VPBROADCASTD (R8), Y9
-	VPBROADCASTD 4(R8), Y10
-	VPMADDWD     Y5, Y10, Y5
-	VPADDD       Y5, Y4, Y4
-	VPMADDWD     Y7, Y10, Y5
-	VPADDD       Y5, Y9, Y9
-	VPBROADCASTD 8(R8), Y5
-	VPMADDWD     Y6, Y5, Y6
-	VPADDD       Y6, Y4, Y4
-	VPMADDWD     Y8, Y5, Y6
-	VPADDD       Y6, Y9, Y9
-	VPBROADCASTD 12(R8), Y5
-	VPMADDWD     64(SP), Y5, Y6
-	VPADDD       Y6, Y4, Y4
-	VPMADDWD     224(SP), Y5, Y6
-	VPADDD       Y6, Y9, Y9
-	VPBROADCASTD 16(R8), Y5
-	VPMADDWD     96(SP), Y5, Y6
-	VPADDD       Y6, Y4, Y4
-	VPMADDWD     256(SP), Y5, Y6
-	VPADDD       Y6, Y9, Y9
-	VPBROADCASTD 20(R8), Y5
-	VPMADDWD     128(SP), Y5, Y6
-	VPADDD       Y6, Y4, Y4
-	VPMADDWD     288(SP), Y5, Y6
-	VPADDD       Y6, Y9, Y9
-	VPMAXSD      Y4, Y0, Y5
-	VPMINSD      Y4, Y0, Y0
-	VPMINSD      Y5, Y2, Y2
-	VPMAXSD      Y9, Y1, Y4
-	VPMINSD      Y9, Y1, Y1
-	VPMINSD      Y4, Y3, Y3
-	ADDQ         $0x18, R8
-
-ranked:
-	VPSUBD       Y0, Y2, Y2
-	VBROADCASTSS band+36(FP), Y4
-	VPCMPGTD     Y4, Y2, Y2
-	VMOVMSKPS    Y2, R8
-	VBROADCASTSS low+40(FP), Y4
-	VPAND        Y4, Y0, Y0
-	VPSUBD       Y1, Y3, Y3
-	VBROADCASTSS band+36(FP), Y4
-	VPCMPGTD     Y4, Y3, Y3
-	VMOVMSKPS    Y3, R9
-	VBROADCASTSS low+40(FP), Y4
-	VPAND        Y4, Y1, Y1
-	SHLL         $0x08, R9
-	ORL          R9, R8
-	NOTL         R8
-	MOVW         R8, (DI)
-	VPACKUSDW    Y1, Y0, Y0
-	VPERMQ       $0xd8, Y0, Y0
-	VMOVDQU      Y0, (SI)
-	ADDQ         $0x02, DI
-	ADDQ         $0x20, SI
-	ADDQ         $0x00000240, AX
-	SUBQ         $0x01, CX
-	JMP          rest
-
-end:
-	VZEROUPPER
-	RET
-
-// func Rank10AVX2(x *float32, panels int, c *int32, k int, scale float32, band int32, low int32, labels *uint16, doubts *uint16)
-// Requires: AVX, AVX2
-TEXT ·Rank10AVX2(SB), NOSPLIT, $320-64
-	MOVQ x+0(FP), AX
-	MOVQ panels+8(FP), CX
-	MOVQ c+16(FP), DX
-	MOVQ k+24(FP), BX
-	MOVQ labels+48(FP), SI
-	MOVQ doubts+56(FP), DI
-
-rest:
-	TESTQ        CX, CX
-	JZ           end
-	VBROADCASTSS scale+32(FP), Y1
-	VMULPS       (AX), Y1, Y5
-	VCVTPS2DQ    Y5, Y5
-	VMULPS       64(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y5, Y5
-	VMULPS       128(AX), Y1, Y6
-	VCVTPS2DQ    Y6, Y6
-	VMULPS       192(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y6, Y6
-	VMULPS       256(AX), Y1, Y0
-	VCVTPS2DQ    Y0, Y0
-	VMULPS       320(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y0, Y0
-	VMOVDQU      Y0, 64(SP)
-	VMULPS       384(AX), Y1, Y0
-	VCVTPS2DQ    Y0, Y0
-	VMULPS       448(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y0, Y0
-	VMOVDQU      Y0, 96(SP)
-	VMULPS       512(AX), Y1, Y0
-	VCVTPS2DQ    Y0, Y0
-	VMULPS       576(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y0, Y0
-	VMOVDQU      Y0, 128(SP)
-	VPCMPEQD     Y0, Y0, Y0
-	VPSRLD       $0x01, Y0, Y0
-	VMOVDQA      Y0, Y2
-	VMULPS       32(AX), Y1, Y7
-	VCVTPS2DQ    Y7, Y7
-	VMULPS       96(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y7, Y7
-	VMULPS       160(AX), Y1, Y8
-	VCVTPS2DQ    Y8, Y8
-	VMULPS       224(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y8, Y8
-	VMULPS       288(AX), Y1, Y3
-	VCVTPS2DQ    Y3, Y3
-	VMULPS       352(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y3, Y3
-	VMOVDQU      Y3, 224(SP)
-	VMULPS       416(AX), Y1, Y3
-	VCVTPS2DQ    Y3, Y3
-	VMULPS       480(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y3, Y3
-	VMOVDQU      Y3, 256(SP)
-	VMULPS       544(AX), Y1, Y3
-	VCVTPS2DQ    Y3, Y3
-	VMULPS       608(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y3, Y3
-	VMOVDQU      Y3, 288(SP)
-	VPCMPEQD     Y1, Y1, Y1
-	VPSRLD       $0x01, Y1, Y1
-	VMOVDQA      Y1, Y3
-	MOVQ         DX, R8
-	MOVQ         BX, R9
-	SHRQ         $0x01, R9
-	JZ           last
-
-pairs:
-	VPBROADCASTD (R8), Y4
-	VPBROADCASTD (R8), Y9
-	VPBROADCASTD 24(R8), Y10
-	VPBROADCASTD 24(R8), Y11
-	VPBROADCASTD 4(R8), Y12
-	VPMADDWD     Y5, Y12, Y13
-	VPADDD       Y13, Y4, Y4
-	VPMADDWD     Y7, Y12, Y13
-	VPADDD       Y13, Y9, Y9
-	VPBROADCASTD 28(R8), Y12
-	VPMADDWD     Y5, Y12, Y13
-	VPADDD       Y13, Y10, Y10
-	VPMADDWD     Y7, Y12, Y13
-	VPADDD       Y13, Y11, Y11
-	VPBROADCASTD 8(R8), Y12
-	VPMADDWD     Y6, Y12, Y13
-	VPADDD       Y13, Y4, Y4
-	VPMADDWD     Y8, Y12, Y13
-	VPADDD       Y13, Y9, Y9
-	VPBROADCASTD 32(R8), Y12
-	VPMADDWD     Y6, Y12, Y13
-	VPADDD       Y13, Y10, Y10
-	VPMADDWD     Y8, Y12, Y13
-	VPADDD       Y13, Y11, Y11
-	VPBROADCASTD 12(R8), Y12
-	VPMADDWD     64(SP), Y12, Y13
-	VPADDD       Y13, Y4, Y4
-	VPMADDWD     224(SP), Y12, Y13
-	VPADDD       Y13, Y9, Y9
-	VPBROADCASTD 36(R8), Y12
-	VPMADDWD     64(SP), Y12, Y13
-	VPADDD       Y13, Y10, Y10
-	VPMADDWD     224(SP), Y12, Y13
-	VPADDD       Y13, Y11, Y11
-	VPBROADCASTD 16(R8), Y12
-	VPMADDWD     96(SP), Y12, Y13
-	VPADDD       Y13, Y4, Y4
-	VPMADDWD     256(SP), Y12, Y13
-	VPADDD       Y13, Y9, Y9
-	VPBROADCASTD 40(R8), Y12
-	VPMADDWD     96(SP), Y12, Y13
-	VPADDD       Y13, Y10, Y10
-	VPMADDWD     256(SP), Y12, Y13
-	VPADDD       Y13, Y11, Y11
-	VPBROADCASTD 20(R8), Y12
-	VPMADDWD     128(SP), Y12, Y13
-	VPADDD       Y13, Y4, Y4
-	VPMADDWD     288(SP), Y12, Y13
-	VPADDD       Y13, Y9, Y9
-	VPBROADCASTD 44(R8), Y12
-	VPMADDWD     128(SP), Y12, Y13
-	VPADDD       Y13, Y10, Y10
-	VPMADDWD     288(SP), Y12, Y13
-	VPADDD       Y13, Y11, Y11
-	VPMAXSD      Y4, Y0, Y12
-	VPMINSD      Y4, Y0, Y0
-	VPMINSD      Y12, Y2, Y2
-	VPMAXSD      Y9, Y1, Y4
-	VPMINSD      Y9, Y1, Y1
-	VPMINSD      Y4, Y3, Y3
-	VPMAXSD      Y10, Y0, Y4
-	VPMINSD      Y10, Y0, Y0
-	VPMINSD      Y4, Y2, Y2
-	VPMAXSD      Y11, Y1, Y4
-	VPMINSD      Y11, Y1, Y1
-	VPMINSD      Y4, Y3, Y3
-	ADDQ         $0x30, R8
-	DECQ         R9
-	JNZ          pairs
-
-last:
-	TESTQ        $0x00000001, BX
-	JZ           ranked
-	VPBROADCASTD (R8), Y4
-	VPBROADCASTD (R8), Y9
-	VPBROADCASTD 4(R8), Y10
-	VPMADDWD     Y5, Y10, Y5
-	VPADDD       Y5, Y4, Y4
-	VPMADDWD     Y7, Y10, Y5
-	VPADDD       Y5, Y9, Y9
-	VPBROADCASTD 8(R8), Y5
-	VPMADDWD     Y6, Y5, Y6
-	VPADDD       Y6, Y4, Y4
-	VPMADDWD     Y8, Y5, Y6
-	VPADDD       Y6, Y9, Y9
-	VPBROADCASTD 12(R8), Y5
-	VPMADDWD     64(SP), Y5, Y6
-	VPADDD       Y6, Y4, Y4
-	VPMADDWD     224(SP), Y5, Y6
-	VPADDD       Y6, Y9, Y9
-	VPBROADCASTD 16(R8), Y5
-	VPMADDWD     96(SP), Y5, Y6
-	VPADDD       Y6, Y4, Y4
-	VPMADDWD     256(SP), Y5, Y6
-	VPADDD       Y6, Y9, Y9
-	VPBROADCASTD 20(R8), Y5
-	VPMADDWD     128(SP), Y5, Y6
-	VPADDD       Y6, Y4, Y4
-	VPMADDWD     288(SP), Y5, Y6
-	VPADDD       Y6, Y9, Y9
-	VPMAXSD      Y4, Y0, Y5
-	VPMINSD      Y4, Y0, Y0
-	VPMINSD      Y5, Y2, Y2
-	VPMAXSD      Y9, Y1, Y4
-	VPMINSD      Y9, Y1, Y1
-	VPMINSD      Y4, Y3, Y3
-	ADDQ         $0x18, R8
-
-ranked:
-	VPSUBD       Y0, Y2, Y2
-	VBROADCASTSS band+36(FP), Y4
-	VPCMPGTD     Y4, Y2, Y2
-	VMOVMSKPS    Y2, R8
-	VBROADCASTSS low+40(FP), Y4
-	VPAND        Y4, Y0, Y0
-	VPSUBD       Y1, Y3, Y3
-	VBROADCASTSS band+36(FP), Y4
-	VPCMPGTD     Y4, Y3, Y3
-	VMOVMSKPS    Y3, R9
-	VBROADCASTSS low+40(FP), Y4
-	VPAND        Y4, Y1, Y1
-	SHLL         $0x08, R9
-	ORL          R9, R8
-	NOTL         R8
-	MOVW         R8, (DI)
-	VPACKUSDW    Y1, Y0, Y0
-	VPERMQ       $0xd8, Y0, Y0
-	VMOVDQU      Y0, (SI)
-	ADDQ         $0x02, DI
-	ADDQ         $0x20, SI
-	ADDQ         $0x00000280, AX
-	SUBQ         $0x01, CX
-	JMP          rest
-
-end:
-	VZEROUPPER
-	RET
-
-// func Rank11AVX2(x *float32, panels int, c *int32, k int, scale float32, band int32, low int32, labels *uint16, doubts *uint16)
-// Requires: AVX, AVX2
-TEXT ·Rank11AVX2(SB), NOSPLIT, $384-64
-	MOVQ x+0(FP), AX
-	MOVQ panels+8(FP), CX
-	MOVQ c+16(FP), DX
-	MOVQ k+24(FP), BX
-	MOVQ labels+48(FP), SI
-	MOVQ doubts+56(FP), DI
-
-rest:
-	TESTQ        CX, CX
-	JZ           end
-	VBROADCASTSS scale+32(FP), Y1
-	VMULPS       (AX), Y1, Y5
-	VCVTPS2DQ    Y5, Y5
-	VMULPS       64(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y5, Y5
-	VMULPS       128(AX), Y1, Y6
-	VCVTPS2DQ    Y6, Y6
-	VMULPS       192(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y6, Y6
-	VMULPS       256(AX), Y1, Y0
-	VCVTPS2DQ    Y0, Y0
-	VMULPS       320(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y0, Y0
-	VMOVDQU      Y0, 64(SP)
-	VMULPS       384(AX), Y1, Y0
-	VCVTPS2DQ    Y0, Y0
-	VMULPS       448(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y0, Y0
-	VMOVDQU      Y0, 96(SP)
-	VMULPS       512(AX), Y1, Y0
-	VCVTPS2DQ    Y0, Y0
-	VMULPS       576(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y0, Y0
-	VMOVDQU      Y0, 128(SP)
-	VMULPS       640(AX), Y1, Y0
-	VCVTPS2DQ    Y0, Y0
-	VMOVDQU      Y0, 160(SP)
-	VPCMPEQD     Y0, Y0, Y0
-	VPSRLD       $0x01, Y0, Y0
-	VMOVDQA      Y0, Y2
-	VMULPS       32(AX), Y1, Y7
-	VCVTPS2DQ    Y7, Y7
-	VMULPS       96(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y7, Y7
-	VMULPS       160(AX), Y1, Y8
-	VCVTPS2DQ    Y8, Y8
-	VMULPS       224(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y8, Y8
-	VMULPS       288(AX), Y1, Y3
-	VCVTPS2DQ    Y3, Y3
-	VMULPS       352(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y3, Y3
-	VMOVDQU      Y3, 256(SP)
-	VMULPS       416(AX), Y1, Y3
-	VCVTPS2DQ    Y3, Y3
-	VMULPS       480(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y3, Y3
-	VMOVDQU      Y3, 288(SP)
-	VMULPS       544(AX), Y1, Y3
-	VCVTPS2DQ    Y3, Y3
-	VMULPS       608(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y3, Y3
-	VMOVDQU      Y3, 320(SP)
-	VMULPS       672(AX), Y1, Y1
-	VCVTPS2DQ    Y1, Y1
-	VMOVDQU      Y1, 352(SP)
-	VPCMPEQD     Y1, Y1, Y1
-	VPSRLD       $0x01, Y1, Y1
-	VMOVDQA      Y1, Y3
-	MOVQ         DX, R8
-	MOVQ         BX, R9
-	SHRQ         $0x01, R9
-	JZ           last
-
-pairs:
-	VPBROADCASTD (R8), Y4
-	VPBROADCASTD (R8), Y9
-	VPBROADCASTD 28(R8), Y10
-	VPBROADCASTD 28(R8), Y11
-	VPBROADCASTD 4(R8), Y12
-	VPMADDWD     Y5, Y12, Y13
-	VPADDD       Y13, Y4, Y4
-	VPMADDWD     Y7, Y12, Y13
-	VPADDD       Y13, Y9, Y9
-	VPBROADCASTD 32(R8), Y12
-	VPMADDWD     Y5, Y12, Y13
-	VPADDD       Y13, Y10, Y10
-	VPMADDWD     Y7, Y12, Y13
-	VPADDD       Y13, Y11, Y11
-	VPBROADCASTD 8(R8), Y12
-	VPMADDWD     Y6, Y12, Y13
-	VPADDD       Y13, Y4, Y4
-	VPMADDWD     Y8, Y12, Y13
-	VPADDD       Y13, Y9, Y9
-	VPBROADCASTD 36(R8), Y12
-	VPMADDWD     Y6, Y12, Y13
-	VPADDD       Y13, Y10, Y10
-	VPMADDWD     Y8, Y12, Y13
-	VPADDD       Y13, Y11, Y11
-	VPBROADCASTD 12(R8), Y12
-	VPMADDWD     64(SP), Y12, Y13
-	VPADDD       Y13, Y4, Y4
-	VPMADDWD     256(SP), Y12, Y13
-	VPADDD       Y13, Y9, Y9
-	VPBROADCASTD 40(R8), Y12
-	VPMADDWD     64(SP), Y12, Y13
-	VPADDD       Y13, Y10, Y10
-	VPMADDWD     256(SP), Y12, Y13
-	VPADDD       Y13, Y11, Y11
-	VPBROADCASTD 16(R8), Y12
-	VPMADDWD     96(SP), Y12, Y13
-	VPADDD       Y13, Y4, Y4
-	VPMADDWD     288(SP), Y12, Y13
-	VPADDD       Y13, Y9, Y9
-	VPBROADCASTD 44(R8), Y12
-	VPMADDWD     96(SP), Y12, Y13
-	VPADDD       Y13, Y10, Y10
-	VPMADDWD     288(SP), Y12, Y13
-	VPADDD       Y13, Y11, Y11
-	VPBROADCASTD 20(R8), Y12
-	VPMADDWD     128(SP), Y12, Y13
-	VPADDD       Y13, Y4, Y4
-	VPMADDWD     320(SP), Y12, Y13
-	VPADDD       Y13, Y9, Y9
-	VPBROADCASTD 48(R8), Y12
-	VPMADDWD     128(SP), Y12, Y13
-	VPADDD       Y13, Y10, Y10
-	VPMADDWD     320(SP), Y12, Y13
-	VPADDD       Y13, Y11, Y11
-	VPBROADCASTD 24(R8), Y12
-	VPMADDWD     160(SP), Y12, Y13
-	VPADDD       Y13, Y4, Y4
-	VPMADDWD     352(SP), Y12, Y13
-	VPADDD       Y13, Y9, Y9
-	VPBROADCASTD 52(R8), Y12
-	VPMADDWD     160(SP), Y12, Y13
-	VPADDD       Y13, Y10, Y10
-	VPMADDWD     352(SP), Y12, Y13
-	VPADDD       Y13, Y11, Y11
-	VPMAXSD      Y4, Y0, Y12
-	VPMINSD      Y4, Y0, Y0
-	VPMINSD      Y12, Y2, Y2
-	VPMAXSD      Y9, Y1, Y4
-	VPMINSD      Y9, Y1, Y1
-	VPMINSD      Y4, Y3, Y3
-	VPMAXSD      Y10, Y0, Y4
-	VPMINSD      Y10, Y0, Y0
-	VPMINSD      Y4, Y2, Y2
-	VPMAXSD      Y11, Y1, Y4
-	VPMINSD      Y11, Y1, Y1
-	VPMINSD      Y4, Y3, Y3
-	ADDQ         $0x38, R8
-	DECQ         R9
-	JNZ          pairs
-
-last:
-	TESTQ        $0x00000001, BX
-	JZ           ranked
-	VPBROADCASTD (R8), Y4
-	VPBROADCASTD (R8), Y9
-	VPBROADCASTD 4(R8), Y10
-	VPMADDWD     Y5, Y10, Y5
-	VPADDD       Y5, Y4, Y4
-	VPMADDWD     Y7, Y10, Y5
-	VPADDD       Y5, Y9, Y9
-	VPBROADCASTD 8(R8), Y5
-	VPMADDWD     Y6, Y5, Y6
-	VPADDD       Y6, Y4, Y4
-	VPMADDWD     Y8, Y5, Y6
-	VPADDD       Y6, Y9, Y9
-	VPBROADCASTD 12(R8), Y5
-	VPMADDWD     64(SP), Y5, Y6
-	VPADDD       Y6, Y4, Y4
-	VPMADDWD     256(SP), Y5, Y6
-	VPADDD       Y6, Y9, Y9
-	VPBROADCASTD 16(R8), Y5
-	VPMADDWD     96(SP), Y5, Y6
-	VPADDD       Y6, Y4, Y4
-	VPMADDWD     288(SP), Y5, Y6
-	VPADDD       Y6, Y9, Y9
-	VPBROADCASTD 20(R8), Y5
-	VPMADDWD     128(SP), Y5, Y6
-	VPADDD       Y6, Y4, Y4
-	VPMADDWD     320(SP), Y5, Y6
-	VPADDD       Y6, Y9, Y9
-	VPBROADCASTD 24(R8), Y5
-	VPMADDWD     160(SP), Y5, Y6
-	VPADDD       Y6, Y4, Y4
-	VPMADDWD     352(SP), Y5, Y6
-	VPADDD       Y6, Y9, Y9
-	VPMAXSD      Y4, Y0, Y5
-	VPMINSD      Y4, Y0, Y0
-	VPMINSD      Y5, Y2, Y2
-	VPMAXSD      Y9, Y1, Y4
-	VPMINSD      Y9, Y1, Y1
-	VPMINSD      Y4, Y3, Y3
-	ADDQ         $0x1c, R8
-
-ranked:
-	VPSUBD       Y0, Y2, Y2
-	VBROADCASTSS band+36(FP), Y4
-	VPCMPGTD     Y4, Y2, Y2
-	VMOVMSKPS    Y2, R8
-	VBROADCASTSS low+40(FP), Y4
-	VPAND        Y4, Y0, Y0
-	VPSUBD       Y1, Y3, Y3
-	VBROADCASTSS band+36(FP), Y4
-	VPCMPGTD     Y4, Y3, Y3
-	VMOVMSKPS    Y3, R9
-	VBROADCASTSS low+40(FP), Y4
-	VPAND        Y4, Y1, Y1
-	SHLL         $0x08, R9
-	ORL          R9, R8
-	NOTL         R8
-	MOVW         R8, (DI)
-	VPACKUSDW    Y1, Y0, Y0
-	VPERMQ       $0xd8, Y0, Y0
-	VMOVDQU      Y0, (SI)
-	ADDQ         $0x02, DI
-	ADDQ         $0x20, SI
-	ADDQ         $0x000002c0, AX
-	SUBQ         $0x01, CX
-	JMP          rest
-
-end:
-	VZEROUPPER
-	RET
-
-// func Rank12AVX2(x *float32, panels int, c *int32, k int, scale float32, band int32, low int32, labels *uint16, doubts *uint16)
-// Requires: AVX, AVX2
-TEXT ·Rank12AVX2(SB), NOSPLIT, $384-64
-	MOVQ x+0(FP), AX
-	MOVQ panels+8(FP), CX
-	MOVQ c+16(FP), DX
-	MOVQ k+24(FP), BX
-	MOVQ labels+48(FP), SI
-	MOVQ doubts+56(FP), DI
-
-rest:
-	TESTQ        CX, CX
-	JZ           end
-	VBROADCASTSS scale+32(FP), Y1
-	VMULPS       (AX), Y1, Y5
-	VCVTPS2DQ    Y5, Y5
-	VMULPS       64(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y5, Y5
-	VMULPS       128(AX), Y1, Y6
-	VCVTPS2DQ    Y6, Y6
-	VMULPS       192(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y6, Y6
-	VMULPS       256(AX), Y1, Y0
-	VCVTPS2DQ    Y0, Y0
-	VMULPS       320(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y0, Y0
-	VMOVDQU      Y0, 64(SP)
-	VMULPS       384(AX), Y1, Y0
-	VCVTPS2DQ    Y0, Y0
-	VMULPS       448(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y0, Y0
-	VMOVDQU      Y0, 96(SP)
-	VMULPS       512(AX), Y1, Y0
-	VCVTPS2DQ    Y0, Y0
-	VMULPS       576(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y0, Y0
-	VMOVDQU      Y0, 128(SP)
-	VMULPS       640(AX), Y1, Y0
-	VCVTPS2DQ    Y0, Y0
-	VMULPS       704(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y0, Y0
-	VMOVDQU      Y0, 160(SP)
-	VPCMPEQD     Y0, Y0, Y0
-	VPSRLD       $0x01, Y0, Y0
-	VMOVDQA      Y0, Y2
-	VMULPS       32(AX), Y1, Y7
-	VCVTPS2DQ    Y7, Y7
-	VMULPS       96(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y7, Y7
-	VMULPS       160(AX), Y1, Y8
-	VCVTPS2DQ    Y8, Y8
-	VMULPS       224(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y8, Y8
-	VMULPS       288(AX), Y1, Y3
-	VCVTPS2DQ    Y3, Y3
-	VMULPS       352(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y3, Y3
-	VMOVDQU      Y3, 256(SP)
-	VMULPS       416(AX), Y1, Y3
-	VCVTPS2DQ    Y3, Y3
-	VMULPS       480(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y3, Y3
-	VMOVDQU      Y3, 288(SP)
-	VMULPS       544(AX), Y1, Y3
-	VCVTPS2DQ    Y3, Y3
-	VMULPS       608(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y3, Y3
-	VMOVDQU      Y3, 320(SP)
-	VMULPS       672(AX), Y1, Y3
-	VCVTPS2DQ    Y3, Y3
-	VMULPS       736(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y3, Y3
-	VMOVDQU      Y3, 352(SP)
-	VPCMPEQD     Y1, Y1, Y1
-	VPSRLD       $0x01, Y1, Y1
-	VMOVDQA      Y1, Y3
-	MOVQ         DX, R8
-	MOVQ         BX, R9
-	SHRQ         $0x01, R9
-	JZ           last
-
-pairs:
-	VPBROADCASTD (R8), Y4
-	VPBROADCASTD (R8), Y9
-	VPBROADCASTD 28(R8), Y10
-	VPBROADCASTD 28(R8), Y11
-	VPBROADCASTD 4(R8), Y12
-	VPMADDWD     Y5, Y12, Y13
-	VPADDD       Y13, Y4, Y4
-	VPMADDWD     Y7, Y12, Y13
-	VPADDD       Y13, Y9, Y9
-	VPBROADCASTD 32(R8), Y12
-	VPMADDWD     Y5, Y12, Y13
-	VPADDD       Y13, Y10, Y10
-	VPMADDWD     Y7, Y12, Y13
-	VPADDD       Y13, Y11, Y11
-	VPBROADCASTD 8(R8), Y12
-	VPMADDWD     Y6, Y12, Y13
-	VPADDD       Y13, Y4, Y4
-	VPMADDWD     Y8, Y12, Y13
-	VPADDD       Y13, Y9, Y9
-	VPBROADCASTD 36(R8), Y12
-	VPMADDWD     Y6, Y12, Y13
-	VPADDD       Y13, Y10, Y10
-	VPMADDWD     Y8, Y12, Y13
-	VPADDD       Y13, Y11, Y11
-	VPBROADCASTD 12(R8), Y12
-	VPMADDWD     64(SP), Y12, Y13
-	VPADDD       Y13, Y4, Y4
-	VPMADDWD     256(SP), Y12, Y13
-	VPADDD       Y13, Y9, Y9
-	VPBROADCASTD 40(R8), Y12
-	VPMADDWD     64(SP), Y12, Y13
-	VPADDD       Y13, Y10, Y10
-	VPMADDWD     256(SP), Y12, Y13
-	VPADDD       Y13, Y11, Y11
-	VPBROADCASTD 16(R8), Y12
-	VPMADDWD     96(SP), Y12, Y13
-	VPADDD       Y13, Y4, Y4
-	VPMADDWD     288(SP), Y12, Y13
-	VPADDD       Y13, Y9, Y9
-	VPBROADCASTD 44(R8), Y12
-	VPMADDWD     96(SP), Y12, Y13
-	VPADDD       Y13, Y10, Y10
-	VPMADDWD     288(SP), Y12, Y13
-	VPADDD       Y13, Y11, Y11
-	VPBROADCASTD 20(R8), Y12
-	VPMADDWD     128(SP), Y12, Y13
-	VPADDD       Y13, Y4, Y4
-	VPMADDWD     320(SP), Y12, Y13
-	VPADDD       Y13, Y9, Y9
-	VPBROADCASTD 48(R8), Y12
-	VPMADDWD     128(SP), Y12, Y13
-	VPADDD       Y13, Y10, Y10
-	VPMADDWD     320(SP), Y12, Y13
-	VPADDD       Y13, Y11, Y11
-	VPBROADCASTD 24(R8), Y12
-	VPMADDWD     160(SP), Y12, Y13
-	VPADDD       Y13, Y4, Y4
-	VPMADDWD     352(SP), Y12, Y13
-	VPADDD       Y13, Y9, Y9
-	VPBROADCASTD 52(R8), Y12
-	VPMADDWD     160(SP), Y12, Y13
-	VPADDD       Y13, Y10, Y10
-	VPMADDWD     352(SP), Y12, Y13
-	VPADDD       Y13, Y11, Y11
-	VPMAXSD      Y4, Y0, Y12
-	VPMINSD      Y4, Y0, Y0
-	VPMINSD      Y12, Y2, Y2
-	VPMAXSD      Y9, Y1, Y4
-	VPMINSD      Y9, Y1, Y1
-	VPMINSD      Y4, Y3, Y3
-	VPMAXSD      Y10, Y0, Y4
-	VPMINSD      Y10, Y0, Y0
-	VPMINSD      Y4, Y2, Y2
-	VPMAXSD      Y11, Y1, Y4
-	VPMINSD      Y11, Y1, Y1
-	VPMINSD      Y4, Y3, Y3
-	ADDQ         $0x38, R8
-	DECQ         R9
-	JNZ          pairs
-
-last:
-	TESTQ        $0x00000001, BX
-	JZ           ranked
-	VPBROADCASTD (R8), Y4
-	VPBROADCASTD (R8), Y9
-	VPBROADCASTD 4(R8), Y10
-	VPMADDWD     Y5, Y10, Y5
-	VPADDD       Y5, Y4, Y4
-	VPMADDWD     Y7, Y10, Y5
-	VPADDD       Y5, Y9, Y9
-	VPBROADCASTD 8(R8), Y5
-	VPMADDWD     Y6, Y5, Y6
-	VPADDD       Y6, Y4, Y4
-	VPMADDWD     Y8, Y5, Y6
-	VPADDD       Y6, Y9, Y9
-	VPBROADCASTD 12(R8), Y5
-	VPMADDWD     64(SP), Y5, Y6
-	VPADDD       Y6, Y4, Y4
-	VPMADDWD     256(SP), Y5, Y6
-	VPADDD       Y6, Y9, Y9
-	VPBROADCASTD 16(R8), Y5
-	VPMADDWD     96(SP), Y5, Y6
-	VPADDD       Y6, Y4, Y4
-	VPMADDWD     288(SP), Y5, Y6
-	VPADDD       Y6, Y9, Y9
-	VPBROADCASTD 20(R8), Y5
-	VPMADDWD     128(SP), Y5, Y6
-	VPADDD       Y6, Y4, Y4
-	VPMADDWD     320(SP), Y5, Y6
-	VPADDD       Y6, Y9, Y9
-	VPBROADCASTD 24(R8), Y5
-	VPMADDWD     160(SP), Y5, Y6
-	VPADDD       Y6, Y4, Y4
-	VPMADDWD     352(SP), Y5, Y6
-	VPADDD       Y6, Y9, Y9
-	VPMAXSD      Y4, Y0, Y5
-	VPMINSD      Y4, Y0, Y0
-	VPMINSD      Y5, Y2, Y2
-	VPMAXSD      Y9, Y1, Y4
-	VPMINSD      Y9, Y1, Y1
-	VPMINSD      Y4, Y3, Y3
-	ADDQ         $0x1c, R8
-
-ranked:
-	VPSUBD       Y0, Y2, Y2
-	VBROADCASTSS band+36(FP), Y4
-	VPCMPGTD     Y4, Y2, Y2
-	VMOVMSKPS    Y2, R8
-	VBROADCASTSS low+40(FP), Y4
-	VPAND        Y4, Y0, Y0
-	VPSUBD       Y1, Y3, Y3
-	VBROADCASTSS band+36(FP), Y4
-	VPCMPGTD     Y4, Y3, Y3
-	VMOVMSKPS    Y3, R9
-	VBROADCASTSS low+40(FP), Y4
-	VPAND        Y4, Y1, Y1
-	SHLL         $0x08, R9
-	ORL          R9, R8
-	NOTL         R8
-	MOVW         R8, (DI)
-	VPACKUSDW    Y1, Y0, Y0
-	VPERMQ       $0xd8, Y0, Y0
-	VMOVDQU      Y0, (SI)
-	ADDQ         $0x02, DI
-	ADDQ         $0x20, SI
-	ADDQ         $0x00000300, AX
-	SUBQ         $0x01, CX
-	JMP          rest
-
-end:
-	VZEROUPPER
-	RET
-
-// func Rank13AVX2(x *float32, panels int, c *int32, k int, scale float32, band int32, low int32, labels *uint16, doubts *uint16)
-// Requires: AVX, AVX2
-TEXT ·Rank13AVX2(SB), NOSPLIT, $448-64
-	MOVQ x+0(FP), AX
-	MOVQ panels+8(FP), CX
-	MOVQ c+16(FP), DX
-	MOVQ k+24(FP), BX
-	MOVQ labels+48(FP), SI
-	MOVQ doubts+56(FP), DI
-
-rest:
-	TESTQ        CX, CX
-	JZ           end
-	VBROADCASTSS scale+32(FP), Y1
-	VMULPS       (AX), Y1, Y5
-	VCVTPS2DQ    Y5, Y5
-	VMULPS       64(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y5, Y5
-	VMULPS       128(AX), Y1, Y6
-	VCVTPS2DQ    Y6, Y6
-	VMULPS       192(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y6, Y6
-	VMULPS       256(AX), Y1, Y0
-	VCVTPS2DQ    Y0, Y0
-	VMULPS       320(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y0, Y0
-	VMOVDQU      Y0, 64(SP)
-	VMULPS       384(AX), Y1, Y0
-	VCVTPS2DQ    Y0, Y0
-	VMULPS       448(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y0, Y0
-	VMOVDQU      Y0, 96(SP)
-	VMULPS       512(AX), Y1, Y0
-	VCVTPS2DQ    Y0, Y0
-	VMULPS       576(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y0, Y0
-	VMOVDQU      Y0, 128(SP)
-	VMULPS       640(AX), Y1, Y0
-	VCVTPS2DQ    Y0, Y0
-	VMULPS       704(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y0, Y0
-	VMOVDQU      Y0, 160(SP)
-	VMULPS       768(AX), Y1, Y0
-	VCVTPS2DQ    Y0, Y0
-	VMOVDQU      Y0, 192(SP)
-	VPCMPEQD     Y0, Y0, Y0
-	VPSRLD       $0x01, Y0, Y0
-	VMOVDQA      Y0, Y2
-	VMULPS       32(AX), Y1, Y7
-	VCVTPS2DQ    Y7, Y7
-	VMULPS       96(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y7, Y7
-	VMULPS       160(AX), Y1, Y8
-	VCVTPS2DQ    Y8, Y8
-	VMULPS       224(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y8, Y8
-	VMULPS       288(AX), Y1, Y3
-	VCVTPS2DQ    Y3, Y3
-	VMULPS       352(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y3, Y3
-	VMOVDQU      Y3, 288(SP)
-	VMULPS       416(AX), Y1, Y3
-	VCVTPS2DQ    Y3, Y3
-	VMULPS       480(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y3, Y3
-	VMOVDQU      Y3, 320(SP)
-	VMULPS       544(AX), Y1, Y3
-	VCVTPS2DQ    Y3, Y3
-	VMULPS       608(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y3, Y3
-	VMOVDQU      Y3, 352(SP)
-	VMULPS       672(AX), Y1, Y3
-	VCVTPS2DQ    Y3, Y3
-	VMULPS       736(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y3, Y3
-	VMOVDQU      Y3, 384(SP)
-	VMULPS       800(AX), Y1, Y1
-	VCVTPS2DQ    Y1, Y1
-	VMOVDQU      Y1, 416(SP)
-	VPCMPEQD     Y1, Y1, Y1
-	VPSRLD       $0x01, Y1, Y1
-	VMOVDQA      Y1, Y3
-	MOVQ         DX, R8
-	MOVQ         BX, R9
-	SHRQ         $0x01, R9
-	JZ           last
-
-pairs:
-	VPBROADCASTD (R8), Y4
-	VPBROADCASTD (R8), Y9
-	VPBROADCASTD 32(R8), Y10
-	VPBROADCASTD 32(R8), Y11
-	VPBROADCASTD 4(R8), Y12
-	VPMADDWD     Y5, Y12, Y13
-	VPADDD       Y13, Y4, Y4
-	VPMADDWD     Y7, Y12, Y13
-	VPADDD       Y13, Y9, Y9
-	VPBROADCASTD 36(R8), Y12
-	VPMADDWD     Y5, Y12, Y13
-	VPADDD       Y13, Y10, Y10
-	VPMADDWD     Y7, Y12, Y13
-	VPADDD       Y13, Y11, Y11
-	VPBROADCASTD 8(R8), Y12
-	VPMADDWD     Y6, Y12, Y13
-	VPADDD       Y13, Y4, Y4
-	VPMADDWD     Y8, Y12, Y13
-	VPADDD       Y13, Y9, Y9
-	VPBROADCASTD 40(R8), Y12
-	VPMADDWD     Y6, Y12, Y13
-	VPADDD       Y13, Y10, Y10
-	VPMADDWD     Y8, Y12, Y13
-	VPADDD       Y13, Y11, Y11
-	VPBROADCASTD 12(R8), Y12
-	VPMADDWD     64(SP), Y12, Y13
-	VPADDD       Y13, Y4, Y4
-	VPMADDWD     288(SP), Y12, Y13
-	VPADDD       Y13, Y9, Y9
-	VPBROADCASTD 44(R8), Y12
-	VPMADDWD     64(SP), Y12, Y13
-	VPADDD       Y13, Y10, Y10
-	VPMADDWD     288(SP), Y12, Y13
-	VPADDD       Y13, Y11, Y11
-	VPBROADCASTD 16(R8), Y12
-	VPMADDWD     96(SP), Y12, Y13
-	VPADDD       Y13, Y4, Y4
-	VPMADDWD     320(SP), Y12, Y13
-	VPADDD       Y13, Y9, Y9
-	VPBROADCASTD 48(R8), Y12
-	VPMADDWD     96(SP), Y12, Y13
-	VPADDD       Y13, Y10, Y10
-	VPMADDWD     320(SP), Y12, Y13
-	VPADDD       Y13, Y11, Y11
-	VPBROADCASTD 20(R8), Y12
-	VPMADDWD     128(SP), Y12, Y13
-	VPADDD       Y13, Y4, Y4
-	VPMADDWD     352(SP), Y12, Y13
-	VPADDD       Y13, Y9, Y9
-	VPBROADCASTD 52(R8), Y12
-	VPMADDWD     128(SP), Y12, Y13
-	VPADDD       Y13, Y10, Y10
-	VPMADDWD     352(SP), Y12, Y13
-	VPADDD       Y13, Y11, Y11
-	VPBROADCASTD 24(R8), Y12
-	VPMADDWD     160(SP), Y12, Y13
-	VPADDD       Y13, Y4, Y4
-	VPMADDWD     384(SP), Y12, Y13
-	VPADDD       Y13, Y9, Y9
-	VPBROADCASTD 56(R8), Y12
-	VPMADDWD     160(SP), Y12, Y13
-	VPADDD       Y13, Y10, Y10
-	VPMADDWD     384(SP), Y12, Y13
-	VPADDD       Y13, Y11, Y11
-	VPBROADCASTD 28(R8), Y12
-	VPMADDWD     192(SP), Y12, Y13
-	VPADDD       Y13, Y4, Y4
-	VPMADDWD     416(SP), Y12, Y13
-	VPADDD       Y13, Y9, Y9
-	VPBROADCASTD 60(R8), Y12
-	VPMADDWD     192(SP), Y12, Y13
-	VPADDD       Y13, Y10, Y10
-	VPMADDWD     416(SP), Y12, Y13
-	VPADDD       Y13, Y11, Y11
-	VPMAXSD      Y4, Y0, Y12
-	VPMINSD      Y4, Y0, Y0
-	VPMINSD      Y12, Y2, Y2
-	VPMAXSD      Y9, Y1, Y4
-	VPMINSD      Y9, Y1, Y1
-	VPMINSD      Y4, Y3, Y3
-	VPMAXSD      Y10, Y0, Y4
-	VPMINSD      Y10, Y0, Y0
-	VPMINSD      Y4, Y2, Y2
-	VPMAXSD      Y11, Y1, Y4
-	VPMINSD      Y11, Y1, Y1
-	VPMINSD      Y4, Y3, Y3
-	ADDQ         $0x40, R8
-	DECQ         R9
-	JNZ          pairs
-
-last:
-	TESTQ        $0x00000001, BX
-	JZ           ranked
-	VPBROADCASTD (R8), Y4
-	VPBROADCASTD (R8), Y9
-	VPBROADCASTD 4(R8), Y10
-	VPMADDWD     Y5, Y10, Y5
-	VPADDD       Y5, Y4, Y4
-	VPMADDWD     Y7, Y10, Y5
-	VPADDD       Y5, Y9, Y9
-	VPBROADCASTD 8(R8), Y5
-	VPMADDWD     Y6, Y5, Y6
-	VPADDD       Y6, Y4, Y4
-	VPMADDWD     Y8, Y5, Y6
-	VPADDD       Y6, Y9, Y9
-	VPBROADCASTD 12(R8), Y5
-	VPMADDWD     64(SP), Y5, Y6
-	VPADDD       Y6, Y4, Y4
-	VPMADDWD     288(SP), Y5, Y6
-	VPADDD       Y6, Y9, Y9
-	VPBROADCASTD 16(R8), Y5
-	VPMADDWD     96(SP), Y5, Y6
-	VPADDD       Y6, Y4, Y4
-	VPMADDWD     320(SP), Y5, Y6
-	VPADDD       Y6, Y9, Y9
-	VPBROADCASTD 20(R8), Y5
-	VPMADDWD     128(SP), Y5, Y6
-	VPADDD       Y6, Y4, Y4
-	VPMADDWD     352(SP), Y5, Y6
-	VPADDD       Y6, Y9, Y9
-	VPBROADCASTD 24(R8), Y5
-	VPMADDWD     160(SP), Y5, Y6
-	VPADDD       Y6, Y4, Y4
-	VPMADDWD     384(SP), Y5, Y6
-	VPADDD       Y6, Y9, Y9
-	VPBROADCASTD 28(R8), Y5
-	VPMADDWD     192(SP), Y5, Y6
-	VPADDD       Y6, Y4, Y4
-	VPMADDWD     416(SP), Y5, Y6
-	VPADDD       Y6, Y9, Y9
-	VPMAXSD      Y4, Y0, Y5
-	VPMINSD      Y4, Y0, Y0
-	VPMINSD      Y5, Y2, Y2
-	VPMAXSD      Y9, Y1, Y4
-	VPMINSD      Y9, Y1, Y1
-	VPMINSD      Y4, Y3, Y3
-	ADDQ         $0x20, R8
-
-ranked:
-	VPSUBD       Y0, Y2, Y2
-	VBROADCASTSS band+36(FP), Y4
-	VPCMPGTD     Y4, Y2, Y2
-	VMOVMSKPS    Y2, R8
-	VBROADCASTSS low+40(FP), Y4
-	VPAND        Y4, Y0, Y0
-	VPSUBD       Y1, Y3, Y3
-	VBROADCASTSS band+36(FP), Y4
-	VPCMPGTD     Y4, Y3, Y3
-	VMOVMSKPS    Y3, R9
-	VBROADCASTSS low+40(FP), Y4
-	VPAND        Y4, Y1, Y1
-	SHLL         $0x08, R9
-	ORL          R9, R8
-	NOTL         R8
-	MOVW         R8, (DI)
-	VPACKUSDW    Y1, Y0, Y0
-	VPERMQ       $0xd8, Y0, Y0
-	VMOVDQU      Y0, (SI)
-	ADDQ         $0x02, DI
-	ADDQ         $0x20, SI
-	ADDQ         $0x00000340, AX
-	SUBQ         $0x01, CX
-	JMP          rest
-
-end:
-	VZEROUPPER
-	RET
-
-// func Rank14AVX2(x *float32, panels int, c *int32, k int, scale float32, band int32, low int32, labels *uint16, doubts *uint16)
-// Requires: AVX, AVX2
-TEXT ·Rank14AVX2(SB), NOSPLIT, $448-64
-	MOVQ x+0(FP), AX
-	MOVQ panels+8(FP), CX
-	MOVQ c+16(FP), DX
-	MOVQ k+24(FP), BX
-	MOVQ labels+48(FP), SI
-	MOVQ doubts+56(FP), DI
-
-rest:
-	TESTQ        CX, CX
-	JZ           end
-	VBROADCASTSS scale+32(FP), Y1
-	VMULPS       (AX), Y1, Y5
-	VCVTPS2DQ    Y5, Y5
-	VMULPS       64(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y5, Y5
-	VMULPS       128(AX), Y1, Y6
-	VCVTPS2DQ    Y6, Y6
-	VMULPS       192(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y6, Y6
-	VMULPS       256(AX), Y1, Y0
-	VCVTPS2DQ    Y0, Y0
-	VMULPS       320(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y0, Y0
-	VMOVDQU      Y0, 64(SP)
-	VMULPS       384(AX), Y1, Y0
-	VCVTPS2DQ    Y0, Y0
-	VMULPS       448(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y0, Y0
-	VMOVDQU      Y0, 96(SP)
-	VMULPS       512(AX), Y1, Y0
-	VCVTPS2DQ    Y0, Y0
-	VMULPS       576(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y0, Y0
-	VMOVDQU      Y0, 128(SP)
-	VMULPS       640(AX), Y1, Y0
-	VCVTPS2DQ    Y0, Y0
-	VMULPS       704(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y0, Y0
-	VMOVDQU      Y0, 160(SP)
-	VMULPS       768(AX), Y1, Y0
-	VCVTPS2DQ    Y0, Y0
-	VMULPS       832(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y0, Y0
-	VMOVDQU      Y0, 192(SP)
-	VPCMPEQD     Y0, Y0, Y0
-	VPSRLD       $0x01, Y0, Y0
-	VMOVDQA      Y0, Y2
-	VMULPS       32(AX), Y1, Y7
-	VCVTPS2DQ    Y7, Y7
-	VMULPS       96(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y7, Y7
-	VMULPS       160(AX), Y1, Y8
-	VCVTPS2DQ    Y8, Y8
-	VMULPS       224(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y8, Y8
-	VMULPS       288(AX), Y1, Y3
-	VCVTPS2DQ    Y3, Y3
-	VMULPS       352(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y3, Y3
-	VMOVDQU      Y3, 288(SP)
-	VMULPS       416(AX), Y1, Y3
-	VCVTPS2DQ    Y3, Y3
-	VMULPS       480(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y3, Y3
-	VMOVDQU      Y3, 320(SP)
-	VMULPS       544(AX), Y1, Y3
-	VCVTPS2DQ    Y3, Y3
-	VMULPS       608(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y3, Y3
-	VMOVDQU      Y3, 352(SP)
-	VMULPS       672(AX), Y1, Y3
-	VCVTPS2DQ    Y3, Y3
-	VMULPS       736(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y3, Y3
-	VMOVDQU      Y3, 384(SP)
-	VMULPS       800(AX), Y1, Y3
-	VCVTPS2DQ    Y3, Y3
-	VMULPS       864(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y3, Y3
-	VMOVDQU      Y3, 416(SP)
-	VPCMPEQD     Y1, Y1, Y1
-	VPSRLD       $0x01, Y1, Y1
-	VMOVDQA      Y1, Y3
-	MOVQ         DX, R8
-	MOVQ         BX, R9
-	SHRQ         $0x01, R9
-	JZ           last
-
-pairs:
-	VPBROADCASTD (R8), Y4
-	VPBROADCASTD (R8), Y9
-	VPBROADCASTD 32(R8), Y10
-	VPBROADCASTD 32(R8), Y11
-	VPBROADCASTD 4(R8), Y12
-	VPMADDWD     Y5, Y12, Y13
-	VPADDD       Y13, Y4, Y4
-	VPMADDWD     Y7, Y12, Y13
-	VPADDD       Y13, Y9, Y9
-	VPBROADCASTD 36(R8), Y12
-	VPMADDWD     Y5, Y12, Y13
-	VPADDD       Y13, Y10, Y10
-	VPMADDWD     Y7, Y12, Y13
-	VPADDD       Y13, Y11, Y11
-	VPBROADCASTD 8(R8), Y12
-	VPMADDWD     Y6, Y12, Y13
-	VPADDD       Y13, Y4, Y4
-	VPMADDWD     Y8, Y12, Y13
-	VPADDD       Y13, Y9, Y9
-	VPBROADCASTD 40(R8), Y12
-	VPMADDWD     Y6, Y12, Y13
-	VPADDD       Y13, Y10, Y10
-	VPMADDWD     Y8, Y12, Y13
-	VPADDD       Y13, Y11, Y11
-	VPBROADCASTD 12(R8), Y12
-	VPMADDWD     64(SP), Y12, Y13
-	VPADDD       Y13, Y4, Y4
-	VPMADDWD     288(SP), Y12, Y13
-	VPADDD       Y13, Y9, Y9
-	VPBROADCASTD 44(R8), Y12
-	VPMADDWD     64(SP), Y12, Y13
-	VPADDD       Y13, Y10, Y10
-	VPMADDWD     288(SP), Y12, Y13
-	VPADDD       Y13, Y11, Y11
-	VPBROADCASTD 16(R8), Y12
-	VPMADDWD     96(SP), Y12, Y13
-	VPADDD       Y13, Y4, Y4
-	VPMADDWD     320(SP), Y12, Y13
-	VPADDD       Y13, Y9, Y9
-	VPBROADCASTD 48(R8), Y12
-	VPMADDWD     96(SP), Y12, Y13
-	VPADDD       Y13, Y10, Y10
-	VPMADDWD     320(SP), Y12, Y13
-	VPADDD       Y13, Y11, Y11
-	VPBROADCASTD 20(R8), Y12
-	VPMADDWD     128(SP), Y12, Y13
-	VPADDD       Y13, Y4, Y4
-	VPMADDWD     352(SP), Y12, Y13
-	VPADDD       Y13, Y9, Y9
-	VPBROADCASTD 52(R8), Y12
-	VPMADDWD     128(SP), Y12, Y13
-	VPADDD       Y13, Y10, Y10
-	VPMADDWD     352(SP), Y12, Y13
-	VPADDD       Y13, Y11, Y11
-	VPBROADCASTD 24(R8), Y12
-	VPMADDWD     160(SP), Y12, Y13
-	VPADDD       Y13, Y4, Y4
-	VPMADDWD     384(SP), Y12, Y13
-	VPADDD       Y13, Y9, Y9
-	VPBROADCASTD 56(R8), Y12
-	VPMADDWD     160(SP), Y12, Y13
-	VPADDD       Y13, Y10, Y10
-	VPMADDWD     384(SP), Y12, Y13
-	VPADDD       Y13, Y11, Y11
-	VPBROADCASTD 28(R8), Y12
-	VPMADDWD     192(SP), Y12, Y13
-	VPADDD       Y13, Y4, Y4
-	VPMADDWD     416(SP), Y12, Y13
-	VPADDD       Y13, Y9, Y9
-	VPBROADCASTD 60(R8), Y12
-	VPMADDWD     192(SP), Y12, Y13
-	VPADDD       Y13, Y10, Y10
-	VPMADDWD     416(SP), Y12, Y13
-	VPADDD       Y13, Y11, Y11
-	VPMAXSD      Y4, Y0, Y12
-	VPMINSD      Y4, Y0, Y0
-	VPMINSD      Y12, Y2, Y2
-	VPMAXSD      Y9, Y1, Y4
-	VPMINSD      Y9, Y1, Y1
-	VPMINSD      Y4, Y3, Y3
-	VPMAXSD      Y10, Y0, Y4
-	VPMINSD      Y10, Y0, Y0
-	VPMINSD      Y4, Y2, Y2
-	VPMAXSD      Y11, Y1, Y4
-	VPMINSD      Y11, Y1, Y1
-	VPMINSD      Y4, Y3, Y3
-	ADDQ         $0x40, R8
-	DECQ         R9
-	JNZ          pairs
-
-last:
-	TESTQ        $0x00000001, BX
-	JZ           ranked
-	VPBROADCASTD (R8), Y4
-	VPBROADCASTD (R8), Y9
-	VPBROADCASTD 4(R8), Y10
-	VPMADDWD     Y5, Y10, Y5
-	VPADDD       Y5, Y4, Y4
-	VPMADDWD     Y7, Y10, Y5
-	VPADDD       Y5, Y9, Y9
-	VPBROADCASTD 8(R8), Y5
-	VPMADDWD     Y6, Y5, Y6
-	VPADDD       Y6, Y4, Y4
-	VPMADDWD     Y8, Y5, Y6
-	VPADDD       Y6, Y9, Y9
-	VPBROADCASTD 12(R8), Y5
-	VPMADDWD     64(SP), Y5, Y6
-	VPADDD       Y6, Y4, Y4
-	VPMADDWD     288(SP), Y5, Y6
-	VPADDD       Y6, Y9, Y9
-	VPBROADCASTD 16(R8), Y5
-	VPMADDWD     96(SP), Y5, Y6
-	VPADDD       Y6, Y4, Y4
-	VPMADDWD     320(SP), Y5, Y6
-	VPADDD       Y6, Y9, Y9
-	VPBROADCASTD 20(R8), Y5
-	VPMADDWD     128(SP), Y5, Y6
-	VPADDD       Y6, Y4, Y4
-	VPMADDWD     352(SP), Y5, Y6
-	VPADDD       Y6, Y9, Y9
-	VPBROADCASTD 24(R8), Y5
-	VPMADDWD     160(SP), Y5, Y6
-	VPADDD       Y6, Y4, Y4
-	VPMADDWD     384(SP), Y5, Y6
-	VPADDD       Y6, Y9, Y9
-	VPBROADCASTD 28(R8), Y5
-	VPMADDWD     192(SP), Y5, Y6
-	VPADDD       Y6, Y4, Y4
-	VPMADDWD     416(SP), Y5, Y6
-	VPADDD       Y6, Y9, Y9
-	VPMAXSD      Y4, Y0, Y5
-	VPMINSD      Y4, Y0, Y0
-	VPMINSD      Y5, Y2, Y2
-	VPMAXSD      Y9, Y1, Y4
-	VPMINSD      Y9, Y1, Y1
-	VPMINSD      Y4, Y3, Y3
-	ADDQ         $0x20, R8
-
-ranked:
-	VPSUBD       Y0, Y2, Y2
-	VBROADCASTSS band+36(FP), Y4
-	VPCMPGTD     Y4, Y2, Y2
-	VMOVMSKPS    Y2, R8
-	VBROADCASTSS low+40(FP), Y4
-	VPAND        Y4, Y0, Y0
-	VPSUBD       Y1, Y3, Y3
-	VBROADCASTSS band+36(FP), Y4
-	VPCMPGTD     Y4, Y3, Y3
-	VMOVMSKPS    Y3, R9
-	VBROADCASTSS low+40(FP), Y4
-	VPAND        Y4, Y1, Y1
-	SHLL         $0x08, R9
-	ORL          R9, R8
-	NOTL         R8
-	MOVW         R8, (DI)
-	VPACKUSDW    Y1, Y0, Y0
-	VPERMQ       $0xd8, Y0, Y0
-	VMOVDQU      Y0, (SI)
-	ADDQ         $0x02, DI
-	ADDQ         $0x20, SI
-	ADDQ         $0x00000380, AX
-	SUBQ         $0x01, CX
-	JMP          rest
-
-end:
-	VZEROUPPER
-	RET
-
-// func Rank15AVX2(x *float32, panels int, c *int32, k int, scale float32, band int32, low int32, labels *uint16, doubts *uint16)
-// Requires: AVX, AVX2
-TEXT ·Rank15AVX2(SB), NOSPLIT, $512-64
-	MOVQ x+0(FP), AX
-	MOVQ panels+8(FP), CX
-	MOVQ c+16(FP), DX
-	MOVQ k+24(FP), BX
-	MOVQ labels+48(FP), SI
-	MOVQ doubts+56(FP), DI
-
-rest:
-	TESTQ        CX, CX
-	JZ           end
-	VBROADCASTSS scale+32(FP), Y1
-	VMULPS       (AX), Y1, Y5
-	VCVTPS2DQ    Y5, Y5
-	VMULPS       64(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y5, Y5
-	VMULPS       128(AX), Y1, Y6
-	VCVTPS2DQ    Y6, Y6
-	VMULPS       192(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y6, Y6
-	VMULPS       256(AX), Y1, Y0
-	VCVTPS2DQ    Y0, Y0
-	VMULPS       320(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y0, Y0
-	VMOVDQU      Y0, 64(SP)
-	VMULPS       384(AX), Y1, Y0
-	VCVTPS2DQ    Y0, Y0
-	VMULPS       448(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y0, Y0
-	VMOVDQU      Y0, 96(SP)
-	VMULPS       512(AX), Y1, Y0
-	VCVTPS2DQ    Y0, Y0
-	VMULPS       576(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y0, Y0
-	VMOVDQU      Y0, 128(SP)
-	VMULPS       640(AX), Y1, Y0
-	VCVTPS2DQ    Y0, Y0
-	VMULPS       704(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y0, Y0
-	VMOVDQU      Y0, 160(SP)
-	VMULPS       768(AX), Y1, Y0
-	VCVTPS2DQ    Y0, Y0
-	VMULPS       832(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y0, Y0
-	VMOVDQU      Y0, 192(SP)
-	VMULPS       896(AX), Y1, Y0
-	VCVTPS2DQ    Y0, Y0
-	VMOVDQU      Y0, 224(SP)
-	VPCMPEQD     Y0, Y0, Y0
-	VPSRLD       $0x01, Y0, Y0
-	VMOVDQA      Y0, Y2
-	VMULPS       32(AX), Y1, Y7
-	VCVTPS2DQ    Y7, Y7
-	VMULPS       96(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y7, Y7
-	VMULPS       160(AX), Y1, Y8
-	VCVTPS2DQ    Y8, Y8
-	VMULPS       224(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y8, Y8
-	VMULPS       288(AX), Y1, Y3
-	VCVTPS2DQ    Y3, Y3
-	VMULPS       352(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y3, Y3
-	VMOVDQU      Y3, 320(SP)
-	VMULPS       416(AX), Y1, Y3
-	VCVTPS2DQ    Y3, Y3
-	VMULPS       480(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y3, Y3
-	VMOVDQU      Y3, 352(SP)
-	VMULPS       544(AX), Y1, Y3
-	VCVTPS2DQ    Y3, Y3
-	VMULPS       608(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y3, Y3
-	VMOVDQU      Y3, 384(SP)
-	VMULPS       672(AX), Y1, Y3
-	VCVTPS2DQ    Y3, Y3
-	VMULPS       736(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y3, Y3
-	VMOVDQU      Y3, 416(SP)
-	VMULPS       800(AX), Y1, Y3
-	VCVTPS2DQ    Y3, Y3
-	VMULPS       864(AX), Y1, Y4
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $0x10, Y4, Y4
-	VPBLENDW     $0xaa, Y4, Y3, Y3
-	VMOVDQU      Y3, 448(SP)
-	VMULPS       928(AX), Y1, Y1
-	VCVTPS2DQ    Y1, Y1
-	VMOVDQU      Y1, 480(SP)
-	VPCMPEQD     Y1, Y1, Y1
-	VPSRLD       $0x01, Y1, Y1
-	VMOVDQA      Y1, Y3
-	MOVQ         DX, R8
-	MOVQ         BX, R9
-	SHRQ         $0x01, R9
-	JZ           last
-
-pairs:
-	VPBROADCASTD (R8), Y4
-	VPBROADCASTD (R8), Y9
-	VPBROADCASTD 36(R8), Y10
-	VPBROADCASTD 36(R8), Y11
-	VPBROADCASTD 4(R8), Y12
-	VPMADDWD     Y5, Y12, Y13
-	VPADDD       Y13, Y4, Y4
-	VPMADDWD     Y7, Y12, Y13
-	VPADDD       Y13, Y9, Y9
-	VPBROADCASTD 40(R8), Y12
-	VPMADDWD     Y5, Y12, Y13
-	VPADDD       Y13, Y10, Y10
-	VPMADDWD     Y7, Y12, Y13
-	VPADDD       Y13, Y11, Y11
-	VPBROADCASTD 8(R8), Y12
-	VPMADDWD     Y6, Y12, Y13
-	VPADDD       Y13, Y4, Y4
-	VPMADDWD     Y8, Y12, Y13
-	VPADDD       Y13, Y9, Y9
-	VPBROADCASTD 44(R8), Y12
-	VPMADDWD     Y6, Y12, Y13
-	VPADDD       Y13, Y10, Y10
-	VPMADDWD     Y8, Y12, Y13
-	VPADDD       Y13, Y11, Y11
-	VPBROADCASTD 12(R8), Y12
-	VPMADDWD     64(SP), Y12, Y13
-	VPADDD       Y13, Y4, Y4
-	VPMADDWD     320(SP), Y12, Y13
-	VPADDD       Y13, Y9, Y9
-	VPBROADCASTD 48(R8), Y12
-	VPMADDWD     64(SP), Y12, Y13
-	VPADDD       Y13, Y10, Y10
-	VPMADDWD     320(SP), Y12, Y13
-	VPADDD       Y13, Y11, Y11
-	VPBROADCASTD 16(R8), Y12
-	VPMADDWD     96(SP), Y12, Y13
-	VPADDD       Y13, Y4, Y4
-	VPMADDWD     352(SP), Y12, Y13
-	VPADDD       Y13, Y9, Y9
-	VPBROADCASTD 52(R8), Y12
-	VPMADDWD     96(SP), Y12, Y13
-	VPADDD       Y13, Y10, Y10
-	VPMADDWD     352(SP), Y12, Y13
-	VPADDD       Y13, Y11, Y11
-	VPBROADCASTD 20(R8), Y12
-	VPMADDWD     128(SP), Y12, Y13
-	VPADDD       Y13, Y4, Y4
-	VPMADDWD     384(SP), Y12, Y13
-	VPADDD       Y13, Y9, Y9
-	VPBROADCASTD 56(R8), Y12
-	VPMADDWD     128(SP), Y12, Y13
-	VPADDD       Y13, Y10, Y10
-	VPMADDWD     384(SP), Y12, Y13
-	VPADDD       Y13, Y11, Y11
-	VPBROADCASTD 24(R8), Y12
-	VPMADDWD     160(SP), Y12, Y13
-	VPADDD       Y13, Y4, Y4
-	VPMADDWD     416(SP), Y12, Y13
-	VPADDD       Y13, Y9, Y9
-	VPBROADCASTD 60(R8), Y12
-	VPMADDWD     160(SP), Y12, Y13
-	VPADDD       Y13, Y10, Y10
-	VPMADDWD     416(SP), Y12, Y13
-	VPADDD       Y13, Y11, Y11
-	VPBROADCASTD 28(R8), Y12
-	VPMADDWD     192(SP), Y12, Y13
-	VPADDD       Y13, Y4, Y4
-	VPMADDWD     448(SP), Y12, Y13
-	VPADDD       Y13, Y9, Y9
-	VPBROADCASTD 64(R8), Y12
-	VPMADDWD     192(SP), Y12, Y13
-	VPADDD       Y13, Y10, Y10
-	VPMADDWD     448(SP), Y12, Y13
-	VPADDD       Y13, Y11, Y11
-	VPBROADCASTD 32(R8), Y12
-	VPMADDWD     224(SP), Y12, Y13
-	VPADDD       Y13, Y4, Y4
-	VPMADDWD     480(SP), Y12, Y13
-	VPADDD       Y13, Y9, Y9
-	VPBROADCASTD 68(R8), Y12
-	VPMADDWD     224(SP), Y12, Y13
-	VPADDD       Y13, Y10, Y10
-	VPMADDWD     480(SP), Y12, Y13
-	VPADDD       Y13, Y11, Y11
-	VPMAXSD      Y4, Y0, Y12
-	VPMINSD      Y4, Y0, Y0
-	VPMINSD      Y12, Y2, Y2
-	VPMAXSD      Y9, Y1, Y4
-	VPMINSD      Y9, Y1, Y1
-	VPMINSD      Y4, Y3, Y3
-	VPMAXSD      Y10, Y0, Y4
-	VPMINSD      Y10, Y0, Y0
-	VPMINSD      Y4, Y2, Y2
-	VPMAXSD      Y11, Y1, Y4
-	VPMINSD      Y11, Y1, Y1
-	VPMINSD      Y4, Y3, Y3
-	ADDQ         $0x48, R8
-	DECQ         R9
-	JNZ          pairs
-
-last:
-	TESTQ        $0x00000001, BX
-	JZ           ranked
-	VPBROADCASTD (R8), Y4
-	VPBROADCASTD (R8), Y9
-	VPBROADCASTD 4(R8), Y10
-	VPMADDWD     Y5, Y10, Y5
-	VPADDD       Y5, Y4, Y4
-	VPMADDWD     Y7, Y10, Y5
-	VPADDD       Y5, Y9, Y9
-	VPBROADCASTD 8(R8), Y5
-	VPMADDWD     Y6, Y5, Y6
-	VPADDD       Y6, Y4, Y4
-	VPMADDWD     Y8, Y5, Y6
-	VPADDD       Y6, Y9, Y9
-	VPBROADCASTD 12(R8), Y5
-	VPMADDWD     64(SP), Y5, Y6
-	VPADDD       Y6, Y4, Y4
-	VPMADDWD     320(SP), Y5, Y6
-	VPADDD       Y6, Y9, Y9
-	VPBROADCASTD 16(R8), Y5
-	VPMADDWD     96(SP), Y5, Y6
-	VPADDD       Y6, Y4, Y4
-	VPMADDWD     352(SP), Y5, Y6
-	VPADDD       Y6, Y9, Y9
-	VPBROADCASTD 20(R8), Y5
-	VPMADDWD     128(SP), Y5, Y6
-	VPADDD       Y6, Y4, Y4
-	VPMADDWD     384(SP), Y5, Y6
-	VPADDD       Y6, Y9, Y9
-	VPBROADCASTD 24(R8), Y5
-	VPMADDWD     160(SP), Y5, Y6
-	VPADDD       Y6, Y4, Y4
-	VPMADDWD     416(SP), Y5, Y6
-	VPADDD       Y6, Y9, Y9
-	VPBROADCASTD 28(R8), Y5
-	VPMADDWD     192(SP), Y5, Y6
-	VPADDD       Y6, Y4, Y4
-	VPMADDWD     448(SP), Y5, Y6
-	VPADDD       Y6, Y9, Y9
-	VPBROADCASTD 32(R8), Y5
-	VPMADDWD     224(SP), Y5, Y6
-	VPADDD       Y6, Y4, Y4
-	VPMADDWD     480(SP), Y5, Y6
-	VPADDD       Y6, Y9, Y9
-	VPMAXSD      Y4, Y0, Y5
-	VPMINSD      Y4, Y0, Y0
-	VPMINSD      Y5, Y2, Y2
-	VPMAXSD      Y9, Y1, Y4
-	VPMINSD      Y9, Y1, Y1
-	VPMINSD      Y4, Y3, Y3
-	ADDQ         $0x24, R8
-
-ranked:
-	VPSUBD       Y0, Y2, Y2
-	VBROADCASTSS band+36(FP), Y4
-	VPCMPGTD     Y4, Y2, Y2
-	VMOVMSKPS    Y2, R8
-	VBROADCASTSS low+40(FP), Y4
-	VPAND        Y4, Y0, Y0
-	VPSUBD       Y1, Y3, Y3
-	VBROADCASTSS band+36(FP), Y4
-	VPCMPGTD     Y4, Y3, Y3
-	VMOVMSKPS    Y3, R9
-	VBROADCASTSS low+40(FP), Y4
-	VPAND        Y4, Y1, Y1
-	SHLL         $0x08, R9
-	ORL          R9, R8
-	NOTL         R8
-	MOVW         R8, (DI)
-	VPACKUSDW    Y1, Y0, Y0
-	VPERMQ       $0xd8, Y0, Y0
-	VMOVDQU      Y0, (SI)
-	ADDQ         $0x02, DI
-	ADDQ         $0x20, SI
-	ADDQ         $0x000003c0, AX
-	SUBQ         $0x01, CX
-	JMP          rest
-
-end:
-	VZEROUPPER
-	RET
+DATA rankShiftAVX2<>+0(SB)/4, $0x4b400000
+DATA rankShiftAVX2<>+4(SB)/4, $0x4b400000
+DATA rankShiftAVX2<>+8(SB)/4, $0x4b400000
+DATA rankShiftAVX2<>+12(SB)/4, $0x4b400000
+DATA rankShiftAVX2<>+16(SB)/4, $0x4b400000
+DATA rankShiftAVX2<>+20(SB)/4, $0x4b400000
+DATA rankShiftAVX2<>+24(SB)/4, $0x4b400000
+DATA rankShiftAVX2<>+28(SB)/4, $0x4b400000
+GLOBL rankShiftAVX2<>(SB), RODATA|NOPTR, $32

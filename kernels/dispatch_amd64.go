@@ -726,7 +726,7 @@ func asmRankLong(x *float32, groups, d int, c *int32, tiles, last int, scale flo
 		asm.RankLongVNNI(x, groups, d, c, tiles, last, scale, band, room, labels, doubts)
 		return
 	}
-	panic(noRoutine("RankLong", 0))
+	asm.RankLongAVX2(x, groups, d, c, tiles, last, scale, band, room, labels, doubts)
 }
 
 func asmRankN(number int, x *float32, panels int, c *int32, k int, scale float32, band, low int32, labels, doubts *uint16) {
@@ -770,30 +770,7 @@ func asmRankN(number int, x *float32, panels int, c *int32, k int, scale float32
 			return
 		}
 	}
-	switch number {
-	case 6:
-		asm.Rank6AVX2(x, panels, c, k, scale, band, low, labels, doubts)
-	case 7:
-		asm.Rank7AVX2(x, panels, c, k, scale, band, low, labels, doubts)
-	case 8:
-		asm.Rank8AVX2(x, panels, c, k, scale, band, low, labels, doubts)
-	case 9:
-		asm.Rank9AVX2(x, panels, c, k, scale, band, low, labels, doubts)
-	case 10:
-		asm.Rank10AVX2(x, panels, c, k, scale, band, low, labels, doubts)
-	case 11:
-		asm.Rank11AVX2(x, panels, c, k, scale, band, low, labels, doubts)
-	case 12:
-		asm.Rank12AVX2(x, panels, c, k, scale, band, low, labels, doubts)
-	case 13:
-		asm.Rank13AVX2(x, panels, c, k, scale, band, low, labels, doubts)
-	case 14:
-		asm.Rank14AVX2(x, panels, c, k, scale, band, low, labels, doubts)
-	case 15:
-		asm.Rank15AVX2(x, panels, c, k, scale, band, low, labels, doubts)
-	default:
-		panic(noRoutine("Rank", number))
-	}
+	panic(noRoutine("Rank", 0))
 }
 
 func asmRead(p *byte, blocks int) {

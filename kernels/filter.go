@@ -151,14 +151,17 @@ func (p *Panels) PrepareFilter(k int, each func(n int, task func(i int))) {
 	if each == nil {
 		each = inOrder
 	}
-	if p.N > 0 && rankPays(p.D, k) {
-		p.prepareRank(each)
-	}
-	if p.N == 0 || !filterPays(p.D, k) {
+	if p.N == 0 {
 		return
 	}
-	if group := p.filterGroup(k); group > 0 {
-		p.addFilter(group, each)
+	if filterPays(p.D, k) {
+		if group := p.filterGroup(k); group > 0 {
+			p.addFilter(group, each)
+			return
+		}
+	}
+	if rankPays(p.D, k) {
+		p.prepareRank(each)
 	}
 }
 
@@ -169,7 +172,7 @@ func (p *Panels) Filters() bool { return p.filter != nil }
 // products", empty where they have neither.
 func (p *Panels) FilterProducts(k int) string {
 	switch {
-	case p.filter == nil && p.Ranks(k):
+	case p.Ranks(k):
 		return "16-bit products"
 	case p.filter == nil:
 		return ""
@@ -181,17 +184,29 @@ func (p *Panels) FilterProducts(k int) string {
 
 // Ranks reports whether [Assign] ranks k centroids for these points by integers that it makes of the points as it reads
 // them.
-func (p *Panels) Ranks(k int) bool { return p.longest > 0 && rankPays(p.D, k) }
+func (p *Panels) Ranks(k int) bool { return p.filter == nil && p.longest > 0 && rankPays(p.D, k) }
+
+// RankSpeed is how many times as fast as by multiply-adds these points are assigned to k centroids where [Panels.Ranks]
+// says so, else 1.
+func (p *Panels) RankSpeed(k int) float64 {
+	if p.Ranks(k) {
+		return rankSpeed()
+	}
+	return 1
+}
 
 // filterGroup chooses the number of integers in a word, 0 for no filter: the least cost for a point and dimension,
-// where a vector instruction on 16 points is 1. That is k/16 without a filter. With one it is as many times less as
-// filterSpeed says, (200 + k/2)/d for what is done to all scores, 3 + (500 + .6 k)/d for a point that they do not
-// decide, for which more tiles are searched, and 25/d for each of its candidates: as measured at (d, k) from (32, 256)
-// to (768, 1000) and (128, 4096) with AVX-512 VNNI and AVX2, where the form chosen is within a tenth of the better one.
-// The candidates are those within w of the least among a sample of the points themselves, which are more than there are
-// once centroids have become means and most guesses are right.
+// where a vector instruction on 16 points is 1. That is k/16 without a filter, rankSpeed times less where points are
+// ranked instead. With one it is as many times less as filterSpeed says, (200 + k/2)/d for what is done to all scores,
+// 3 + (500 + .6 k)/d for a point that they do not decide, for which more tiles are searched, and 25/d for each of its
+// candidates: as measured at (d, k) from (32, 256) to (768, 1000) and (128, 4096) with AVX-512 VNNI and AVX2, where the
+// form chosen is within a tenth of the better one. The candidates are those within w of the least among a sample of the
+// points themselves, which are more than there are once centroids have become means and most guesses are right.
 func (p *Panels) filterGroup(k int) int {
 	best, least := 0, float64(k)/Lanes
+	if rankPays(p.D, k) {
+		least /= rankSpeed()
+	}
 	d, all := float64(p.D), float64(k)
 	for _, group := range filterGroups() {
 		undecided, candidates := p.sampledCandidates(group, k)

@@ -284,10 +284,10 @@ func TestRankLongStaysInsideItsSlices(t *testing.T) {
 		for _, atEnd := range []bool{false, true} {
 			for _, d := range []int{1, 2, 17, 64} {
 				for k := 1; k <= 13; k++ {
-					const n = 2 * rankGroup * Lanes
+					n := 2 * rankGroup() * Lanes
 					p := guardedPanels(t, rand.New(rand.NewPCG(23, 11)), n, d, atEnd)
 					words := guarded[int32](t, rankRows(k)*(1+(d+1)/2), atEnd)
-					room := guarded[int32](t, (d+1)/2*rankGroup*Lanes, atEnd)
+					room := guarded[int32](t, (d+1)/2*rankGroup()*Lanes, atEnd)
 					labels, doubts := guarded[uint16](t, n, atEnd), guarded[uint16](t, n/Lanes, atEnd)
 					tiles, last := rankTiles(k)
 					rankLong(&p.Data[0], 2, d, &words[0], tiles, last, 1, 0, &room[0], &labels[0], &doubts[0])

@@ -17,19 +17,20 @@ import (
 //
 // The errors of rounding take S off by at most a b (|e/a|_max |c|_1 + (|x|+|e/a|) |g/b|) + 1/2, with |e|_max <= 0.51,
 // as the product a x is rounded before. Half the sum of (x-c)^2 by the chain of fewer than 16 dimensions, and
-// |c|^2/2 - x.c by the other chain, are off by at most (2d+3) 2^-24 (|x|+|c|)^2/2 + d 2^-149. Let W be the sum of all
-// that for a centroid, in units of S. A centroid with the least chain has S of at most the two largest W more than the
-// least S, so where no second one has, the label is decided; the others' points go through the chain.
+// |c|^2/2 - x.c by the other chain, which begins with the half that stands in S too, are off by at most
+// (2d+3) 2^-24 (|x|+|c|)^2/2 and 1.01 d 2^-24 (|c|^2/2+|x||c|), and by d 2^-149. Let W be the sum of all that for a
+// centroid, in units of S. A centroid with the least chain has S of at most the two largest W more than the least S, so
+// where no second one has, the label is decided; the others' points go through the chain.
 //
 // Words are T = S 2^l + the centroid's number, for which v has l bits less than the 16 of u: one minimum then gives the
 // score and the label. a and b make the larger of the two terms of rounding least, as far as words of 32 bits and
 // integers of 16 permit. Where the second least T is farther off than a word holds, it may seem near, which costs a
 // chain.
 //
-// From longCentroids centroids on l is 0 with AVX-512 VNNI, the label is kept beside the minimum, and only the upper
-// halves H of words are compared, twice as many at a time: H = floor(T/2^16). The difference of two H is less than that
-// of their T over 2^16, plus 1, so where no second H is within ceil(B/2^16) of the least, no second T is within the
-// band B of the least, and the label is decided.
+// Where ranksLong says so, l is 0, the label is kept beside the minimum, and only the upper halves H of words are
+// compared, twice as many at a time: H = floor(T/2^16). The difference of two H is less than that of their T over 2^16,
+// plus 1, so where no second H is within ceil(B/2^16) of the least, no second T is within the band B of the least, and
+// the label is decided.
 
 // rankCentroids is the form of centroids that [Assign] ranks, made by Set.
 type rankCentroids struct {
@@ -114,37 +115,53 @@ func (r *rankCentroids) set(c *Centroids) {
 	}
 	far *= filterUp
 	a, b := r.scales(far, magnitude(c.rows), shift)
-	if !(a > 0 && a < 1<<60 && b > 0 && b < 1<<60) { // no numbers, or far from 1
+	if !(a > 0 && a < 1<<60 && b > 0 && b < 1<<60 && far < 1<<60) { // no numbers, or far from 1
 		return
 	}
-	x, d := r.longest, float64(c.D)
-	e := 0.51 / a
-	most, next := 0.0, 0.0                          // errors of rounding
+	x, e := r.longest, 0.51/a
+	most, next := 0.0, 0.0                          // errors
 	offset := a * b * (x*x - far*far - 2*x*far) / 4 // which makes the least and the largest T opposite
 	clear(r.words)
 	for j := c.K; ranksLong(c.K, c.D) && j < rankRows(c.K); j++ {
 		r.words[rankWord(c.K, c.D, j, 0)] = math.MaxInt32
 	}
 	for j := range c.K {
-		norm, sum, errors := 0.0, 0.0, 0.0
-		for h, y := range c.Row(j) {
-			y := float64(y)
-			v := math.RoundToEven(b * y)
-			g := v/b - y
-			norm, sum, errors = norm+float64(y*y), sum+math.Abs(y), errors+float64(g*g)
-			r.words[rankWord(c.K, c.D, j, 1+h/2)] |= int32(uint32(uint16(-int32(v)<<shift)) << (h % 2 * 16))
+		norm, sum, errors := r.setRow(c, j, b, shift)
+		length := math.Sqrt(norm) * filterUp
+		off := e*sum + (x+e*math.Sqrt(float64(c.D)))*math.Sqrt(errors)
+		if c.D < exactDims {
+			off += (2*float64(c.D) + 3) * 0x1p-24 * (x + length) * (x + length) / 2
+		} else {
+			norm = 2 * float64(c.half[j])
+			off += 1.01 * float64(c.D) * 0x1p-24 * (norm/2 + x*length)
 		}
 		r.words[rankWord(c.K, c.D, j, 0)] = int32(math.RoundToEven(a*b*norm/2+offset))<<shift + int32(j)&r.low
-		off := e*sum + (x+e*math.Sqrt(d))*math.Sqrt(errors)
 		most, next = max(most, off), max(next, min(most, off))
 	}
-	w := a*b*(most+next+(2*d+3)*0x1p-24*(x+far)*(x+far)+d*0x1p-148)*filterUp + 2
+	w := a*b*(most+next+float64(c.D)*0x1p-148)*filterUp + 2
 	if band := math.Ceil(w+1) * math.Ldexp(1, shift); band < rankBand {
 		if r.scale = float32(a); ranksLong(c.K, c.D) {
 			band = math.Ceil(band / (1 << 16))
 		}
 		r.band = int32(band)
 	}
+}
+
+// setRow rounds centroid j, and returns the squares of its length and of that of the errors, and the sum of its
+// coordinates' magnitudes.
+func (r *rankCentroids) setRow(c *Centroids, j int, b float64, shift int) (norm, sum, errors float64) {
+	const nearest = 3 << 51 // numbers of this size are integers
+	at, down := rankWord(c.K, c.D, j, 1), 1/b
+	step := rankWord(c.K, c.D, j, 2) - at
+	for h, y := range c.Row(j) {
+		y := float64(y)
+		v := float64(b*y) + nearest - nearest
+		g := float64(v*down) - y
+		norm, sum, errors = norm+float64(y*y), sum+math.Abs(y), errors+float64(g*g)
+		r.words[at] |= int32(uint32(uint16(-int32(v)<<shift)) << (h % 2 * 16))
+		at += h % 2 * step
+	}
+	return norm, sum, errors
 }
 
 // scales returns a, a float32, and b for centroids of length far at most and coordinates of magnitude most at most,
@@ -160,7 +177,7 @@ func (r *rankCentroids) scales(far, most float64, shift int) (a, b float64) {
 
 // serves says whether points are ranked for the centroids; r may be nil.
 func (r *rankCentroids) serves(p *Panels) bool {
-	return r != nil && r.scale != 0 && p.longest != 0 && p.longest <= r.longest &&
+	return r != nil && r.scale != 0 && p.filter == nil && p.longest != 0 && p.longest <= r.longest &&
 		r.doubted.Load()*mostDoubted <= r.seen.Load()
 }
 
@@ -186,26 +203,16 @@ func assignAccumulateRanked(p *Panels, c *Centroids, labels []uint16, acc *Accum
 	}
 	r := newRanker(c)
 	r.labels = labels
-	assignAccumulateChunks(p, c, labels, acc, rankGroup*Lanes, nil, nil, &r)
+	assignAccumulateChunks(p, c, labels, acc, rankGroup()*Lanes, nil, nil, &r)
 	rankRooms.Put(r.room)
 	return true
 }
 
 const (
-	// From so many centroids on, and beyond exactDims, a routine of AVX-512 VNNI takes tiles of rankTile centroids and
-	// groups of rankGroup panels, whose integers go through memory.
-	longCentroids = 20
-
-	// The last tile has rankLast centroids where these suffice.
+	// Where ranksLong says so, a routine takes tiles of rankTile centroids and groups of rankGroup panels, whose integers
+	// go through memory. The last tile has rankLast centroids where these suffice.
 	rankTile, rankLast = 6, 4
-
-	rankGroup = 4
 )
-
-// ranksLong says whether k centroids of d dimensions are for that routine.
-func ranksLong(k, d int) bool {
-	return (d > exactDims || k >= longCentroids) && current >= avx512vnni && current < neon
-}
 
 // rankTiles is the number of tiles of k centroids, not 0, and whether one of rankLast follows, as 0 or 1.
 func rankTiles(k int) (tiles, last int) {
@@ -277,7 +284,7 @@ func newRanker(c *Centroids) ranker {
 	if size := doubtPoints * c.D; size > len(room.points) {
 		room.points = alignedFloat32(size)
 	}
-	if size := (c.D + 1) / 2 * rankGroup * Lanes; ranksLong(c.K, c.D) && size > len(room.words) {
+	if size := (c.D + 1) / 2 * rankGroup() * Lanes; ranksLong(c.K, c.D) && size > len(room.words) {
 		room.words = aligned[int32](size)
 	}
 	return ranker{room: room}
@@ -290,14 +297,15 @@ func (r *ranker) rank(p *Panels, c *Centroids, lo, hi int, labels []uint16, sink
 	var doubts [panels]uint16
 	f, long, full, step, total := c.rank, ranksLong(c.K, c.D), (hi-lo)/Lanes, panels, 0
 	tiles, last := rankTiles(c.K)
+	group := rankGroup()
 	if long {
-		full, step = full&^(rankGroup-1), min(panels, panelsPerCall(c.K*c.D/2))
+		full, step = full/group*group, min(panels, max(callBudget/Lanes*2/(c.K*c.D)/group, 1)*group)
 	}
 	for at := 0; at < full; at += step {
 		count := min(step, full-at)
 		x := &p.Data[(lo+at*Lanes)*p.D]
 		if long {
-			rankLong(x, count/rankGroup, c.D, &f.words[0], tiles, last, f.scale, f.band,
+			rankLong(x, count/group, c.D, &f.words[0], tiles, last, f.scale, f.band,
 				&r.room.words[0], &labels[at*Lanes], &doubts[0])
 		} else {
 			rankPanels(c.D, x, count, &f.words[0], c.K, f.scale, f.band, f.low, &labels[at*Lanes], &doubts[0])

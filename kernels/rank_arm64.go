@@ -5,6 +5,12 @@ package kernels
 // rankPays says that no path ranks points where they are.
 func rankPays(d, k int) bool { return false }
 
+func rankSpeed() float64 { return 1 }
+
+func ranksLong(k, d int) bool { return false }
+
+func rankGroup() int { return 1 }
+
 func rankPanels(d int, x *float32, panels int, c *int32, k int, scale float32, band, low int32, labels,
 	doubts *uint16) {
 	panic(noRoutine("Rank", d))

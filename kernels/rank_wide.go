@@ -3,15 +3,53 @@
 package kernels
 
 // rankPays is the rule that says which paths and shapes rank points where they are, from measurements of [Assign] with
-// and without it.
+// and without it; where a filter pays, too, points have it or none of both.
 func rankPays(d, k int) bool {
+	switch {
+	case current < avx512vnni:
+		return current == avx2 && k >= leastRanked(d)
+	case d > exactDims:
+		return d <= 256 && k >= 20 && k <= 256 && !filterPays(d, k)
+	}
+	return d >= 5 && k >= 4 && k <= 128
+}
+
+// leastRanked is the number of centroids from which on AVX2 ranks points of d dimensions. With few dimensions the steps
+// of the minimum, with many the points in doubt take what the products gain.
+func leastRanked(d int) int {
+	switch {
+	case d < 5 || d > 1024:
+		return maxK + 1
+	case d == 5 || d > 256:
+		return 64
+	case d < 8:
+		return 16
+	case d <= 64:
+		return 10
+	}
+	return 20
+}
+
+// rankSpeed is how many times as fast as multiply-adds the ranking is, where it pays.
+func rankSpeed() float64 {
 	if current == avx2 {
-		return d > 5 && d < exactDims && k >= 8 && k <= 64
+		return 1.35
 	}
-	if d > exactDims { // where no candidate filter pays
-		return current >= avx512vnni && d <= 256 && k >= 20 && k <= 256 && !filterPays(d, k)
+	return 1.9
+}
+
+// ranksLong is the rule that says where the ranking takes tiles of centroids, whose integers and those of points go
+// through memory.
+func ranksLong(k, d int) bool {
+	return current == avx2 || current >= avx512vnni && (d > exactDims || k >= 20)
+}
+
+// rankGroup is the number of panels that the tiles of centroids go by together.
+func rankGroup() int {
+	if current == avx2 {
+		return 1
 	}
-	return current >= avx512vnni && d >= 5 && k >= 4 && k <= 128
+	return 4
 }
 
 // rankPanels ranks the centroids for the points of whole panels.

@@ -13,16 +13,14 @@ const leastRanked, mostRanked = 5, 16
 
 // rankFile emits the ranking of centroids by products of 16-bit integers that are made of the points as they are read.
 func rankFile(s isa) {
-	least, most := leastRanked, mostRanked
-	if s == avx2 { // the chains are as fast at both ends
-		least, most = least+1, most-1
+	if s == avx2 {
+		rankTiles()
+		return
 	}
-	for d := least; d <= most; d++ {
+	for d := leastRanked; d <= mostRanked; d++ {
 		rank(s, d)
 	}
-	if s == vnni {
-		rankLong()
-	}
+	rankLong()
 }
 
 // ranking is a routine for points of d dimensions, with its arguments in registers.
@@ -55,11 +53,6 @@ func rank(s isa, d int) {
 	r.k = Load(Param("k"), GP64())
 	r.labels = Load(Param("labels"), GP64())
 	r.doubts = Load(Param("doubts"), GP64())
-	if s == avx2 {
-		r.words32 = AllocLocal(32 * s.parts * r.words())
-		groups(panels, 1, r.narrow)
-		return
-	}
 	r.scale, r.high = s.vector(), K()
 	VBROADCASTSS(NewParamAddr("scale", 32), r.scale)
 	odd := GP32()
@@ -128,104 +121,6 @@ func (r *ranking) body(tag string, np int) {
 func (r *ranking) round(v, j int, to reg.VecVirtual) {
 	VMULPS(Mem{Base: r.x, Disp: 64 * (v*r.d + j)}, r.scale, to)
 	VCVTPS2DQ_RN_SAE(to, to)
-}
-
-// narrow is body for AVX2, which has half as long vectors, no product that also adds, and half as many registers: two
-// centroids at a time share the words of a panel, the first of which stay in registers.
-func (r *ranking) narrow(string, int) {
-	const kept = 4
-	s, words := r.s, r.words()
-	x := make([][]Op, s.parts) // by vector and word
-	least, second := s.vectors(s.parts), s.vectors(s.parts)
-	scale, upper := s.vector(), s.vector()
-	VBROADCASTSS(NewParamAddr("scale", 32), scale)
-	for v := range x {
-		for w := range words {
-			word := s.vector()
-			round := func(j int, to reg.VecVirtual) {
-				VMULPS(Mem{Base: r.x, Disp: 64*j + 32*v}, scale, to)
-				VCVTPS2DQ(to, to)
-			}
-			round(2*w, word)
-			if 2*w+1 < r.d {
-				round(2*w+1, upper)
-				VPSLLD(Imm(16), upper, upper)
-				VPBLENDW(Imm(0xaa), upper, word, word)
-			}
-			if len(x[v])*s.parts < kept {
-				x[v] = append(x[v], word)
-				continue
-			}
-			at := r.words32.Offset(32 * (v*words + w))
-			VMOVDQU(word, at)
-			x[v] = append(x[v], at)
-		}
-		VPCMPEQD(least[v], least[v], least[v])
-		VPSRLD(Imm(1), least[v], least[v])
-		VMOVDQA(least[v], second[v])
-	}
-	cp, left := GP64(), GP64()
-	MOVQ(r.c, cp)
-	MOVQ(r.k, left)
-	SHRQ(Imm(1), left)
-	JZ(LabelRef("last"))
-	count("pairs", left, func() { r.narrowCentroids(2, cp, x, least, second) })
-	Label("last")
-	TESTQ(U32(1), r.k)
-	JZ(LabelRef("ranked"))
-	r.narrowCentroids(1, cp, x, least, second)
-	Label("ranked")
-	bits := []reg.GPVirtual{GP32(), GP32()}
-	for v := range x {
-		VPSUBD(least[v], second[v], second[v])
-		VBROADCASTSS(NewParamAddr("band", 36), upper)
-		VPCMPGTD(upper, second[v], second[v])
-		VMOVMSKPS(second[v], bits[v])
-		VBROADCASTSS(NewParamAddr("low", 40), upper)
-		VPAND(upper, least[v], least[v])
-	}
-	SHLL(Imm(8), bits[1])
-	ORL(bits[1], bits[0])
-	NOTL(bits[0])
-	MOVW(bits[0].As16(), Mem{Base: r.doubts})
-	VPACKUSDW(least[1], least[0], least[0])
-	VPERMQ(Imm(0xd8), least[0], least[0])
-	VMOVDQU(least[0], Mem{Base: r.labels})
-	ADDQ(Imm(2), r.doubts)
-	ADDQ(Imm(32), r.labels)
-	ADDQ(U32(uint32(64*r.d)), r.x)
-}
-
-// narrowCentroids compares the points with the next n centroids.
-func (r *ranking) narrowCentroids(n int, cp reg.Register, x [][]Op, least, second []reg.VecVirtual) {
-	s, words := r.s, r.words()
-	size := 4 * (words + 1)
-	sum := make([][]reg.VecVirtual, n)
-	for c := range sum {
-		sum[c] = s.vectors(s.parts)
-		for v := range x {
-			VPBROADCASTD(Mem{Base: cp, Disp: size * c}, sum[c][v])
-		}
-	}
-	for w := range words {
-		for c := range sum {
-			pair, product := s.vector(), s.vector()
-			VPBROADCASTD(Mem{Base: cp, Disp: size*c + 4*(w+1)}, pair)
-			for v := range x {
-				VPMADDWD(x[v][w], pair, product)
-				VPADDD(product, sum[c][v], sum[c][v])
-			}
-		}
-	}
-	for c := range sum {
-		for v := range x {
-			larger := s.vector()
-			VPMAXSD(sum[c][v], least[v], larger)
-			VPMINSD(sum[c][v], least[v], least[v])
-			VPMINSD(larger, second[v], second[v])
-		}
-	}
-	ADDQ(Imm(uint64(n*size)), cp)
 }
 
 // longRanking is the routine for points of any number of dimensions, with its arguments in registers: their integers go

@@ -80,12 +80,11 @@ const (
 	sampledShare = 256
 	// A record that is looked at is copied, a cache line for each coordinate, which
 	// takes as long as about so many products for a coordinate and for the record.
-	// Rounds anew that rank centroids in small integers first are faster by filterSpeed, or by rankSpeed where the
-	// integers are made as points are read.
+	// Rounds anew that rank centroids in small integers first are faster by filterSpeed, or by Panels.RankSpeed where
+	// the integers are made as points are read.
 	copyProducts   = 60
 	recordProducts = 700
 	filterSpeed    = 2.8
-	rankSpeed      = 1.9
 	// mostDear is how dear that may be for bounds to pay at all: without them runs took a tenth to a quarter less
 	// time at (k, d) from (4, 20) to (5, 50) and (4, 784), and as long at (12, 32). From (26, 16) and (16, 20) to
 	// (10, 100) and (10, 784) they took a tenth to a fifth more.
@@ -151,11 +150,8 @@ func NewPointBounds(points kernels.Panels, centres *kernels.Centroids, grid []fl
 		b.rooms, b.ranking = append(b.rooms, kernels.NewCentroids(some, points.D)), make([]int, centres.K)
 	}
 	b.dearer = dearer(centres.K, points.D)
-	switch {
-	case points.Filters():
+	if b.dearer *= points.RankSpeed(centres.K); points.Filters() {
 		b.dearer *= filterSpeed
-	case points.Ranks(centres.K):
-		b.dearer *= rankSpeed
 	}
 	for range s.Workers {
 		b.batches = append(b.batches, newBatch(points.D))

@@ -1,0 +1,232 @@
+package main
+
+import (
+	"slices"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// tileRanking is longRanking for AVX2, with its arguments in registers: a panel at a time, whose integers the
+// first-level cache holds while the tiles pass by. A vector of upper halves has those of the first eight points of a
+// panel in its even words, and of the others in its odd ones.
+type tileRanking struct {
+	ones                  Mem // words of 1
+	shift                 Mem // 1.5*2^23: float32 numbers near it hold what was added, rounded, in their low bits
+	least, second, number Mem // on the stack: upper halves, and the numbers of the least ones
+	first                 Mem // on the stack: the number of a tile's first centroid
+
+	x, panel, c, room, end reg.GPVirtual
+	ahead, step            reg.GPVirtual
+}
+
+// tilesAhead is how many bytes beyond the next panel points are fetched: panels of few dimensions take less time than
+// the memory does.
+const tilesAhead = 4096
+
+// rankTiles emits the routine.
+func rankTiles() {
+	framed("RankLongAVX2", "func(x *float32, groups, d int, c *int32, tiles, last int, scale float32, band int32, "+
+		"room *int32, labels, doubts *uint16)",
+		"ranks the centroids of tiles > 0 tiles for each point of groups > 0 panels of d > 0 dimensions at x. The",
+		"coordinates times scale, rounded to the nearest integer, fit 16 bits. A tile at c is [1+(d+1)/2][6] words: those",
+		"that the products of a point with the integers of 16 bits in the next ones are added to, modulo 2^32; one of",
+		"[1+(d+1)/2][4] follows where last is not 0. The upper halves of the sums count: the label is the number of the",
+		"first least, and a bit of doubts, 16 for each panel, says that the second least is at most the least plus band.",
+		"room is for [(d+1)/2][16] words, which begin a cache line.")
+	r := &tileRanking{ones: wordConstants("rankOnesAVX2", 16, func(int) int { return 1 }),
+		shift: constants("rankShiftAVX2", slices.Repeat([]uint32{0x4b400000}, 8)...),
+		x:     GP64(), panel: GP64(), c: GP64(), room: GP64(), end: GP64(), ahead: GP64(), step: GP64()}
+	stack := AllocLocal(3*32 + 8)
+	r.least, r.second, r.number, r.first = stack, stack.Offset(32), stack.Offset(64), stack.Offset(96)
+	Load(Param("x"), r.x)
+	Load(Param("d"), r.panel)
+	SHLQ(Imm(6), r.panel)
+	r.pace()
+	groups := Load(Param("groups"), GP64()).(reg.GPVirtual)
+	labels, doubts := Load(Param("labels"), GP64()), Load(Param("doubts"), GP64())
+	count("groups", groups, func() {
+		LEAQ(Mem{Base: r.x, Index: r.panel, Scale: 1, Disp: tilesAhead}, r.ahead)
+		r.round()
+		r.tiles()
+		r.store(labels, doubts)
+	})
+	VZEROUPPER()
+	RET()
+}
+
+// pace sets the bytes to fetch for two words of a tile such that all tiles together fetch a panel.
+func (r *tileRanking) pace() {
+	tiles, last := GP64(), GP64()
+	Load(Param("tiles"), tiles)
+	Load(Param("last"), last)
+	ADDQ(last, tiles)
+	MOVQ(U32(2*128), reg.RAX)
+	XORQ(reg.RDX, reg.RDX)
+	DIVQ(tiles)
+	MOVQ(reg.RAX, r.step)
+}
+
+// round writes the integers of a panel to room, and passes it.
+func (r *tileRanking) round() {
+	left, d, scale, shift := GP64(), GP64(), YMM(), YMM()
+	VBROADCASTSS(NewParamAddr("scale", 48), scale)
+	VMOVUPS(r.shift, shift)
+	Load(Param("room"), r.room)
+	Load(Param("d"), d)
+	MOVQ(d, left)
+	integers := func(disp int, to reg.VecVirtual) {
+		VMOVAPS(shift, to)
+		VFMADD231PS(Mem{Base: r.x, Disp: disp}, scale, to)
+	}
+	SHRQ(Imm(1), left)
+	JZ(LabelRef("odd"))
+	count("pairs", left, func() {
+		for v := range 2 {
+			low, upper := YMM(), YMM()
+			integers(32*v, low)
+			integers(64+32*v, upper)
+			VPSLLD(Imm(16), upper, upper)
+			VPBLENDW(Imm(0xaa), upper, low, low)
+			VMOVDQU(low, Mem{Base: r.room, Disp: 32 * v})
+		}
+		ADDQ(U32(128), r.x)
+		ADDQ(Imm(64), r.room)
+	})
+	Label("odd")
+	TESTQ(U32(1), d)
+	JZ(LabelRef("rounded"))
+	none := YMM()
+	VPXOR(none, none, none)
+	for v := range 2 {
+		low := YMM()
+		integers(32*v, low)
+		VPBLENDW(Imm(0xaa), none, low, low)
+		VMOVDQU(low, Mem{Base: r.room, Disp: 32 * v})
+	}
+	ADDQ(Imm(64), r.x)
+	ADDQ(Imm(64), r.room)
+	Label("rounded")
+	MOVQ(r.room, r.end)
+}
+
+// tiles finds the least and the second least sums of a panel.
+func (r *tileRanking) tiles() {
+	start, none := YMM(), YMM()
+	VPCMPEQW(start, start, start)
+	VPSRLW(Imm(1), start, start)
+	VMOVDQU(start, r.least)
+	VMOVDQU(start, r.second)
+	VPXOR(none, none, none)
+	VMOVDQU(none, r.number)
+	MOVL(U32(0), r.first)
+	Load(Param("c"), r.c)
+	tiles := Load(Param("tiles"), GP64()).(reg.GPVirtual)
+	count("tiles", tiles, func() {
+		r.tile("words", longTile)
+		ADDL(Imm(longTile), r.first)
+	})
+	last := Load(Param("last"), GP64())
+	TESTQ(last, last)
+	JZ(LabelRef("ranked"))
+	r.tile("last_words", longLast)
+	Label("ranked")
+}
+
+// tile ranks the next n centroids, two words at a time, of which the first is left out where their number is odd.
+func (r *tileRanking) tile(words string, n int) {
+	sums := make([][]reg.VecVirtual, n)
+	for q := range sums {
+		sums[q] = avx2.vectors(2)
+		VPBROADCASTD(Mem{Base: r.c, Disp: 4 * q}, sums[q][0])
+		VMOVDQA(sums[q][0], sums[q][1])
+	}
+	ADDQ(Imm(uint64(4*n)), r.c)
+	Load(Param("room"), r.room)
+	points, word, product := avx2.vectors(2), YMM(), YMM()
+	multiply := func(w int) {
+		for v := range points {
+			VMOVDQU(Mem{Base: r.room, Disp: 64*w + 32*v}, points[v])
+		}
+		for q := range sums {
+			VPBROADCASTD(Mem{Base: r.c, Disp: 4 * (n*w + q)}, word)
+			for v := range points {
+				VPMADDWD(word, points[v], product)
+				VPADDD(product, sums[q][v], sums[q][v])
+			}
+		}
+	}
+	odd := GP64()
+	MOVQ(r.end, odd)
+	SUBQ(r.room, odd)
+	TESTQ(U32(64), odd)
+	JZ(LabelRef(words))
+	SUBQ(Imm(64), r.room)
+	SUBQ(Imm(uint64(4*n)), r.c)
+	JMP(LabelRef(words + "_second"))
+	Label(words)
+	multiply(0)
+	Label(words + "_second")
+	multiply(1)
+	PREFETCHT1(Mem{Base: r.ahead})
+	PREFETCHT1(Mem{Base: r.ahead, Disp: 64})
+	ADDQ(r.step, r.ahead)
+	ADDQ(Imm(uint64(8*n)), r.c)
+	ADDQ(U32(128), r.room)
+	CMPQ(r.room, r.end)
+	JNE(LabelRef(words))
+	r.offer(sums)
+}
+
+// offer takes the sums of a tile, by centroid and vector, into those on the stack.
+func (r *tileRanking) offer(sums [][]reg.VecVirtual) {
+	least, second, index, number := YMM(), YMM(), YMM(), YMM()
+	VMOVDQU(r.least, least)
+	VMOVDQU(r.second, second)
+	VMOVDQU(r.number, index)
+	VPBROADCASTW(r.first, number)
+	for q := range sums {
+		sum, other := sums[q][0], sums[q][1]
+		VPSRLD(Imm(16), sum, sum)
+		VPBLENDW(Imm(0xaa), other, sum, sum)
+		VPCMPGTW(sum, least, other)
+		VPBLENDVB(other, number, index, index)
+		VPMAXSW(sum, least, other)
+		VPMINSW(sum, least, least)
+		VPMINSW(other, second, second)
+		if q < len(sums)-1 {
+			VPADDW(r.ones, number, number)
+		}
+	}
+	VMOVDQU(least, r.least)
+	VMOVDQU(second, r.second)
+	VMOVDQU(index, r.number)
+}
+
+// store writes the labels and doubts of a panel, and passes them.
+func (r *tileRanking) store(labels, doubts reg.Register) {
+	far, band, index, upper := YMM(), YMM(), YMM(), YMM()
+	low, high := GP32(), GP32()
+	VMOVD(Load(Param("band"), GP32()), band.AsX())
+	VPBROADCASTW(band.AsX(), band)
+	VMOVDQU(r.second, far)
+	VPSUBW(r.least, far, far)
+	VPMINUW(band, far, band)
+	VPCMPEQW(band, far, far)
+	VMOVMSKPS(far, high) // the last eight points
+	VPSLLD(Imm(16), far, far)
+	VMOVMSKPS(far, low)
+	SHLL(Imm(8), high)
+	ORL(high, low)
+	MOVW(low.As16(), Mem{Base: doubts})
+	VMOVDQU(r.number, index)
+	VPSRLD(Imm(16), index, upper)
+	VPSLLD(Imm(16), index, index)
+	VPSRLD(Imm(16), index, index)
+	VPACKUSDW(upper, index, index)
+	VPERMQ(Imm(0xd8), index, index)
+	VMOVDQU(index, Mem{Base: labels})
+	ADDQ(Imm(2), doubts)
+	ADDQ(Imm(32), labels)
+}
