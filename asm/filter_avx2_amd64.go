@@ -4,14 +4,21 @@
 
 package asm
 
-// FilterBytes1AVX2 writes the integer scores of 1 panels [words][16] at x and tiles > 0 tiles
-// [words][8] at c, words > 0, of bytes, four to a word, those at x unsigned and below 128, the others at most 64 in magnitude; words is even:
-// base plus the products. scores is [tiles][8][panels][16], least [tiles][panels][16] has the least score of each
-// tile, and best [panels][16] falls to the least of all. For each tile so many lines from ahead on, of what comes
-// next, are fetched into the second-level cache.
+// FilterRunsAVX2 writes the integer scores of a panel [words][16] at x and tiles > 0 tiles at c, of bytes, four to a word, those
+// at x unsigned: base plus the products. words > 0 and run > 0 are even. A tile is [words][8], before each run of
+// so many words 8 words of what sums of 16 bits begin at: those of the first two bytes and of the last two.
+// scores is [tiles][8][16], least [tiles][16] has the least score of each tile, and best [16] falls to the least of
+// all. For each tile so many lines from ahead on, of what comes next, are fetched into the second-level cache.
 //
 //go:noescape
-func FilterBytes1AVX2(x *byte, words int, c *byte, base *int32, tiles int, scores *int32, least *int32, best *int32, ahead uintptr, lines int)
+func FilterRunsAVX2(x *byte, words int, run int, c *byte, base *int32, tiles int, scores *int32, least *int32, best *int32, ahead uintptr, lines int)
+
+// FilterIntegersAVX2 rounds blocks > 0 blocks of 16 coordinates times scale to integers of at most 127 in magnitude, and writes the
+// opposite ones, four to a word, to every eighth word at to. The totals are of every sixteenth integer, the errors
+// of the squares of what they, times down, are off by, in eight parts.
+//
+//go:noescape
+func FilterIntegersAVX2(row *float32, blocks int, scale float32, down float64, to *byte, totals *[16]int32, errors *[8]float64)
 
 // FilterScore1AVX2 writes the integer scores of 1 panels [words][16] at x and tiles > 0 tiles
 // [words][8] at c, words > 0, of integers of 16 bits, two to a word:

@@ -14,6 +14,199 @@ DATA filterOnesAVX2<>+24(SB)/4, $0x00000001
 DATA filterOnesAVX2<>+28(SB)/4, $0x00000001
 GLOBL filterOnesAVX2<>(SB), RODATA|NOPTR, $32
 
+// func FilterRunsAVX2(x *byte, words int, run int, c *byte, base *int32, tiles int, scores *int32, least *int32, best *int32, ahead uintptr, lines int)
+// Requires: AVX, AVX2, CMOV, MMX+
+TEXT ·FilterRunsAVX2(SB), NOSPLIT, $8-88
+	MOVQ x+0(FP), AX
+	MOVQ words+8(FP), CX
+	MOVQ c+24(FP), DX
+	MOVQ base+32(FP), BX
+	MOVQ run+16(FP), DI
+	MOVQ tiles+40(FP), R8
+	MOVQ scores+48(FP), R9
+	MOVQ least+56(FP), R10
+	MOVQ best+64(FP), R11
+	MOVQ ahead+72(FP), R12
+
+tiles:
+	VPCMPEQD Y0, Y0, Y0
+	VPSRLD   $0x01, Y0, Y0
+	VMOVDQU  Y0, (R10)
+	VMOVDQU  Y0, 32(R10)
+	MOVQ     $0x00000002, R13
+
+halves:
+	MOVQ AX, R14
+	MOVQ DX, SI
+	MOVQ CX, R15
+
+run:
+	MOVQ         DI, BP
+	CMPQ         BP, R15
+	CMOVQGT      R15, BP
+	SUBQ         BP, R15
+	SHRQ         $0x01, BP
+	VPBROADCASTD (SI), Y1
+	VMOVDQA      Y1, Y2
+	VPBROADCASTD 4(SI), Y3
+	VMOVDQA      Y3, Y4
+	VPBROADCASTD 8(SI), Y5
+	VMOVDQA      Y5, Y6
+	VPBROADCASTD 12(SI), Y7
+	VMOVDQA      Y7, Y8
+	ADDQ         $0x20, SI
+
+words:
+	VMOVDQU      (R14), Y0
+	VMOVDQU      32(R14), Y9
+	VPBROADCASTD (SI), Y10
+	VPMADDUBSW   Y10, Y0, Y11
+	VPADDW       Y11, Y1, Y1
+	VPMADDUBSW   Y10, Y9, Y10
+	VPADDW       Y10, Y2, Y2
+	VPBROADCASTD 4(SI), Y10
+	VPMADDUBSW   Y10, Y0, Y11
+	VPADDW       Y11, Y3, Y3
+	VPMADDUBSW   Y10, Y9, Y10
+	VPADDW       Y10, Y4, Y4
+	VPBROADCASTD 8(SI), Y10
+	VPMADDUBSW   Y10, Y0, Y11
+	VPADDW       Y11, Y5, Y5
+	VPMADDUBSW   Y10, Y9, Y10
+	VPADDW       Y10, Y6, Y6
+	VPBROADCASTD 12(SI), Y10
+	VPMADDUBSW   Y10, Y0, Y0
+	VPADDW       Y0, Y7, Y7
+	VPMADDUBSW   Y10, Y9, Y0
+	VPADDW       Y0, Y8, Y8
+	VMOVDQU      64(R14), Y0
+	VMOVDQU      96(R14), Y9
+	VPBROADCASTD 32(SI), Y10
+	VPMADDUBSW   Y10, Y0, Y11
+	VPADDW       Y11, Y1, Y1
+	VPMADDUBSW   Y10, Y9, Y10
+	VPADDW       Y10, Y2, Y2
+	VPBROADCASTD 36(SI), Y10
+	VPMADDUBSW   Y10, Y0, Y11
+	VPADDW       Y11, Y3, Y3
+	VPMADDUBSW   Y10, Y9, Y10
+	VPADDW       Y10, Y4, Y4
+	VPBROADCASTD 40(SI), Y10
+	VPMADDUBSW   Y10, Y0, Y11
+	VPADDW       Y11, Y5, Y5
+	VPMADDUBSW   Y10, Y9, Y10
+	VPADDW       Y10, Y6, Y6
+	VPBROADCASTD 44(SI), Y10
+	VPMADDUBSW   Y10, Y0, Y0
+	VPADDW       Y0, Y7, Y7
+	VPMADDUBSW   Y10, Y9, Y0
+	VPADDW       Y0, Y8, Y8
+	ADDQ         $0x00000080, R14
+	ADDQ         $0x40, SI
+	DECQ         BP
+	JNZ          words
+	VMOVDQU      filterPairsAVX2<>+0(SB), Y9
+	LEAQ         (DI)(R15*1), BP
+	CMPQ         BP, CX
+	JL           more
+	VPBROADCASTD (BX), Y0
+	VPMADDWD     Y9, Y1, Y1
+	VPADDD       Y0, Y1, Y1
+	VMOVDQU      Y1, (R9)
+	VPMADDWD     Y9, Y2, Y2
+	VPADDD       Y0, Y2, Y2
+	VMOVDQU      Y2, 32(R9)
+	VPBROADCASTD 4(BX), Y0
+	VPMADDWD     Y9, Y3, Y3
+	VPADDD       Y0, Y3, Y3
+	VMOVDQU      Y3, 64(R9)
+	VPMADDWD     Y9, Y4, Y4
+	VPADDD       Y0, Y4, Y4
+	VMOVDQU      Y4, 96(R9)
+	VPBROADCASTD 8(BX), Y0
+	VPMADDWD     Y9, Y5, Y5
+	VPADDD       Y0, Y5, Y5
+	VMOVDQU      Y5, 128(R9)
+	VPMADDWD     Y9, Y6, Y6
+	VPADDD       Y0, Y6, Y6
+	VMOVDQU      Y6, 160(R9)
+	VPBROADCASTD 12(BX), Y0
+	VPMADDWD     Y9, Y7, Y7
+	VPADDD       Y0, Y7, Y7
+	VMOVDQU      Y7, 192(R9)
+	VPMADDWD     Y9, Y8, Y8
+	VPADDD       Y0, Y8, Y8
+	VMOVDQU      Y8, 224(R9)
+	TESTQ        R15, R15
+	JNZ          run
+	JMP          done
+
+more:
+	VPMADDWD Y9, Y1, Y1
+	VPADDD   (R9), Y1, Y1
+	VMOVDQU  Y1, (R9)
+	VPMADDWD Y9, Y2, Y2
+	VPADDD   32(R9), Y2, Y2
+	VMOVDQU  Y2, 32(R9)
+	VPMADDWD Y9, Y3, Y3
+	VPADDD   64(R9), Y3, Y3
+	VMOVDQU  Y3, 64(R9)
+	VPMADDWD Y9, Y4, Y4
+	VPADDD   96(R9), Y4, Y4
+	VMOVDQU  Y4, 96(R9)
+	VPMADDWD Y9, Y5, Y5
+	VPADDD   128(R9), Y5, Y5
+	VMOVDQU  Y5, 128(R9)
+	VPMADDWD Y9, Y6, Y6
+	VPADDD   160(R9), Y6, Y6
+	VMOVDQU  Y6, 160(R9)
+	VPMADDWD Y9, Y7, Y7
+	VPADDD   192(R9), Y7, Y7
+	VMOVDQU  Y7, 192(R9)
+	VPMADDWD Y9, Y8, Y8
+	VPADDD   224(R9), Y8, Y8
+	VMOVDQU  Y8, 224(R9)
+	TESTQ    R15, R15
+	JNZ      run
+
+done:
+	VPMINSD Y3, Y1, Y1
+	VPMINSD Y7, Y5, Y5
+	VPMINSD Y5, Y1, Y1
+	VPMINSD (R10), Y1, Y1
+	VMOVDQU Y1, (R10)
+	VPMINSD (R11), Y1, Y1
+	VMOVDQU Y1, (R11)
+	VPMINSD Y4, Y2, Y2
+	VPMINSD Y8, Y6, Y6
+	VPMINSD Y6, Y2, Y2
+	VPMINSD 32(R10), Y2, Y2
+	VMOVDQU Y2, 32(R10)
+	VPMINSD 32(R11), Y2, Y2
+	VMOVDQU Y2, 32(R11)
+	ADDQ    $0x10, DX
+	ADDQ    $0x10, BX
+	ADDQ    $0x00000100, R9
+	DECQ    R13
+	JNZ     halves
+	LEAQ    -16(SI), DX
+	ADDQ    $0x00000040, R10
+	MOVQ    lines+80(FP), SI
+	TESTQ   SI, SI
+	JZ      fetched
+
+fetch:
+	PREFETCHT1 (R12)
+	ADDQ       $0x40, R12
+	DECQ       SI
+	JNZ        fetch
+
+fetched:
+	DECQ R8
+	JNZ  tiles
+	VZEROUPPER
+	RET
+
 DATA filterPairsAVX2<>+0(SB)/4, $0x00010001
 DATA filterPairsAVX2<>+4(SB)/4, $0x00010001
 DATA filterPairsAVX2<>+8(SB)/4, $0x00010001
@@ -24,224 +217,66 @@ DATA filterPairsAVX2<>+24(SB)/4, $0x00010001
 DATA filterPairsAVX2<>+28(SB)/4, $0x00010001
 GLOBL filterPairsAVX2<>(SB), RODATA|NOPTR, $32
 
-// func FilterBytes1AVX2(x *byte, words int, c *byte, base *int32, tiles int, scores *int32, least *int32, best *int32, ahead uintptr, lines int)
-// Requires: AVX, AVX2, MMX+
-TEXT ·FilterBytes1AVX2(SB), NOSPLIT, $0-80
-	MOVQ x+0(FP), AX
-	MOVQ words+8(FP), CX
-	MOVQ c+16(FP), DX
-	MOVQ base+24(FP), BX
-	MOVQ tiles+32(FP), SI
-	MOVQ scores+40(FP), DI
-	MOVQ least+48(FP), R8
-	MOVQ best+56(FP), R9
-	MOVQ ahead+64(FP), R10
-	SHLQ $0x06, CX
+// func FilterIntegersAVX2(row *float32, blocks int, scale float32, down float64, to *byte, totals *[16]int32, errors *[8]float64)
+// Requires: AVX, AVX2, FMA3
+TEXT ·FilterIntegersAVX2(SB), NOSPLIT, $0-56
+	MOVQ         row+0(FP), AX
+	MOVQ         blocks+8(FP), CX
+	VBROADCASTSS scale+16(FP), Y0
+	VBROADCASTSD down+24(FP), Y1
+	MOVQ         to+32(FP), DX
+	VPXOR        Y2, Y2, Y2
+	VPXOR        Y3, Y3, Y3
+	VPXOR        Y5, Y5, Y5
+	VPXOR        Y4, Y4, Y4
+	VPXOR        Y6, Y6, Y6
 
-tiles:
-	MOVQ         CX, R11
-	SHRQ         $0x01, R11
-	VPBROADCASTD (BX), Y0
-	VPBROADCASTD (BX), Y1
-	VPBROADCASTD 4(BX), Y2
-	VPBROADCASTD 4(BX), Y3
-	VPBROADCASTD 8(BX), Y4
-	VPBROADCASTD 8(BX), Y5
-	VPBROADCASTD 12(BX), Y6
-	VPBROADCASTD 12(BX), Y7
-	MOVQ         AX, R12
-	LEAQ         (DX), R13
-	MOVQ         CX, R14
-	SHRQ         $0x07, R14
-
-words0:
-	VMOVDQU      (R12), Y11
-	VMOVDQU      64(R12), Y12
-	VMOVDQU      32(R12), Y13
-	VMOVDQU      96(R12), Y14
-	PREFETCHT0   (R12)(CX*2)
-	PREFETCHT0   64(R12)(CX*2)
-	VPBROADCASTD (R13), Y8
-	VPBROADCASTD 32(R13), Y9
-	VPMADDUBSW   Y8, Y11, Y10
-	VPMADDUBSW   Y9, Y12, Y15
-	VPADDW       Y15, Y10, Y10
-	VPMADDWD     filterPairsAVX2<>+0(SB), Y10, Y10
-	VPADDD       Y10, Y0, Y0
-	VPMADDUBSW   Y8, Y13, Y10
-	VPMADDUBSW   Y9, Y14, Y8
-	VPADDW       Y8, Y10, Y10
-	VPMADDWD     filterPairsAVX2<>+0(SB), Y10, Y10
-	VPADDD       Y10, Y1, Y1
-	VPBROADCASTD 4(R13), Y8
-	VPBROADCASTD 36(R13), Y9
-	VPMADDUBSW   Y8, Y11, Y10
-	VPMADDUBSW   Y9, Y12, Y15
-	VPADDW       Y15, Y10, Y10
-	VPMADDWD     filterPairsAVX2<>+0(SB), Y10, Y10
-	VPADDD       Y10, Y2, Y2
-	VPMADDUBSW   Y8, Y13, Y10
-	VPMADDUBSW   Y9, Y14, Y8
-	VPADDW       Y8, Y10, Y10
-	VPMADDWD     filterPairsAVX2<>+0(SB), Y10, Y10
-	VPADDD       Y10, Y3, Y3
-	VPBROADCASTD 8(R13), Y8
-	VPBROADCASTD 40(R13), Y9
-	VPMADDUBSW   Y8, Y11, Y10
-	VPMADDUBSW   Y9, Y12, Y15
-	VPADDW       Y15, Y10, Y10
-	VPMADDWD     filterPairsAVX2<>+0(SB), Y10, Y10
-	VPADDD       Y10, Y4, Y4
-	VPMADDUBSW   Y8, Y13, Y10
-	VPMADDUBSW   Y9, Y14, Y8
-	VPADDW       Y8, Y10, Y10
-	VPMADDWD     filterPairsAVX2<>+0(SB), Y10, Y10
-	VPADDD       Y10, Y5, Y5
-	VPBROADCASTD 12(R13), Y8
-	VPBROADCASTD 44(R13), Y9
-	VPMADDUBSW   Y8, Y11, Y10
-	VPMADDUBSW   Y9, Y12, Y11
-	VPADDW       Y11, Y10, Y10
-	VPMADDWD     filterPairsAVX2<>+0(SB), Y10, Y10
-	VPADDD       Y10, Y6, Y6
-	VPMADDUBSW   Y8, Y13, Y10
-	VPMADDUBSW   Y9, Y14, Y8
-	VPADDW       Y8, Y10, Y10
-	VPMADDWD     filterPairsAVX2<>+0(SB), Y10, Y10
-	VPADDD       Y10, Y7, Y7
-	ADDQ         $0x80, R12
-	ADDQ         $0x40, R13
-	DECQ         R14
-	JNZ          words0
-	VMOVDQU      Y0, (DI)
-	VMOVDQU      Y1, 32(DI)
-	VMOVDQU      Y2, 64(DI)
-	VMOVDQU      Y3, 96(DI)
-	VMOVDQU      Y4, 128(DI)
-	VMOVDQU      Y5, 160(DI)
-	VMOVDQU      Y6, 192(DI)
-	VMOVDQU      Y7, 224(DI)
-	VPMINSD      Y2, Y0, Y0
-	VPMINSD      Y6, Y4, Y4
-	VPMINSD      Y4, Y0, Y0
-	VMOVDQU      Y0, (R8)
-	VPMINSD      (R9), Y0, Y0
-	VMOVDQU      Y0, (R9)
-	VPMINSD      Y3, Y1, Y1
-	VPMINSD      Y7, Y5, Y5
-	VPMINSD      Y5, Y1, Y1
-	VMOVDQU      Y1, 32(R8)
-	VPMINSD      32(R9), Y1, Y1
-	VMOVDQU      Y1, 32(R9)
-	VPBROADCASTD 16(BX), Y0
-	VPBROADCASTD 16(BX), Y1
-	VPBROADCASTD 20(BX), Y2
-	VPBROADCASTD 20(BX), Y3
-	VPBROADCASTD 24(BX), Y4
-	VPBROADCASTD 24(BX), Y5
-	VPBROADCASTD 28(BX), Y6
-	VPBROADCASTD 28(BX), Y7
-	MOVQ         AX, R12
-	LEAQ         16(DX), R13
-	MOVQ         CX, R14
-	SHRQ         $0x07, R14
-
-words4:
-	VMOVDQU      (R12), Y11
-	VMOVDQU      64(R12), Y12
-	VMOVDQU      32(R12), Y13
-	VMOVDQU      96(R12), Y14
-	VPBROADCASTD (R13), Y8
-	VPBROADCASTD 32(R13), Y9
-	VPMADDUBSW   Y8, Y11, Y10
-	VPMADDUBSW   Y9, Y12, Y15
-	VPADDW       Y15, Y10, Y10
-	VPMADDWD     filterPairsAVX2<>+0(SB), Y10, Y10
-	VPADDD       Y10, Y0, Y0
-	VPMADDUBSW   Y8, Y13, Y10
-	VPMADDUBSW   Y9, Y14, Y8
-	VPADDW       Y8, Y10, Y10
-	VPMADDWD     filterPairsAVX2<>+0(SB), Y10, Y10
-	VPADDD       Y10, Y1, Y1
-	VPBROADCASTD 4(R13), Y8
-	VPBROADCASTD 36(R13), Y9
-	VPMADDUBSW   Y8, Y11, Y10
-	VPMADDUBSW   Y9, Y12, Y15
-	VPADDW       Y15, Y10, Y10
-	VPMADDWD     filterPairsAVX2<>+0(SB), Y10, Y10
-	VPADDD       Y10, Y2, Y2
-	VPMADDUBSW   Y8, Y13, Y10
-	VPMADDUBSW   Y9, Y14, Y8
-	VPADDW       Y8, Y10, Y10
-	VPMADDWD     filterPairsAVX2<>+0(SB), Y10, Y10
-	VPADDD       Y10, Y3, Y3
-	VPBROADCASTD 8(R13), Y8
-	VPBROADCASTD 40(R13), Y9
-	VPMADDUBSW   Y8, Y11, Y10
-	VPMADDUBSW   Y9, Y12, Y15
-	VPADDW       Y15, Y10, Y10
-	VPMADDWD     filterPairsAVX2<>+0(SB), Y10, Y10
-	VPADDD       Y10, Y4, Y4
-	VPMADDUBSW   Y8, Y13, Y10
-	VPMADDUBSW   Y9, Y14, Y8
-	VPADDW       Y8, Y10, Y10
-	VPMADDWD     filterPairsAVX2<>+0(SB), Y10, Y10
-	VPADDD       Y10, Y5, Y5
-	VPBROADCASTD 12(R13), Y8
-	VPBROADCASTD 44(R13), Y9
-	VPMADDUBSW   Y8, Y11, Y10
-	VPMADDUBSW   Y9, Y12, Y11
-	VPADDW       Y11, Y10, Y10
-	VPMADDWD     filterPairsAVX2<>+0(SB), Y10, Y10
-	VPADDD       Y10, Y6, Y6
-	VPMADDUBSW   Y8, Y13, Y10
-	VPMADDUBSW   Y9, Y14, Y8
-	VPADDW       Y8, Y10, Y10
-	VPMADDWD     filterPairsAVX2<>+0(SB), Y10, Y10
-	VPADDD       Y10, Y7, Y7
-	ADDQ         $0x80, R12
-	ADDQ         $0x40, R13
-	DECQ         R14
-	JNZ          words4
-	VMOVDQU      Y0, 256(DI)
-	VMOVDQU      Y1, 288(DI)
-	VMOVDQU      Y2, 320(DI)
-	VMOVDQU      Y3, 352(DI)
-	VMOVDQU      Y4, 384(DI)
-	VMOVDQU      Y5, 416(DI)
-	VMOVDQU      Y6, 448(DI)
-	VMOVDQU      Y7, 480(DI)
-	VPMINSD      Y2, Y0, Y0
-	VPMINSD      Y6, Y4, Y4
-	VPMINSD      Y4, Y0, Y0
-	VPMINSD      (R8), Y0, Y0
-	VMOVDQU      Y0, (R8)
-	VPMINSD      (R9), Y0, Y0
-	VMOVDQU      Y0, (R9)
-	VPMINSD      Y3, Y1, Y1
-	VPMINSD      Y7, Y5, Y5
-	VPMINSD      Y5, Y1, Y1
-	VPMINSD      32(R8), Y1, Y1
-	VMOVDQU      Y1, 32(R8)
-	VPMINSD      32(R9), Y1, Y1
-	VMOVDQU      Y1, 32(R9)
-	ADDQ         R11, DX
-	ADDQ         $0x20, BX
-	ADDQ         $0x00000200, DI
-	ADDQ         $0x00000040, R8
-	MOVQ         lines+72(FP), R11
-	TESTQ        R11, R11
-	JZ           fetched
-
-fetch:
-	PREFETCHT1 (R10)
-	ADDQ       $0x40, R10
-	DECQ       R11
-	JNZ        fetch
-
-fetched:
-	DECQ SI
-	JNZ  tiles
+blocks:
+	VMULPS       (AX), Y0, Y8
+	VCVTPS2DQ    Y8, Y8
+	VPADDD       Y8, Y3, Y3
+	VPSUBD       Y8, Y2, Y7
+	VCVTPS2PD    (AX), Y9
+	VCVTDQ2PD    X8, Y10
+	VFNMADD231PD Y1, Y10, Y9
+	VFMADD231PD  Y9, Y9, Y5
+	VEXTRACTI128 $0x01, Y8, X9
+	VCVTPS2PD    16(AX), Y8
+	VCVTDQ2PD    X9, Y9
+	VFNMADD231PD Y1, Y9, Y8
+	VFMADD231PD  Y8, Y8, Y5
+	VMULPS       32(AX), Y0, Y9
+	VCVTPS2DQ    Y9, Y9
+	VPADDD       Y9, Y4, Y4
+	VPSUBD       Y9, Y2, Y8
+	VCVTPS2PD    32(AX), Y10
+	VCVTDQ2PD    X9, Y11
+	VFNMADD231PD Y1, Y11, Y10
+	VFMADD231PD  Y10, Y10, Y6
+	VEXTRACTI128 $0x01, Y9, X10
+	VCVTPS2PD    48(AX), Y9
+	VCVTDQ2PD    X10, Y10
+	VFNMADD231PD Y1, Y10, Y9
+	VFMADD231PD  Y9, Y9, Y6
+	VPACKSSDW    Y8, Y7, Y7
+	VPACKSSWB    Y7, Y7, Y7
+	VEXTRACTI128 $0x01, Y7, X8
+	VMOVD        X7, (DX)
+	VPEXTRD      $0x01, X7, 64(DX)
+	VMOVD        X8, 32(DX)
+	VPEXTRD      $0x01, X8, 96(DX)
+	ADDQ         $0x40, AX
+	ADDQ         $0x00000080, DX
+	DECQ         CX
+	JNZ          blocks
+	MOVQ         totals+40(FP), AX
+	VMOVDQU      Y3, (AX)
+	MOVQ         errors+48(FP), AX
+	VMOVUPD      Y5, (AX)
+	MOVQ         totals+40(FP), AX
+	VMOVDQU      Y4, 32(AX)
+	MOVQ         errors+48(FP), AX
+	VMOVUPD      Y6, 32(AX)
 	VZEROUPPER
 	RET
 
@@ -260,8 +295,13 @@ TEXT ·FilterScore1AVX2(SB), NOSPLIT, $0-80
 	SHLQ $0x06, CX
 
 tiles:
-	MOVQ         CX, R11
-	SHRQ         $0x01, R11
+	VPCMPEQD Y0, Y0, Y0
+	VPSRLD   $0x01, Y0, Y0
+	VMOVDQU  Y0, (R8)
+	VMOVDQU  Y0, 32(R8)
+	MOVQ     $0x00000002, R11
+
+halves:
 	VPBROADCASTD (BX), Y0
 	VPBROADCASTD (BX), Y1
 	VPBROADCASTD 4(BX), Y2
@@ -314,66 +354,6 @@ words0:
 	VPMINSD      Y2, Y0, Y0
 	VPMINSD      Y6, Y4, Y4
 	VPMINSD      Y4, Y0, Y0
-	VMOVDQU      Y0, (R8)
-	VPMINSD      (R9), Y0, Y0
-	VMOVDQU      Y0, (R9)
-	VPMINSD      Y3, Y1, Y1
-	VPMINSD      Y7, Y5, Y5
-	VPMINSD      Y5, Y1, Y1
-	VMOVDQU      Y1, 32(R8)
-	VPMINSD      32(R9), Y1, Y1
-	VMOVDQU      Y1, 32(R9)
-	VPBROADCASTD 16(BX), Y0
-	VPBROADCASTD 16(BX), Y1
-	VPBROADCASTD 20(BX), Y2
-	VPBROADCASTD 20(BX), Y3
-	VPBROADCASTD 24(BX), Y4
-	VPBROADCASTD 24(BX), Y5
-	VPBROADCASTD 28(BX), Y6
-	VPBROADCASTD 28(BX), Y7
-	MOVQ         AX, R12
-	LEAQ         16(DX), R13
-	MOVQ         CX, R14
-	SHRQ         $0x06, R14
-
-words4:
-	VMOVDQU      (R12), Y10
-	VMOVDQU      32(R12), Y11
-	VPBROADCASTD (R13), Y8
-	VPMADDWD     Y8, Y10, Y9
-	VPADDD       Y9, Y0, Y0
-	VPMADDWD     Y8, Y11, Y9
-	VPADDD       Y9, Y1, Y1
-	VPBROADCASTD 4(R13), Y8
-	VPMADDWD     Y8, Y10, Y9
-	VPADDD       Y9, Y2, Y2
-	VPMADDWD     Y8, Y11, Y9
-	VPADDD       Y9, Y3, Y3
-	VPBROADCASTD 8(R13), Y8
-	VPMADDWD     Y8, Y10, Y9
-	VPADDD       Y9, Y4, Y4
-	VPMADDWD     Y8, Y11, Y9
-	VPADDD       Y9, Y5, Y5
-	VPBROADCASTD 12(R13), Y8
-	VPMADDWD     Y8, Y10, Y9
-	VPADDD       Y9, Y6, Y6
-	VPMADDWD     Y8, Y11, Y9
-	VPADDD       Y9, Y7, Y7
-	ADDQ         $0x40, R12
-	ADDQ         $0x20, R13
-	DECQ         R14
-	JNZ          words4
-	VMOVDQU      Y0, 256(DI)
-	VMOVDQU      Y1, 288(DI)
-	VMOVDQU      Y2, 320(DI)
-	VMOVDQU      Y3, 352(DI)
-	VMOVDQU      Y4, 384(DI)
-	VMOVDQU      Y5, 416(DI)
-	VMOVDQU      Y6, 448(DI)
-	VMOVDQU      Y7, 480(DI)
-	VPMINSD      Y2, Y0, Y0
-	VPMINSD      Y6, Y4, Y4
-	VPMINSD      Y4, Y0, Y0
 	VPMINSD      (R8), Y0, Y0
 	VMOVDQU      Y0, (R8)
 	VPMINSD      (R9), Y0, Y0
@@ -385,9 +365,14 @@ words4:
 	VMOVDQU      Y1, 32(R8)
 	VPMINSD      32(R9), Y1, Y1
 	VMOVDQU      Y1, 32(R9)
-	ADDQ         R11, DX
-	ADDQ         $0x20, BX
-	ADDQ         $0x00000200, DI
+	ADDQ         $0x10, DX
+	ADDQ         $0x10, BX
+	ADDQ         $0x00000100, DI
+	DECQ         R11
+	JNZ          halves
+	MOVQ         CX, R11
+	SHRQ         $0x01, R11
+	LEAQ         -32(DX)(R11*1), DX
 	ADDQ         $0x00000040, R8
 	MOVQ         lines+72(FP), R11
 	TESTQ        R11, R11
@@ -472,33 +457,57 @@ tiles:
 	XORQ      DX, DX
 	TESTQ     R10, R10
 	JZ        none
+	XORQ      R9, R9
 
 near:
-	MOVQ         (R11), R9
-	ADDQ         $0x08, R11
-	SHLQ         $0x03, R9
-	MOVQ         R9, R12
-	IMULQ        BX, R12
-	ADDQ         AX, R12
-	MOVQ         first+40(FP), DI
-	ADDQ         DI, R9
-	MOVQ         DX, DI
-	SHLQ         $0x06, DI
-	VMOVDQU      (R12), Y7
-	VMOVDQU      Y7, (CX)(DI*1)
-	VMOVDQU      32(R12), Y7
-	VMOVDQU      Y7, 32(CX)(DI*1)
-	VMOVDQU      (R12), Y8
+	MOVQ  (R11), R12
+	ADDQ  $0x08, R11
+	SHLQ  $0x03, R12
+	MOVQ  R12, R13
+	IMULQ BX, R13
+	ADDQ  AX, R13
+
+centroids:
+	VMOVDQU   (R13), Y7
+	VPCMPGTD  Y0, Y7, Y7
+	VMOVDQU   32(R13), Y8
+	VPCMPGTD  Y1, Y8, Y8
+	VPAND     Y8, Y7, Y7
+	VMOVMSKPS Y7, DI
+	MOVQ      R12, (R8)(R9*8)
+	INCQ      R12
+	ADDQ      BX, R13
+	CMPL      DI, $0x000000ff
+	ADCQ      $0x00, R9
+	TESTQ     $0x00000007, R12
+	JNZ       centroids
+	DECQ      R10
+	JNZ       near
+
+some:
+	MOVQ         (R8)(DX*8), R10
+	MOVQ         R10, DI
+	IMULQ        BX, DI
+	ADDQ         AX, DI
+	MOVQ         first+40(FP), R11
+	ADDQ         R11, R10
+	MOVQ         DX, R11
+	SHLQ         $0x06, R11
+	VMOVDQU      (DI), Y7
+	VMOVDQU      Y7, (CX)(R11*1)
+	VMOVDQU      32(DI), Y7
+	VMOVDQU      Y7, 32(CX)(R11*1)
+	VMOVDQU      (DI), Y8
 	VPCMPGTD     Y0, Y8, Y8
-	VMOVDQU      32(R12), Y9
+	VMOVDQU      32(DI), Y9
 	VPCMPGTD     Y1, Y9, Y9
 	VMOVMSKPS    Y8, DI
-	VMOVMSKPS    Y9, R13
-	SHLL         $0x08, R13
-	ORL          R13, DI
+	VMOVMSKPS    Y9, R11
+	SHLL         $0x08, R11
+	ORL          R11, DI
 	XORL         $0x0000ffff, DI
-	LEAQ         (R9), R13
-	VMOVD        R13, X7
+	LEAQ         (R10), R10
+	VMOVD        R10, X7
 	VPBROADCASTD X7, Y7
 	VBLENDVPS    Y8, Y2, Y7, Y2
 	VPADDD       Y6, Y4, Y4
@@ -506,232 +515,14 @@ near:
 	VBLENDVPS    Y9, Y3, Y7, Y3
 	VPADDD       Y6, Y5, Y5
 	VPADDD       Y9, Y5, Y5
-	SHLQ         $0x20, R13
-	ORQ          SI, R13
-	ORQ          DI, R13
-	MOVQ         R13, (R8)(DX*8)
+	SHLQ         $0x20, R10
+	ORQ          SI, R10
+	ORQ          DI, R10
+	MOVQ         R10, (R8)(DX*8)
 	CMPL         DI, $0x01
 	SBBQ         $-1, DX
-	ADDQ         BX, R12
-	MOVQ         DX, DI
-	SHLQ         $0x06, DI
-	VMOVDQU      (R12), Y7
-	VMOVDQU      Y7, (CX)(DI*1)
-	VMOVDQU      32(R12), Y7
-	VMOVDQU      Y7, 32(CX)(DI*1)
-	VMOVDQU      (R12), Y8
-	VPCMPGTD     Y0, Y8, Y8
-	VMOVDQU      32(R12), Y9
-	VPCMPGTD     Y1, Y9, Y9
-	VMOVMSKPS    Y8, DI
-	VMOVMSKPS    Y9, R13
-	SHLL         $0x08, R13
-	ORL          R13, DI
-	XORL         $0x0000ffff, DI
-	LEAQ         1(R9), R13
-	VMOVD        R13, X7
-	VPBROADCASTD X7, Y7
-	VBLENDVPS    Y8, Y2, Y7, Y2
-	VPADDD       Y6, Y4, Y4
-	VPADDD       Y8, Y4, Y4
-	VBLENDVPS    Y9, Y3, Y7, Y3
-	VPADDD       Y6, Y5, Y5
-	VPADDD       Y9, Y5, Y5
-	SHLQ         $0x20, R13
-	ORQ          SI, R13
-	ORQ          DI, R13
-	MOVQ         R13, (R8)(DX*8)
-	CMPL         DI, $0x01
-	SBBQ         $-1, DX
-	ADDQ         BX, R12
-	MOVQ         DX, DI
-	SHLQ         $0x06, DI
-	VMOVDQU      (R12), Y7
-	VMOVDQU      Y7, (CX)(DI*1)
-	VMOVDQU      32(R12), Y7
-	VMOVDQU      Y7, 32(CX)(DI*1)
-	VMOVDQU      (R12), Y8
-	VPCMPGTD     Y0, Y8, Y8
-	VMOVDQU      32(R12), Y9
-	VPCMPGTD     Y1, Y9, Y9
-	VMOVMSKPS    Y8, DI
-	VMOVMSKPS    Y9, R13
-	SHLL         $0x08, R13
-	ORL          R13, DI
-	XORL         $0x0000ffff, DI
-	LEAQ         2(R9), R13
-	VMOVD        R13, X7
-	VPBROADCASTD X7, Y7
-	VBLENDVPS    Y8, Y2, Y7, Y2
-	VPADDD       Y6, Y4, Y4
-	VPADDD       Y8, Y4, Y4
-	VBLENDVPS    Y9, Y3, Y7, Y3
-	VPADDD       Y6, Y5, Y5
-	VPADDD       Y9, Y5, Y5
-	SHLQ         $0x20, R13
-	ORQ          SI, R13
-	ORQ          DI, R13
-	MOVQ         R13, (R8)(DX*8)
-	CMPL         DI, $0x01
-	SBBQ         $-1, DX
-	ADDQ         BX, R12
-	MOVQ         DX, DI
-	SHLQ         $0x06, DI
-	VMOVDQU      (R12), Y7
-	VMOVDQU      Y7, (CX)(DI*1)
-	VMOVDQU      32(R12), Y7
-	VMOVDQU      Y7, 32(CX)(DI*1)
-	VMOVDQU      (R12), Y8
-	VPCMPGTD     Y0, Y8, Y8
-	VMOVDQU      32(R12), Y9
-	VPCMPGTD     Y1, Y9, Y9
-	VMOVMSKPS    Y8, DI
-	VMOVMSKPS    Y9, R13
-	SHLL         $0x08, R13
-	ORL          R13, DI
-	XORL         $0x0000ffff, DI
-	LEAQ         3(R9), R13
-	VMOVD        R13, X7
-	VPBROADCASTD X7, Y7
-	VBLENDVPS    Y8, Y2, Y7, Y2
-	VPADDD       Y6, Y4, Y4
-	VPADDD       Y8, Y4, Y4
-	VBLENDVPS    Y9, Y3, Y7, Y3
-	VPADDD       Y6, Y5, Y5
-	VPADDD       Y9, Y5, Y5
-	SHLQ         $0x20, R13
-	ORQ          SI, R13
-	ORQ          DI, R13
-	MOVQ         R13, (R8)(DX*8)
-	CMPL         DI, $0x01
-	SBBQ         $-1, DX
-	ADDQ         BX, R12
-	MOVQ         DX, DI
-	SHLQ         $0x06, DI
-	VMOVDQU      (R12), Y7
-	VMOVDQU      Y7, (CX)(DI*1)
-	VMOVDQU      32(R12), Y7
-	VMOVDQU      Y7, 32(CX)(DI*1)
-	VMOVDQU      (R12), Y8
-	VPCMPGTD     Y0, Y8, Y8
-	VMOVDQU      32(R12), Y9
-	VPCMPGTD     Y1, Y9, Y9
-	VMOVMSKPS    Y8, DI
-	VMOVMSKPS    Y9, R13
-	SHLL         $0x08, R13
-	ORL          R13, DI
-	XORL         $0x0000ffff, DI
-	LEAQ         4(R9), R13
-	VMOVD        R13, X7
-	VPBROADCASTD X7, Y7
-	VBLENDVPS    Y8, Y2, Y7, Y2
-	VPADDD       Y6, Y4, Y4
-	VPADDD       Y8, Y4, Y4
-	VBLENDVPS    Y9, Y3, Y7, Y3
-	VPADDD       Y6, Y5, Y5
-	VPADDD       Y9, Y5, Y5
-	SHLQ         $0x20, R13
-	ORQ          SI, R13
-	ORQ          DI, R13
-	MOVQ         R13, (R8)(DX*8)
-	CMPL         DI, $0x01
-	SBBQ         $-1, DX
-	ADDQ         BX, R12
-	MOVQ         DX, DI
-	SHLQ         $0x06, DI
-	VMOVDQU      (R12), Y7
-	VMOVDQU      Y7, (CX)(DI*1)
-	VMOVDQU      32(R12), Y7
-	VMOVDQU      Y7, 32(CX)(DI*1)
-	VMOVDQU      (R12), Y8
-	VPCMPGTD     Y0, Y8, Y8
-	VMOVDQU      32(R12), Y9
-	VPCMPGTD     Y1, Y9, Y9
-	VMOVMSKPS    Y8, DI
-	VMOVMSKPS    Y9, R13
-	SHLL         $0x08, R13
-	ORL          R13, DI
-	XORL         $0x0000ffff, DI
-	LEAQ         5(R9), R13
-	VMOVD        R13, X7
-	VPBROADCASTD X7, Y7
-	VBLENDVPS    Y8, Y2, Y7, Y2
-	VPADDD       Y6, Y4, Y4
-	VPADDD       Y8, Y4, Y4
-	VBLENDVPS    Y9, Y3, Y7, Y3
-	VPADDD       Y6, Y5, Y5
-	VPADDD       Y9, Y5, Y5
-	SHLQ         $0x20, R13
-	ORQ          SI, R13
-	ORQ          DI, R13
-	MOVQ         R13, (R8)(DX*8)
-	CMPL         DI, $0x01
-	SBBQ         $-1, DX
-	ADDQ         BX, R12
-	MOVQ         DX, DI
-	SHLQ         $0x06, DI
-	VMOVDQU      (R12), Y7
-	VMOVDQU      Y7, (CX)(DI*1)
-	VMOVDQU      32(R12), Y7
-	VMOVDQU      Y7, 32(CX)(DI*1)
-	VMOVDQU      (R12), Y8
-	VPCMPGTD     Y0, Y8, Y8
-	VMOVDQU      32(R12), Y9
-	VPCMPGTD     Y1, Y9, Y9
-	VMOVMSKPS    Y8, DI
-	VMOVMSKPS    Y9, R13
-	SHLL         $0x08, R13
-	ORL          R13, DI
-	XORL         $0x0000ffff, DI
-	LEAQ         6(R9), R13
-	VMOVD        R13, X7
-	VPBROADCASTD X7, Y7
-	VBLENDVPS    Y8, Y2, Y7, Y2
-	VPADDD       Y6, Y4, Y4
-	VPADDD       Y8, Y4, Y4
-	VBLENDVPS    Y9, Y3, Y7, Y3
-	VPADDD       Y6, Y5, Y5
-	VPADDD       Y9, Y5, Y5
-	SHLQ         $0x20, R13
-	ORQ          SI, R13
-	ORQ          DI, R13
-	MOVQ         R13, (R8)(DX*8)
-	CMPL         DI, $0x01
-	SBBQ         $-1, DX
-	ADDQ         BX, R12
-	MOVQ         DX, DI
-	SHLQ         $0x06, DI
-	VMOVDQU      (R12), Y7
-	VMOVDQU      Y7, (CX)(DI*1)
-	VMOVDQU      32(R12), Y7
-	VMOVDQU      Y7, 32(CX)(DI*1)
-	VMOVDQU      (R12), Y8
-	VPCMPGTD     Y0, Y8, Y8
-	VMOVDQU      32(R12), Y9
-	VPCMPGTD     Y1, Y9, Y9
-	VMOVMSKPS    Y8, DI
-	VMOVMSKPS    Y9, R13
-	SHLL         $0x08, R13
-	ORL          R13, DI
-	XORL         $0x0000ffff, DI
-	LEAQ         7(R9), R9
-	VMOVD        R9, X7
-	VPBROADCASTD X7, Y7
-	VBLENDVPS    Y8, Y2, Y7, Y2
-	VPADDD       Y6, Y4, Y4
-	VPADDD       Y8, Y4, Y4
-	VBLENDVPS    Y9, Y3, Y7, Y3
-	VPADDD       Y6, Y5, Y5
-	VPADDD       Y9, Y5, Y5
-	SHLQ         $0x20, R9
-	ORQ          SI, R9
-	ORQ          DI, R9
-	MOVQ         R9, (R8)(DX*8)
-	CMPL         DI, $0x01
-	SBBQ         $-1, DX
-	ADDQ         BX, R12
-	DECQ         R10
-	JNZ          near
+	DECQ         R9
+	JNZ          some
 
 none:
 	MOVQ    labels+80(FP), R10

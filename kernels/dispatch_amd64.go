@@ -391,12 +391,7 @@ func asmFilterBytesN(number int, x *byte, words int, c *byte, base *int32, tiles
 			return
 		}
 	}
-	switch number {
-	case 1:
-		asm.FilterBytes1AVX2(x, words, c, base, tiles, scores, least, best, ahead, lines)
-	default:
-		panic(noRoutine("FilterBytes", number))
-	}
+	panic(noRoutine("FilterBytes", 0))
 }
 
 func asmFilterCandidates(scores, least *int32, tiles, panels, panel, first int, best, before *int32, band, most int32, limit, labels, counts *int32, list *uint64, kept *int32) int {
@@ -423,7 +418,7 @@ func asmFilterIntegers(row *float32, blocks int, scale float32, down float64, to
 		asm.FilterIntegersVNNI(row, blocks, scale, down, to, totals, errors)
 		return
 	}
-	panic(noRoutine("FilterIntegers", 0))
+	asm.FilterIntegersAVX2(row, blocks, scale, down, to, totals, errors)
 }
 
 func asmFilterPrune(list *uint64, kept *int32, count int, limits *int32) int {
@@ -439,6 +434,10 @@ func asmFilterRows(x *float32, blocks int, rows *float32) {
 		return
 	}
 	asm.FilterRowsAVX2(x, blocks, rows)
+}
+
+func asmFilterRuns(x *byte, words, run int, c *byte, base *int32, tiles int, scores, least, best *int32, ahead uintptr, lines int) {
+	asm.FilterRunsAVX2(x, words, run, c, base, tiles, scores, least, best, ahead, lines)
 }
 
 func asmFilterScoreN(number int, x *byte, words int, c *byte, base *int32, tiles int, scores, least, best *int32, ahead uintptr, lines int) {

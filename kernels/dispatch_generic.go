@@ -92,6 +92,10 @@ func asmFilterRows(x *float32, blocks int, rows *float32) {
 	panic(noRoutine("FilterRows", 0))
 }
 
+func asmFilterRuns(x *byte, words, run int, c *byte, base *int32, tiles int, scores, least, best *int32, ahead uintptr, lines int) {
+	panic(noRoutine("FilterRuns", 0))
+}
+
 func asmFilterScoreN(number int, x *byte, words int, c *byte, base *int32, tiles int, scores, least, best *int32, ahead uintptr, lines int) {
 	panic(noRoutine("FilterScore", 0))
 }

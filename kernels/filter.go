@@ -47,8 +47,15 @@ import (
 // S needs 32 bits at the end only, as additions wrap: with o = |x|^2/2 for the
 // longest x, S is between 0 and (|x|+|c|)^2/2, in units, but for w. Bytes of points
 // are stored plus 128, as the instruction takes them unsigned; the sum of the
-// centroid's bytes makes up for it. Where sums of four products of bytes must fit 16 bits
-// (AVX2), all have 7 bits, and points are stored plus 64.
+// centroid's bytes makes up for it.
+//
+// AVX2 adds products of bytes in 16 bits. A pair of them, of points stored plus z and so at most 2z-1, saturates
+// unless (2z-1)(v+v') is within 16 bits for the two bytes of the centroid, or for one of them alone if their signs
+// differ. Such pairs of one lane are added along a run of words, from -z times the sum of the centroid's bytes there
+// on, before the run's sum of 32 bits is taken. These additions wrap too, so no more is asked of them than that the
+// run's own product fits 16 bits: by Cauchy and Schwarz, the product of the lengths that the integers of a point and
+// of a centroid have in a lane of a run is at most 2^15-1. With z = 91 the centroid's bytes may all be up to 90, and
+// the scale b is the largest that both conditions allow, whatever the centroids are.
 //
 // Tiles of AMX hold state that the system saves where it switches threads and delivers
 // signals, Go's own among them, whose stacks have room for it. A routine sets the tiles
@@ -62,6 +69,8 @@ type filterPoints struct {
 	zero  int32   // what is added to bytes, which are less in magnitude
 	words int     // of a point
 	chunk int     // words that centroids have together, a divisor of words
+	runs  bool    // whether products are added in 16 bits
+	reach reaches // of the points' integers
 	scale float64 // a
 	most  float64 // the largest coordinate's magnitude
 	norm  float64 // at least the length of each point
@@ -77,14 +86,17 @@ type filterCentroids struct {
 	form lazy
 	// data is [tiles][words/chunk][rows][chunk] words, of the opposite integers, in tiles of rows centroids.
 	data         []byte
-	shift        []int32 // [tiles][8], what makes up for what is added to bytes of points
+	shift        []int32 // [tiles][8], what makes up for what is added to bytes of points, but for runs
 	tiles, group int     // tiles of 8
 	zero         int32   // as of the points
 	words, chunk int
+	runs         bool
+	run          int // words of a run, 0 if there are none
 	rows         int
 	scale        float64   // b, 0 if the centroids have no form
 	longest      float64   // point that the centroids go with
 	widest       float64   // coordinate of the points
+	reach        reaches   // of the points
 	norm         float64   // at least the length of each centroid
 	rough        float64   // at least the length of each centroid's error
 	roughs       []float64 // [K], at least those lengths one by one
@@ -197,22 +209,16 @@ func (p *Panels) RankSpeed(k int) float64 {
 
 // filterGroup chooses the number of integers in a word, 0 for no filter: the least cost for a point and dimension,
 // where a vector instruction on 16 points is 1. That is k/16 without a filter, rankSpeed times less where points are
-// ranked instead. With one it is as many times less as filterSpeed says, (200 + k/2)/d for what is done to all scores,
-// 3 + (500 + .6 k)/d for a point that they do not decide, for which more tiles are searched, and 25/d for each of its
-// candidates: as measured at (d, k) from (32, 256) to (768, 1000) and (128, 4096) with AVX-512 VNNI and AVX2, where the
-// form chosen is within a tenth of the better one. The candidates are those within w of the least among a sample of the
-// points themselves, which are more than there are once centroids have become means and most guesses are right.
+// ranked instead, and filterCost with one. The candidates are those within w of the least among a sample of the points
+// themselves, which are more than there are once centroids have become means and most guesses are right.
 func (p *Panels) filterGroup(k int) int {
 	best, least := 0, float64(k)/Lanes
 	if rankPays(p.D, k) {
 		least /= rankSpeed()
 	}
-	d, all := float64(p.D), float64(k)
 	for _, group := range filterGroups() {
 		undecided, candidates := p.sampledCandidates(group, k)
-		cost := all/(Lanes*filterSpeed(group)) + (200+all/2)/d + undecided*(3+(500+0.6*all)/d) +
-			candidates*25/d
-		if cost < least {
+		if cost := filterCost(group, float64(p.D), float64(k), undecided, candidates); cost < least {
 			best, least = group, cost
 		}
 	}
@@ -318,6 +324,7 @@ func (p *Panels) addFilter(group int, each func(n int, task func(i int))) {
 		f.chunk = (f.words + chunks - 1) / chunks
 		f.words = chunks * f.chunk
 	}
+	f.runs = filterRuns(group)
 	for i, x := range partial {
 		f.norm, f.most = max(f.norm, x[0]*filterUp), max(f.most, x[1])
 		partial[i][0] = 0
@@ -327,9 +334,11 @@ func (p *Panels) addFilter(group int, each func(n int, task func(i int))) {
 	}
 	f.data = aligned[byte](panels * f.size() * Lanes)
 	f.panels = make([][2]float32, panels)
-	task(func(i, at int) { partial[i][0] = max(partial[i][0], f.fill(p, at)) })
-	for _, x := range partial {
+	reach := make([]reaches, tasks)
+	task(func(i, at int) { partial[i][0] = max(partial[i][0], f.fill(p, at, &reach[i])) })
+	for i, x := range partial {
 		f.rough = max(f.rough, x[0])
+		f.reach.join(&reach[i])
 	}
 	f.floor = [2]float64{f.norm, f.rough}
 	for _, b := range f.panels {
@@ -352,8 +361,8 @@ func longest(panel []float32) float64 {
 	return math.Sqrt(slices.Max(squares[:])) // also of a NaN
 }
 
-// fill rounds panel at and returns the length of its longest error.
-func (f *filterPoints) fill(p *Panels, at int) float64 {
+// fill rounds panel at, raises the reach of its task, and returns the length of the panel's longest error.
+func (f *filterPoints) fill(p *Panels, at int, reach *reaches) float64 {
 	d := p.D
 	panel := p.Data[at*Lanes*d : (at+1)*Lanes*d]
 	word := wordBytes(f.group)
@@ -379,6 +388,9 @@ func (f *filterPoints) fill(p *Panels, at int) float64 {
 			e := float64(x) - float64(float64(q)*down)
 			squares[l] += float64(e * e)
 		}
+	}
+	if f.runs {
+		reach.raise(to, f.zero, f.words)
 	}
 	rough := math.Sqrt(slices.Max(squares[:])) * filterUp
 	f.panels[at] = [2]float32{upper32(longest(panel)), upper32(rough)}
@@ -411,17 +423,33 @@ func (c *Centroids) PrepareFilter(p *Panels) {
 		if f.chunk > 1 {
 			rows = filterWideTile
 		}
-		c.filter = &filterCentroids{group: f.group, zero: f.zero, words: f.words, chunk: f.chunk, rows: rows}
+		c.filter = &filterCentroids{group: f.group, zero: f.zero, words: f.words, chunk: f.chunk, runs: f.runs,
+			rows: rows}
 		tiles := c.filter.tilesFor(c.K)
 		c.filter.tiles, c.filter.shift = tiles, make([]int32, tiles*filterTile)
 		c.filter.roughs = make([]float64, c.K)
-		c.filter.data = aligned[byte](tiles * filterTile * f.size())
+		if f.runs {
+			c.filter.run = shortestRun // the most room
+		}
+		c.filter.data = aligned[byte](tiles * filterTile * c.filter.size())
 		if shortPays(c.D, c.K) {
 			c.filter.short = aligned[int16](c.K * c.D)
 		}
 	}
 	c.filter.longest, c.filter.widest = max(c.filter.longest, f.norm), max(c.filter.widest, f.most)
+	c.filter.reach.join(&f.reach)
 }
+
+// width is the number of words of a centroid, with those that runs begin with.
+func (f *filterCentroids) width() int {
+	if f.run == 0 {
+		return f.words
+	}
+	return f.words + (f.words+f.run-1)/f.run
+}
+
+// size is the number of bytes of a centroid.
+func (f *filterCentroids) size() int { return f.width() * wordBytes(f.group) }
 
 // tilesFor is the number of tiles that hold k centroids.
 func (f *filterCentroids) tilesFor(k int) int { return (k + f.rows - 1) / f.rows * f.rows / filterTile }
@@ -432,16 +460,26 @@ func (f *filterCentroids) resize(k int) {
 	f.tiles = f.tilesFor(k)
 	for i := k; i < f.tiles*filterTile; i++ {
 		f.shift[i] = 0
-		for w := range f.words {
-			at := f.word(i, w) * wordBytes(f.group)
+		for w := range f.width() {
+			at := f.place(i, w) * wordBytes(f.group)
 			clear(f.data[at : at+wordBytes(f.group)])
 		}
 	}
 }
 
-// word is the number of word w of centroid i.
+// word is the place of word w of centroid i, among words.
 func (f *filterCentroids) word(i, w int) int {
-	return ((i/f.rows*(f.words/f.chunk)+w/f.chunk)*f.rows+i%f.rows)*f.chunk + w%f.chunk
+	if f.run > 0 {
+		w += w/f.run + 1
+	}
+	return f.place(i, w)
+}
+
+// place is word with the words that runs begin with, each before its run. Copies of its divisions would be large.
+//
+//go:noinline
+func (f *filterCentroids) place(i, w int) int {
+	return ((i/f.rows*(f.width()/f.chunk)+w/f.chunk)*f.rows+i%f.rows)*f.chunk + w%f.chunk
 }
 
 // set rounds the centroids.
@@ -458,13 +496,17 @@ func (f *filterCentroids) set(c *Centroids) {
 	f.norm = lengthOf(f.most, c.D)
 	// Means are shorter than points, so their integers may be finer, as far as scores fit 32 bits.
 	widest := magnitude(c.rows[:c.K*c.D])
-	f.scale = scaleFor(f.group, f.zero, c.D, max(f.norm, f.longest), max(widest, f.widest/4))
+	if f.runs {
+		f.scale = f.setRun(c, max(widest, f.widest/4))
+	} else {
+		f.scale = scaleFor(f.group, f.zero, c.D, max(f.norm, f.longest), max(widest, f.widest/4))
+	}
 	if f.scale == 0 {
 		return
 	}
 	f.shorten(c, widest)
 	for i := range c.K {
-		f.roughs[i] = math.Sqrt(f.setRow(i, c.Row(i))) * filterUp
+		f.roughs[i] = math.Sqrt(f.setCentroid(i, c.Row(i))) * filterUp
 		f.rough = max(f.rough, f.roughs[i])
 	}
 }
@@ -490,23 +532,47 @@ func (f *filterCentroids) shorten(c *Centroids, widest float64) {
 	}
 }
 
-// setRow rounds centroid i and returns the square of the length of its error.
-func (f *filterCentroids) setRow(i int, row []float32) float64 {
+// setCentroid rounds centroid i and returns the square of the length of its error.
+func (f *filterCentroids) setCentroid(i int, row []float32) (errors float64) {
+	at, together := f.word(i, 0), len(row) // coordinates
+	if f.runs {
+		together = f.run * f.group
+	}
+	for ; len(row) > 0; at += (f.run + 1) * f.rows {
+		part := row[:min(len(row), together)]
+		row = row[len(part):]
+		totals, more := f.setPart(at, part)
+		errors += more
+		if f.runs {
+			begin := uint32(uint16(f.zero*totals[0])) | uint32(f.zero*totals[1])<<16
+			binary.LittleEndian.PutUint32(f.data[4*(at-f.rows):], begin)
+		} else if f.group >= 4 {
+			f.shift[i] = f.zero * (totals[0] + totals[1])
+		}
+	}
+	return errors
+}
+
+// setPart rounds coordinates of a centroid to words from word on, which has a place, and returns the totals of the
+// integers in the first halves of words and in the others, and the square of the length of their error.
+func (f *filterCentroids) setPart(word int, row []float32) (totals [2]int32, errors float64) {
 	up, down := float32(f.scale), 1/f.scale
-	word := wordBytes(f.group)
-	done, total, errors := f.integers(f.word(i, 0), row)
+	size := wordBytes(f.group)
+	done, totals, errors := f.integers(word, row)
 	row = row[done:]
-	for at := f.word(i, done/f.group) * word; len(row) > 0; at += f.rows * f.chunk * word {
+	step := f.rows * f.chunk * size
+	for at := word*size + done/(f.chunk*f.group)*step; len(row) > 0; at += step {
 		some := row[:min(len(row), f.chunk*f.group)]
 		row = row[len(some):]
-		to := f.data[at : at+f.chunk*word]
+		to := f.data[at : at+f.chunk*size]
 		if f.group == 4 && len(some) == 4 { // the same as below, several at a time
 			x := (*[4]float32)(some)
 			q0, q1, q2, q3 := nearest16(x[0]*up), nearest16(x[1]*up), nearest16(x[2]*up), nearest16(x[3]*up)
 			i0, i1, i2, i3 := int32(q0), int32(q1), int32(q2), int32(q3)
 			binary.LittleEndian.PutUint32(to,
 				uint32(uint8(-i0))|uint32(uint8(-i1))<<8|uint32(uint8(-i2))<<16|uint32(uint8(-i3))<<24)
-			total += i0 + i1 + i2 + i3
+			totals[0] += i0 + i1
+			totals[1] += i2 + i3
 			e0, e1 := float64(x[0])-float64(float64(q0)*down), float64(x[1])-float64(float64(q1)*down)
 			e2, e3 := float64(x[2])-float64(float64(q2)*down), float64(x[3])-float64(float64(q3)*down)
 			errors += float64(e0*e0) + float64(e1*e1) + (float64(e2*e2) + float64(e3*e3))
@@ -519,15 +585,12 @@ func (f *filterCentroids) setRow(i int, row []float32) float64 {
 			} else {
 				binary.LittleEndian.PutUint16(to[2*j:], uint16(-int32(q)))
 			}
-			total += int32(q)
+			totals[j/2%2] += int32(q)
 			e := float64(x) - float64(float64(q)*down)
 			errors += float64(e * e)
 		}
 	}
-	if f.group >= 4 {
-		f.shift[i] = f.zero * total
-	}
-	return errors
+	return totals, errors
 }
 
 // filterCall is what a call of the filter needs of points and centroids together.
@@ -589,7 +652,7 @@ func (f *filterPoints) bounds(g *filterCentroids, d int) (filterCall, bool) {
 	widest := call.band(f.norm, f.rough)
 	call.offset = f.norm*f.norm/2*call.units + widest
 	top := (f.norm+g.norm)*(f.norm+g.norm)/2*call.units + 2*widest
-	return call, g.scale > 0 && g.group == f.group && g.chunk == f.chunk && top <= 1<<31-1<<20
+	return call, g.scale > 0 && g.group == f.group && g.chunk == f.chunk && g.reach.covers(&f.reach) && top <= 1<<31-1<<20
 }
 
 // band returns at least 2w for points of at most the given length, with errors of
@@ -758,16 +821,16 @@ func (s *filterScratch) group(p *Panels, f *filterPoints, first, panels int, c *
 		}
 		s.before = s.best
 	}
-	undecided := [filterPanels]uint64{}
+	undecided, open := [filterPanels]uint64{}, 0
 	for i := range labels {
 		labels[i] = uint16(s.labels[i])
 		if s.counts[i] != 1 {
 			undecided[i/Lanes] |= 1 << (i % Lanes)
+			open++
 		}
 	}
-	open := 0
 	if undecided != [filterPanels]uint64{} {
-		open = s.decide(p, c, call, &undecided, labels)
+		open += s.decide(p, c, call, &undecided, labels)
 	}
 	call.c.count(len(labels), open, c.K)
 	if guessing {
@@ -813,9 +876,9 @@ func (s *filterScratch) prune() {
 }
 
 // decide labels the points that undecided marks by panel: by their inner products with the candidates, and where these
-// are as near as rounding, by the chains. It returns the number of candidates.
+// are as near as rounding, by the chains. It returns the number of pairs whose products it takes.
 func (s *filterScratch) decide(p *Panels, c *Centroids, call *filterCall, undecided *[filterPanels]uint64,
-	labels []uint16) int {
+	labels []uint16) (candidates int) {
 	loose := [filterPanels]uint64{} // points whose limit is by another centroid than their guess
 	for i := range s.limit {
 		s.exact[i], s.first[i] = float32(math.Inf(1)), int64(s.guesses[i])
@@ -829,7 +892,9 @@ func (s *filterScratch) decide(p *Panels, c *Centroids, call *filterCall, undeci
 	}
 	s.waiting = 0
 	s.prune()
-	candidates := s.findFirsts(&loose)
+	if loose != [filterPanels]uint64{} {
+		s.findFirsts(&loose)
+	}
 	for panel, m := range loose {
 		if m != 0 {
 			s.narrow(p, c, call, panel, m)
@@ -840,6 +905,7 @@ func (s *filterScratch) decide(p *Panels, c *Centroids, call *filterCall, undeci
 	}
 	s.pairUp()
 	for panel, m := range undecided {
+		candidates += len(s.pairs[panel])
 		if m != 0 {
 			s.refine(p, c, call, panel, m, labels)
 		}
@@ -853,19 +919,16 @@ func (s *filterScratch) decide(p *Panels, c *Centroids, call *filterCall, undeci
 	return candidates
 }
 
-// findFirsts finds the candidate of the least score of each point that loose marks by panel, and returns the number of
-// all candidates.
-func (s *filterScratch) findFirsts(loose *[filterPanels]uint64) (candidates int) {
+// findFirsts finds the candidate of the least score of each point that loose marks by panel.
+func (s *filterScratch) findFirsts(loose *[filterPanels]uint64) {
 	for i, e := range s.list[:s.found] {
 		panel := int(e>>16) & 0xffff
 		first := (*[Lanes]int64)(s.first[panel*Lanes:])
-		candidates += bits.OnesCount16(uint16(e))
 		for m := uint16(e & loose[panel]); m != 0; m &= m - 1 {
 			lane := bits.TrailingZeros16(m) & (Lanes - 1)
 			first[lane] = min(first[lane], int64(s.kept[i][lane])<<16|int64(e>>32))
 		}
 	}
-	return candidates
 }
 
 // pairUp lists the pairs of a point and a candidate that is not its first; one that is, is overwritten by the next.

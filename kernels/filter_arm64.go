@@ -23,14 +23,19 @@ func filterGroups() []int {
 	return nil
 }
 
-// filterSpeed is how many times as fast as the exact chain scores of group integers in a word are, with their search.
-func filterSpeed(group int) float64 { return float64(group) }
+// filterCost is the cost of the filter with group integers in a word, that of AVX-512 VNNI (kernels/filter_wide.go).
+func filterCost(group int, d, k, undecided, candidates float64) float64 {
+	return k/(Lanes*float64(group)) + (200+k/2)/d + undecided*(3+(500+0.6*k)/d) + candidates*25/d
+}
 
 // filterZero is what is added to bytes of points.
 func filterZero() int32 { return 128 }
 
 // filterShifts says whether a routine takes bytes of points as they are stored.
 func filterShifts(group int) bool { return group == 8 }
+
+// filterRuns says that no products are added in 16 bits.
+func filterRuns(int) bool { return false }
 
 // filterWords is the number of words of a point that the routines take, for one that has so many.
 func filterWords(_, words int) int { return words }
@@ -44,13 +49,13 @@ func filterGroupPanels(int) int { return 1 }
 // filterScores leaves the scores of a panel, at x, and of tiles from tile+first on in s, from its tile first on.
 func filterScores(call *filterCall, _ int, x *byte, tile, first, tiles int, _ uintptr, _ int, s *filterScratch) {
 	g, at := call.c, (tile+first)*filterTile
-	asmFilterBytes1(x, g.words, &g.data[at*g.words*wordBytes(g.group)], &call.base[at], tiles,
+	asmFilterBytes1(x, g.words, &g.data[at*g.size()], &call.base[at], tiles,
 		&s.scores[first*filterTile*Lanes], &s.least[first*Lanes], &s.best[0])
 }
 
 // integers says that no routine rounds coordinates of a centroid.
-func (f *filterCentroids) integers(int, []float32) (done int, total int32, errors float64) {
-	return 0, 0, 0
+func (f *filterCentroids) integers(int, []float32) (done int, totals [2]int32, errors float64) {
+	return 0, totals, 0
 }
 
 // candidates lists the scores of one panel of several that are within its limit, which falls to the least so far, at

@@ -261,15 +261,28 @@ func TestFilterRaisesScores(t *testing.T) {
 			}
 			points[i] = float32((float64(rng.IntN(9)+int(length*scale)) + off) / scale)
 		}
-		for a := range k {
-			length := float64(a+1) / k
-			for j := range d {
-				centroids[a*d+j] = float32((math.Floor(length*0.8*scale) + 0.16*float64(a%4)) / scale)
+		draw := func(scale float64) {
+			for a := range k {
+				length := float64(a+1) / k
+				for j := range d {
+					centroids[a*d+j] = float32((math.Floor(length*0.8*scale) + 0.16*float64(a%4)) / scale)
+				}
 			}
+			centroids[k*d-1] = 1
 		}
-		points[0], centroids[k*d-1] = 1, 1 // the most, which bytes are scaled by
+		draw(scale)
+		points[0] = 1 // the most, which bytes are scaled by
 		p, c := packed(points, n, d), NewCentroids(k, d)
 		filtered(t, group, p, c, centroids)
+		if p.filter.runs { // the longest centroid alone says what the scale of all is
+			longest := slices.Repeat([]float32{1}, d)
+			copy(centroids[(k-1)*d:], longest)
+			c.Set(centroids)
+			p.filter.call(c)
+			draw(c.filter.scale)
+			copy(centroids[(k-1)*d:], longest)
+			c.Set(centroids)
+		}
 		longer := packed(points[:Lanes*d], Lanes, d) // whose bounds are the same and whose scores are raised by more
 		longer.addFilter(group, inOrder)
 		longer.filter.call(c)
@@ -278,6 +291,9 @@ func TestFilterRaisesScores(t *testing.T) {
 			t.Fatal("the filter is not in use")
 		}
 		for a := range k {
+			if p.filter.runs && a == k-1 {
+				continue
+			}
 			most := 0.0
 			for i := range n {
 				bounds := p.filter.panels[i/Lanes]
@@ -298,24 +314,135 @@ func TestFilterRaisesScores(t *testing.T) {
 	}
 }
 
-// scoreError takes the integer score of a point and a centroid in plain Go and returns what it is beyond the chain.
-func scoreError(p *Panels, c *Centroids, call *filterCall, i, a int) float64 {
-	group, word, d := p.filter.group, wordBytes(p.filter.group), p.D
-	sum := int64(math.RoundToEven(float64(c.half[a])*call.units)) + int64(c.filter.shift[a])
-	for j := range d {
+// integerProduct takes the product of the integers of a point and of the opposite ones of a centroid in plain Go.
+func integerProduct(p *Panels, c *Centroids, i, a int) (sum int64) {
+	group, word := p.filter.group, wordBytes(p.filter.group)
+	for j := range p.D {
 		u := p.filter.data[(i/Lanes*p.filter.words+j/group)*word*Lanes+i%Lanes*word:]
 		v := c.filter.data[c.filter.word(a, j/group)*word:]
 		if group >= 4 {
-			sum += int64(u[j%group]) * int64(int8(v[j%group]))
+			sum += (int64(u[j%group]) - int64(p.filter.zero)) * int64(int8(v[j%group]))
 		} else {
 			sum += int64(int16(binary.LittleEndian.Uint16(u[j%2*2:]))) * int64(int16(binary.LittleEndian.Uint16(v[j%2*2:])))
 		}
 	}
+	return sum
+}
+
+// scoreError takes the integer score of a point and a centroid in plain Go and returns what it is beyond the chain.
+func scoreError(p *Panels, c *Centroids, call *filterCall, i, a int) float64 {
+	d := p.D
+	sum := int64(math.RoundToEven(float64(c.half[a])*call.units)) + integerProduct(p, c, i, a)
 	chain := c.half[a]
 	for j, y := range c.Row(a) {
 		chain = fma32(-p.Data[(i/Lanes*d+j)*Lanes+i%Lanes], y, chain)
 	}
 	return float64(sum) - float64(chain)*call.units
+}
+
+// extremeRows are rows whose integers are as large as they can be, in signs that make sums of neighbouring products and
+// of lanes as large as they can be, too.
+func extremeRows(rng *rand.Rand, n, d int) []float32 {
+	rows := make([]float32, n*d)
+	for i := range n {
+		pattern := rng.Uint64()
+		for j := range d {
+			x := float32(1)
+			switch i % 6 {
+			case 0: // all the same
+			case 1: // the signs of a lane
+				x = float32(1 - int(pattern>>(j/2%16)&1)*2)
+			case 2: // any signs
+				x = float32(1 - rng.IntN(2)*2)
+			case 3: // one lane of two
+				x = float32(j / 2 % 2)
+			case 4: // one run of several
+				x = float32(1-int(pattern&1)*2) * float32(min(1, j/32%3))
+			case 5:
+				x = rng.Float32()*2 - 1
+			}
+			if pattern>>63 > 0 {
+				x = -x
+			}
+			rows[i*d+j] = x
+		}
+	}
+	return rows
+}
+
+// TestFilterScores compares the scores of each path with sums of products in plain Go, where sums of 16 bits are as
+// large as they can be, in runs of all lengths.
+func TestFilterScores(t *testing.T) {
+	withPaths(t, func(t *testing.T) {
+		rng := rand.New(rand.NewPCG(19, 29))
+		lengths := map[int]bool{}
+		for _, group := range filterGroups() {
+			for _, d := range []int{1, 3, 4, 5, 16, 30, 31, 32, 33, 36, 63, 64, 65, 100, 257, 784} {
+				for _, length := range []float32{1, 1.0 / 3, 3} {
+					const n, k = 48, 45
+					points, centroids := extremeRows(rng, n, d), extremeRows(rng, k, d)
+					if d%3 > 0 { // not so extreme
+						for _, rows := range [][]float32{points, centroids} {
+							for i := range rows {
+								rows[i] = float32(min(max(rng.NormFloat64()/4, -1), 1))
+							}
+						}
+					}
+					for i := range centroids {
+						centroids[i] *= length
+					}
+					copy(centroids, points[:k/2*d]) // so that some are parallel, of the lengths of the others or not
+					p, c := packed(points, n, d), NewCentroids(k, d)
+					filtered(t, group, p, c, centroids)
+					call, ok := p.filter.call(c)
+					if !ok {
+						if group == 4 {
+							t.Errorf("d=%d, lengths %g: no filter", d, length)
+						}
+						continue
+					}
+					checkScores(t, p, c, &call)
+					lengths[c.filter.run] = true
+				}
+			}
+		}
+		if filterRuns(4) && len(lengths) < runLengths {
+			t.Errorf("lengths of runs are %v, want all", lengths)
+		}
+	})
+}
+
+// checkScores compares scores with those of plain Go.
+func checkScores(t *testing.T, p *Panels, c *Centroids, call *filterCall) {
+	t.Helper()
+	f, s := p.filter, new(filterScratch)
+	panels := filterGroupPanels(f.chunk)
+	for first := 0; first+panels <= panelCount(p.N); first += panels {
+		for i := range s.best {
+			s.best[i] = math.MaxInt32
+		}
+		filterScores(call, panels, &f.data[first*f.size()*Lanes], 0, 0, call.c.tiles, 0, 0, s)
+		for i := range panels * Lanes {
+			least := int32(math.MaxInt32)
+			for a := range call.c.tiles * filterTile {
+				want := call.base[a]
+				if a < c.K {
+					want += int32(integerProduct(p, c, first*Lanes+i, a))
+					if filterShifts(f.group) {
+						want -= c.filter.shift[a]
+					}
+				}
+				least = min(least, want)
+				if got := s.scores[a*panels*Lanes+i]; got != want {
+					t.Fatalf("d=%d, %d to a word: the score of point %d and centroid %d is %d, want %d", p.D, f.group,
+						first*Lanes+i, a, got, want)
+				}
+			}
+			if s.best[i] != least {
+				t.Fatalf("d=%d: the least score of point %d is %d, want %d", p.D, first*Lanes+i, s.best[i], least)
+			}
+		}
+	}
 }
 
 func BenchmarkAssignFilter(b *testing.B) {

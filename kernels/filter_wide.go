@@ -8,8 +8,8 @@ func filterPays(d, k int) bool {
 	switch {
 	case current >= avx512vnni: // with fewer centroids, reading the integers costs what they gain
 		return d >= 32 && k >= 128
-	case current == avx2: // as many instructions as multiply-adds, on more ports
-		return d >= 64 && k >= 256
+	case current == avx2: // the same, where filterCost agrees
+		return d >= 32 && k >= 128
 	}
 	return false // with AVX-512 alone, multiply-adds are as fast
 }
@@ -18,37 +18,47 @@ func filterPays(d, k int) bool {
 // points may have integers beside them: with AVX2 where it was measured, with AVX-512 VNNI from (64, 500) on, where it
 // takes .5 to .6 of the time, as at (128, 1000) and (768, 500); at (64, 256) and (32, 200) it gained nothing.
 func screenPays(d, k int) bool {
-	return filterPays(d, k) && (current == avx2 || d >= 64 && d*k >= 32000)
+	return filterPays(d, k) && d >= 64 && (current == avx2 && k >= 256 || current != avx2 && d*k >= 32000)
 }
 
 // filterGroups lists the numbers of integers in a word that the path in use has
 // instructions for.
 func filterGroups() []int { return []int{4, 2} }
 
-// filterSpeed is how many times as fast as the exact chain scores of group integers in a word are, with their search.
-// Tiles multiply faster by far, but their sums are finished by vectors.
-func filterSpeed(group int) float64 {
+// filterCost is the cost of the filter with group integers in a word (see filterGroup) where a share of the points is
+// undecided and each has so many candidates. With AVX-512 VNNI the products take as many times less than k/16 as
+// integers are in a word; (200 + k/2)/d is for what is done to all scores, 3 + (500 + .6 k)/d for a point that they do
+// not decide, for which more tiles are searched, and 25/d for each of its candidates: as measured at (d, k) from (32,
+// 256) to (768, 1000) and (128, 4096), where the form chosen is within a tenth of the better one. Tiles multiply faster
+// by far, but their sums are finished by vectors. AVX2 has fewer points together, and measured so from (32, 256) to
+// (1536, 256) and (32, 4096).
+func filterCost(group int, d, k, undecided, candidates float64) float64 {
+	speed, scan, search := float64(group), k/2, 500+0.6*k
 	switch {
-	case current == avx2 && group == 4:
-		return 2.1
-	case current == avx2:
-		return 1.35
 	case filterWordsTogether(group) > 1:
-		return 6
+		speed = 6
+	case current == avx2:
+		speed, scan, search = 1.35, 0.15*k, 0
+		if group == 4 {
+			speed = 2.9
+		}
 	}
-	return float64(group)
+	return k/(Lanes*speed) + (200+scan)/d + undecided*(3+search/d) + candidates*25/d
 }
 
 // filterZero is what the path in use adds to bytes of points; AVX-512 alone has the routines of AVX2.
 func filterZero() int32 {
 	if current < avx512vnni {
-		return 64
+		return 91
 	}
 	return 128
 }
 
-// filterShifts says whether a routine takes bytes of points as they are stored.
-func filterShifts(group int) bool { return group >= 4 }
+// filterShifts says whether a routine takes bytes of points as they are stored; runs make up for it on their own.
+func filterShifts(group int) bool { return group >= 4 && !filterRuns(group) }
+
+// filterRuns says whether routines add products of group integers in a word in 16 bits.
+func filterRuns(group int) bool { return current < avx512vnni && group == 4 }
 
 // filterWords is the number of words of a point that the routines for group integers in a word take, for one that has
 // so many.
@@ -84,13 +94,15 @@ func filterGroupPanels(chunk int) int {
 func filterScores(call *filterCall, panels int, x *byte, tile, first, tiles int, ahead uintptr, lines int,
 	s *filterScratch) {
 	g, at, size := call.c, (tile+first)*filterTile, panels*Lanes
-	c, base := &g.data[at*g.words*wordBytes(g.group)], &call.base[at]
+	c, base := &g.data[at*g.size()], &call.base[at]
 	scores, least, best := &s.scores[first*filterTile*size], &s.least[first*size], &s.best[0]
 	switch {
 	case g.chunk > 1:
 		config := tileForm(g.chunk)
 		asmFilterTilesN(panels, &config[0], x, g.words, g.chunk, c, base, tiles*filterTile/filterWideTile,
 			scores, least, best)
+	case g.runs:
+		asmFilterRuns(x, g.words, g.run, c, base, tiles, scores, least, best, ahead, lines)
 	case g.group == 4:
 		asmFilterBytesN(panels, x, g.words, c, base, tiles, scores, least, best, ahead, lines)
 	default:
@@ -99,22 +111,24 @@ func filterScores(call *filterCall, panels int, x *byte, tile, first, tiles int,
 }
 
 // integers rounds as many of a centroid's coordinates as a routine does, to words from word on, and returns their
-// number, the total of the integers and of the squares of the errors.
-func (f *filterCentroids) integers(word int, row []float32) (done int, total int32, errors float64) {
+// number, the totals of the integers in the first halves of words and in the others, and that of the squares of the
+// errors.
+func (f *filterCentroids) integers(word int, row []float32) (done int, sums [2]int32, errors float64) {
 	blocks := len(row) / Lanes
-	if f.group != 4 || f.chunk > 1 || blocks == 0 || current < avx512vnni {
-		return 0, 0, 0
+	vnni := f.group == 4 && f.chunk == 1 && current >= avx512vnni
+	if blocks == 0 || current == generic || !vnni && !f.runs {
+		return 0, sums, 0
 	}
 	var totals [16]int32
 	var squares [8]float64
 	asmFilterIntegers(&row[0], blocks, float32(f.scale), 1/f.scale, &f.data[4*word], &totals, &squares)
-	for _, x := range totals {
-		total += x
+	for i, x := range totals {
+		sums[i/2%2] += x
 	}
 	for _, x := range squares {
 		errors += x
 	}
-	return blocks * Lanes, total, errors
+	return blocks * Lanes, sums, errors
 }
 
 // tileForm is what AMX is told of its tiles, for chunks of so many words: the bytes of a row and the rows of each, for

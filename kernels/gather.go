@@ -71,11 +71,12 @@ func (p *Panels) gatherFilter(src *Panels, which []int32) {
 	if to == nil || to.group != from.group || to.words != from.words || to.chunk != from.chunk ||
 		len(to.panels) < panelCount(p.N) {
 		panels := panelCount(p.N)
-		to = &filterPoints{group: from.group, words: from.words, chunk: from.chunk,
+		to = &filterPoints{group: from.group, zero: from.zero, words: from.words, chunk: from.chunk, runs: from.runs,
 			panels: make([][2]float32, panels), data: aligned[byte](panels * from.size() * Lanes)}
 		p.filter = to
 	}
 	to.scale, to.most, to.norm, to.rough, to.floor = from.scale, from.most, from.norm, from.rough, from.floor
+	to.reach = from.reach
 	if wordBytes(from.group) == 8 {
 		gather(words[uint64](to.data), 0, words[uint64](from.data), which, src.firstPanel, from.words)
 	} else {

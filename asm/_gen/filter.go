@@ -20,11 +20,9 @@ var vnni = isa{"VNNI", 64, 1}
 func filterFile(s isa) {
 	numbers := constants("filterOnes"+s.name, 1, 1, 1, 1, 1, 1, 1, 1)
 	const ofBytes, ofWords = "bytes, four to a word, those at x unsigned", "integers of 16 bits, two to a word"
-	words := products{1, func(c, x []reg.VecVirtual, sum, spare reg.VecVirtual) {
-		multiplyAdd(s, c[0], x[0], sum, spare)
-	}}
+	words := func(c, x, sum, spare reg.VecVirtual) { multiplyAdd(s, c, x, sum, spare) }
 	if s == vnni {
-		bytes := products{1, func(c, x []reg.VecVirtual, sum, _ reg.VecVirtual) { VPDPBUSD(c[0], x[0], sum) }}
+		bytes := func(c, x, sum, _ reg.VecVirtual) { VPDPBUSD(c, x, sum) }
 		filterScore(s, "FilterBytes", ofBytes, 3, bytes)
 		filterScore(s, "FilterBytes", ofBytes, 1, bytes)
 		filterScore(s, "FilterScore", ofWords, 3, words)
@@ -32,9 +30,8 @@ func filterFile(s isa) {
 		filterShorts()
 		filterDots(s, true)
 	} else {
-		filterScore(s, "FilterBytes", ofBytes+" and below 128, the others at most 64 in magnitude; words is even",
-			1, multiplyAddBytes(constants("filterPairs"+s.name, 0x10001, 0x10001, 0x10001, 0x10001, 0x10001,
-				0x10001, 0x10001, 0x10001)))
+		filterRuns(s)
+		filterRunIntegers(s)
 	}
 	filterScore(s, "FilterScore", ofWords, 1, words)
 	filterCandidates(s, numbers)
@@ -56,24 +53,8 @@ func multiplyAdd(s isa, c, x, sum, spare reg.VecVirtual) {
 	VPADDD(spare, sum, sum)
 }
 
-// products is how the products of some words of a centroid and of a vector of points are added to a sum.
-type products struct {
-	together   int // words
-	accumulate func(c, x []reg.VecVirtual, sum, spare reg.VecVirtual)
-}
-
-// multiplyAddBytes is AVX2's form for bytes: sums of four products of at most 127 64 each fit 16 bits, so those of two
-// words are added before their pairs are, which multiplying by ones, pairs of 1, does.
-func multiplyAddBytes(ones Mem) products {
-	return products{2, func(c, x []reg.VecVirtual, sum, spare reg.VecVirtual) {
-		other := YMM()
-		VPMADDUBSW(c[0], x[0], spare)
-		VPMADDUBSW(c[1], x[1], other)
-		VPADDW(other, spare, spare)
-		VPMADDWD(ones, spare, spare)
-		VPADDD(spare, sum, sum)
-	}}
-}
+// products adds the products of a word of a centroid and of a vector of points to a sum.
+type products func(c, x, sum, spare reg.VecVirtual)
 
 // scoring is a routine of integer scores of np panels, with its arguments in registers.
 type scoring struct {
@@ -82,6 +63,8 @@ type scoring struct {
 	products products
 
 	x, stride, c, base, scores, least, best reg.Register
+
+	end reg.GPVirtual // of the centroids so far, of runs
 }
 
 // filterScore emits the integer scores of np panels.
@@ -101,20 +84,21 @@ func filterScore(s isa, name, what string, np int, products products) {
 	r.best = Load(Param("best"), GP64())
 	ahead := Load(Param("ahead"), GP64())
 	SHLQ(Imm(6), r.stride) // bytes of a panel
-	width := filterTile    // centroids at a time
-	if s == avx2 {
-		width = filterTile / 2
-	}
 	count("tiles", tiles, func() {
 		pass := GP64() // bytes of a tile
+		if s == avx2 {
+			r.halves(func() { r.centroids(filterTile/2, pass) })
+		}
 		MOVQ(r.stride, pass)
 		SHRQ(Imm(1), pass)
-		for first := 0; first < filterTile; first += width {
-			r.centroids(first, width, pass)
+		if s == avx2 {
+			LEAQ(Mem{Base: r.c, Index: pass, Scale: 1, Disp: -4 * filterTile}, r.c)
+		} else {
+			r.centroids(filterTile, pass)
+			ADDQ(pass, r.c)
+			ADDQ(Imm(4*filterTile), r.base)
+			ADDQ(U32(filterTile*r.nv*s.bytes), r.scores)
 		}
-		ADDQ(pass, r.c)
-		ADDQ(Imm(4*filterTile), r.base)
-		ADDQ(U32(filterTile*r.nv*s.bytes), r.scores)
 		ADDQ(U32(r.nv*s.bytes), r.least)
 		lines := Load(Param("lines"), GP64()).(reg.GPVirtual)
 		TESTQ(lines, lines)
@@ -129,72 +113,68 @@ func filterScore(s isa, name, what string, np int, products products) {
 	RET()
 }
 
-// centroids emits the scores of some centroids of a tile, from the first on.
-func (r *scoring) centroids(first, width int, pass reg.Register) {
+// centroids emits the scores of some centroids of a tile.
+func (r *scoring) centroids(width int, pass reg.Register) {
 	s := r.s
 	sums := make([][]reg.VecVirtual, width)
 	for q := range sums {
 		sums[q] = s.vectors(r.nv)
 	}
-	together := r.products.together
-	values, spare := s.vectors(together), s.vector()
+	value, spare := s.vector(), s.vector()
 	for q := range sums {
 		for v := range sums[q] {
-			VPBROADCASTD(Mem{Base: r.base, Disp: 4 * (first + q)}, sums[q][v])
+			VPBROADCASTD(Mem{Base: r.base, Disp: 4 * q}, sums[q][v])
 		}
 	}
 	xp, cp, left := GP64(), GP64(), GP64()
 	MOVQ(r.x, xp)
-	LEAQ(Mem{Base: r.c, Disp: 4 * first}, cp)
+	LEAQ(Mem{Base: r.c}, cp)
 	MOVQ(r.stride, left)
-	SHRQ(Imm(uint64(5+together)), left) // passes: 64 bytes a word
-	xs := make([][]reg.VecVirtual, r.nv)
-	for v := range xs {
-		xs[v] = s.vectors(together)
-	}
-	count(fmt.Sprintf("words%d", first), left, func() {
+	SHRQ(Imm(6), left) // words: 64 bytes each
+	xs := s.vectors(r.nv)
+	count("words0", left, func() {
 		for v := range xs {
-			for w := range together {
-				m := Mem{Base: xp, Disp: 64*w + v%s.parts*s.bytes}
-				if p := v / s.parts; p > 0 {
-					m.Index, m.Scale = r.stride, uint8(p)
-				}
-				VMOVDQUx(s, m, xs[v][w])
+			m := Mem{Base: xp, Disp: v % s.parts * s.bytes}
+			if p := v / s.parts; p > 0 {
+				m.Index, m.Scale = r.stride, uint8(p)
 			}
+			VMOVDQUx(s, m, xs[v])
 		}
-		if s == avx2 && first == 0 { // where there are few centroids, points come from memory
-			for w := range together {
-				PREFETCHT0(Mem{Base: xp, Index: r.stride, Scale: 2, Disp: 64 * w})
-			}
+		if s == avx2 { // where there are few centroids, points come from memory
+			PREFETCHT0(Mem{Base: xp, Index: r.stride, Scale: 2})
 		}
 		if s == vnni { // the next centroids, into the first-level cache
 			PREFETCHT0(Mem{Base: cp, Index: pass, Scale: 1})
 		}
 		for q := range sums {
-			for w := range together {
-				VPBROADCASTD(Mem{Base: cp, Disp: 4 * (filterTile*w + q)}, values[w])
-			}
+			VPBROADCASTD(Mem{Base: cp, Disp: 4 * q}, value)
 			for v := range xs {
-				r.products.accumulate(values, xs[v], sums[q][v], spare)
+				r.products(value, xs[v], sums[q][v], spare)
 			}
 		}
-		ADDQ(Imm(uint64(64*together)), xp)
-		ADDQ(Imm(uint64(4*filterTile*together)), cp)
+		ADDQ(Imm(64), xp)
+		ADDQ(Imm(4*filterTile), cp)
 	})
 	for q := range sums {
 		for v := range xs {
-			VMOVDQUx(s, sums[q][v], Mem{Base: r.scores, Disp: ((first+q)*r.nv + v) * s.bytes})
+			VMOVDQUx(s, sums[q][v], Mem{Base: r.scores, Disp: (q*r.nv + v) * s.bytes})
 		}
 	}
-	for v := range xs {
-		for step := 1; step < width; step *= 2 {
-			for q := 0; q < width; q += 2 * step {
+	r.lower(sums)
+}
+
+// lower emits the least of a tile's scores, of which those of some centroids, or of all, are sums.
+func (r *scoring) lower(sums [][]reg.VecVirtual) {
+	s := r.s
+	for v := range r.nv {
+		for step := 1; step < len(sums); step *= 2 {
+			for q := 0; q < len(sums); q += 2 * step {
 				VPMINSD(sums[q+step][v], sums[q][v], sums[q][v])
 			}
 		}
 		low := sums[0][v]
 		place := Mem{Base: r.least, Disp: v * s.bytes}
-		if first > 0 {
+		if len(sums) < filterTile {
 			VPMINSD(place, low, low)
 		}
 		VMOVDQUx(s, low, place)
@@ -202,6 +182,141 @@ func (r *scoring) centroids(first, width int, pass reg.Register) {
 		VPMINSD(place, low, low)
 		VMOVDQUx(s, low, place)
 	}
+}
+
+// filterRuns emits the integer scores of bytes without an instruction that adds products of four to 32 bits: products
+// of two bytes each are added in 16 bits along a run of words, and then their pairs.
+func filterRuns(s isa) {
+	function("FilterRuns"+s.name,
+		"func(x *byte, words, run int, c *byte, base *int32, tiles int, scores, least, best *int32, ahead uintptr, "+
+			"lines int)",
+		"writes the integer scores of a panel [words][16] at x and tiles > 0 tiles at c, of bytes, four to a word, those",
+		"at x unsigned: base plus the products. words > 0 and run > 0 are even. A tile is [words][8], before each run of",
+		"so many words 8 words of what sums of 16 bits begin at: those of the first two bytes and of the last two.",
+		"scores is [tiles][8][16], least [tiles][16] has the least score of each tile, and best [16] falls to the least of",
+		"all. For each tile so many lines from ahead on, of what comes next, are fetched into the second-level cache.")
+	r := &scoring{s: s, nv: s.parts, x: Load(Param("x"), GP64()), stride: Load(Param("words"), GP64()),
+		c: Load(Param("c"), GP64()), base: Load(Param("base"), GP64()), end: GP64()}
+	run := Load(Param("run"), GP64())
+	tiles := Load(Param("tiles"), GP64()).(reg.GPVirtual)
+	r.scores = Load(Param("scores"), GP64())
+	r.least = Load(Param("least"), GP64())
+	r.best = Load(Param("best"), GP64())
+	ahead := Load(Param("ahead"), GP64())
+	ones := constants("filterPairs"+s.name, 0x10001, 0x10001, 0x10001, 0x10001, 0x10001, 0x10001, 0x10001, 0x10001)
+	count("tiles", tiles, func() {
+		r.halves(func() { r.runs(run, ones) })
+		LEAQ(Mem{Base: r.end, Disp: -4 * filterTile / 2}, r.c)
+		ADDQ(U32(uint32(r.nv*s.bytes)), r.least)
+		lines := Load(Param("lines"), GP64()).(reg.GPVirtual)
+		TESTQ(lines, lines)
+		JZ(LabelRef("fetched"))
+		count("fetch", lines, func() {
+			PREFETCHT1(Mem{Base: ahead})
+			ADDQ(Imm(64), ahead)
+		})
+		Label("fetched")
+	})
+	VZEROUPPER()
+	RET()
+}
+
+// halves emits a loop over the halves of a tile, which move on by themselves where centroids, base and scores are read
+// and written: body takes one.
+func (r *scoring) halves(body func()) {
+	const width = filterTile / 2
+	s, most, half := r.s, r.s.vector(), GP64()
+	VPCMPEQD(most, most, most)
+	VPSRLD(Imm(1), most, most)
+	for v := range r.nv {
+		VMOVDQU(most, Mem{Base: r.least, Disp: v * s.bytes})
+	}
+	MOVQ(U32(2), half)
+	count("halves", half, func() {
+		body()
+		ADDQ(Imm(4*width), r.c)
+		ADDQ(Imm(4*width), r.base)
+		ADDQ(U32(uint32(width*r.nv*s.bytes)), r.scores)
+	})
+}
+
+// runs emits the scores of some centroids of a tile; the sums of 32 bits of all runs but the last are where the scores
+// will be.
+func (r *scoring) runs(run reg.Register, ones Mem) {
+	s := r.s
+	sums, value := make([][]reg.VecVirtual, filterTile/2), s.vector()
+	for q := range sums {
+		sums[q] = s.vectors(r.nv)
+	}
+	xp, left, n := GP64(), GP64(), GP64()
+	MOVQ(r.x, xp)
+	MOVQ(r.c, r.end)
+	MOVQ(r.stride, left)
+	Label("run")
+	MOVQ(run, n)
+	CMPQ(n, left)
+	CMOVQGT(left, n)
+	SUBQ(n, left)
+	r.run(xp, r.end, n, sums)
+	one := s.vector()
+	VMOVDQU(ones, one)
+	LEAQ(Mem{Base: run, Index: left, Scale: 1}, n)
+	CMPQ(n, r.stride)
+	JL(LabelRef("more"))
+	each := func(begin func(q int), add func(sum reg.VecVirtual, place Mem)) {
+		for q := range sums {
+			begin(q)
+			for v, sum := range sums[q] {
+				place := Mem{Base: r.scores, Disp: (q*r.nv + v) * s.bytes}
+				VPMADDWD(one, sum, sum)
+				add(sum, place)
+				VMOVDQU(sum, place)
+			}
+		}
+	}
+	each(func(q int) { VPBROADCASTD(Mem{Base: r.base, Disp: 4 * q}, value) },
+		func(sum reg.VecVirtual, _ Mem) { VPADDD(value, sum, sum) })
+	TESTQ(left, left)
+	JNZ(LabelRef("run"))
+	JMP(LabelRef("done"))
+	Label("more")
+	each(func(int) {}, func(sum reg.VecVirtual, place Mem) { VPADDD(place, sum, sum) })
+	TESTQ(left, left)
+	JNZ(LabelRef("run"))
+	Label("done")
+	r.lower(sums)
+}
+
+// run emits the products of n words, an even number, of a panel with centroids at cp, which both move on.
+func (r *scoring) run(xp, cp, n reg.GPVirtual, sums [][]reg.VecVirtual) {
+	const together = 2 // words
+	s := r.s
+	x, value := s.vectors(r.nv), s.vector()
+	SHRQ(Imm(1), n)
+	for q := range sums {
+		VPBROADCASTD(Mem{Base: cp, Disp: 4 * q}, sums[q][0])
+		for v := 1; v < r.nv; v++ {
+			VMOVDQA(sums[q][0], sums[q][v])
+		}
+	}
+	ADDQ(Imm(4*filterTile), cp)
+	count("words", n, func() {
+		for w := range together {
+			for v := range x {
+				VMOVDQU(Mem{Base: xp, Disp: 64*w + v*s.bytes}, x[v])
+			}
+			for q := range sums {
+				VPBROADCASTD(Mem{Base: cp, Disp: 4 * (filterTile*w + q)}, value)
+				for v := range x {
+					product := s.vector()
+					VPMADDUBSW(value, x[v], product)
+					VPADDW(product, sums[q][v], sums[q][v])
+				}
+			}
+		}
+		ADDQ(U32(64*together), xp)
+		ADDQ(Imm(4*filterTile*together), cp)
+	})
 }
 
 // candidates is the routine of the search for scores near the least, with its arguments in registers.
@@ -262,6 +377,66 @@ func filterCandidates(s isa, numbers Mem) {
 	XORQ(f.found, f.found)
 	TESTQ(near, near)
 	JZ(LabelRef("none"))
+	if s == avx2 {
+		f.each(nears, near)
+	} else {
+		f.eachOfTiles(nears, near)
+	}
+	Label("none")
+	Load(Param("labels"), labels)
+	Load(Param("counts"), counts)
+	for v := range s.parts {
+		VMOVDQUx(s, f.label[v], Mem{Base: labels, Disp: v * s.bytes})
+		VMOVDQUx(s, f.tally[v], Mem{Base: counts, Disp: v * s.bytes})
+	}
+	Store(f.found, ReturnIndex(0))
+	VZEROUPPER()
+	RET()
+}
+
+// each lists the centroids of near > 0 tiles that have scores within the limit, in the place of the entries, and then
+// makes these. Centroids overtake neither the tiles, which are read before, nor entries the centroids.
+func (f *candidates) each(nears, near reg.GPVirtual) {
+	s, some := f.s, GP64()
+	XORQ(some, some)
+	count("near", near, func() {
+		n, place := GP64(), GP64()
+		MOVQ(Mem{Base: nears}, n)
+		ADDQ(Imm(8), nears)
+		SHLQ(Imm(3), n)
+		MOVQ(n, place)
+		IMULQ(f.stride, place)
+		ADDQ(f.scores, place)
+		Label("centroids")
+		over := s.vectors(s.parts)
+		for v := range over {
+			VMOVDQU(Mem{Base: place, Disp: v * s.bytes}, over[v])
+			VPCMPGTD(f.limit[v], over[v], over[v])
+		}
+		VPAND(over[1], over[0], over[0])
+		VMOVMSKPS(over[0], f.mask)
+		MOVQ(n, Mem{Base: f.list, Index: some, Scale: 8})
+		INCQ(n)
+		ADDQ(f.stride, place)
+		CMPL(f.mask, U32(0xff)) // borrows unless all are over
+		ADCQ(Imm(0), some)
+		TESTQ(U32(filterTile-1), n)
+		JNZ(LabelRef("centroids"))
+	})
+	count("some", some, func() {
+		place, first := GP64(), GP64()
+		MOVQ(Mem{Base: f.list, Index: f.found, Scale: 8}, f.number)
+		MOVQ(f.number, place)
+		IMULQ(f.stride, place)
+		ADDQ(f.scores, place)
+		Load(Param("first"), first)
+		ADDQ(first, f.number)
+		f.candidate(0, place)
+	})
+}
+
+// eachOfTiles makes the entries of near > 0 tiles.
+func (f *candidates) eachOfTiles(nears, near reg.GPVirtual) {
 	count("near", near, func() {
 		MOVQ(Mem{Base: nears}, f.number)
 		ADDQ(Imm(8), nears)
@@ -278,16 +453,6 @@ func filterCandidates(s isa, numbers Mem) {
 			ADDQ(f.stride, place)
 		}
 	})
-	Label("none")
-	Load(Param("labels"), labels)
-	Load(Param("counts"), counts)
-	for v := range s.parts {
-		VMOVDQUx(s, f.label[v], Mem{Base: labels, Disp: v * s.bytes})
-		VMOVDQUx(s, f.tally[v], Mem{Base: counts, Disp: v * s.bytes})
-	}
-	Store(f.found, ReturnIndex(0))
-	VZEROUPPER()
-	RET()
 }
 
 // begin sets the limits, and the labels and counts so far.
@@ -436,6 +601,69 @@ func filterIntegers() {
 	VMOVDQUx(s, total, Mem{Base: place})
 	Load(Param("errors"), place)
 	VMOVUPD(errors[0], Mem{Base: place})
+	VZEROUPPER()
+	RET()
+}
+
+// filterRunIntegers emits what filterIntegers does, for parts of a centroid that are runs.
+func filterRunIntegers(s isa) {
+	function("FilterIntegers"+s.name, "func(row *float32, blocks int, scale float32, down float64, to *byte, "+
+		"totals *[16]int32, errors *[8]float64)",
+		"rounds blocks > 0 blocks of 16 coordinates times scale to integers of at most 127 in magnitude, and writes the",
+		"opposite ones, four to a word, to every eighth word at to. The totals are of every sixteenth integer, the errors",
+		"of the squares of what they, times down, are off by, in eight parts.")
+	row := Load(Param("row"), GP64())
+	blocks := Load(Param("blocks"), GP64()).(reg.GPVirtual)
+	scale, down, zero := s.vector(), s.vector(), s.vector()
+	VBROADCASTSS(NewParamAddr("scale", 16), scale)
+	VBROADCASTSD(NewParamAddr("down", 24), down)
+	to := Load(Param("to"), GP64())
+	s.zero(zero)
+	totals, errors := s.vectors(s.parts), s.vectors(s.parts)
+	for v := range totals {
+		s.zero(totals[v])
+		s.zero(errors[v])
+	}
+	count("blocks", blocks, func() {
+		opposite := s.vectors(s.parts)
+		for v := range totals {
+			q := s.vector()
+			VMULPS(Mem{Base: row, Disp: v * s.bytes}, scale, q)
+			VCVTPS2DQ(q, q)
+			VPADDD(q, totals[v], totals[v])
+			VPSUBD(q, zero, opposite[v])
+			for half := range 2 {
+				exact, near := s.vector(), s.vector()
+				part := q.AsX()
+				if half > 0 {
+					part = XMM()
+					VEXTRACTI128(Imm(1), q, part)
+				}
+				VCVTPS2PD(Mem{Base: row, Disp: v*s.bytes + half*s.bytes/2}, exact)
+				VCVTDQ2PD(part, near)
+				VFNMADD231PD(down, near, exact)
+				VFMADD231PD(exact, exact, errors[v])
+			}
+		}
+		// The halves of vectors are packed on their own: the words are 0 and 2, 1 and 3.
+		packed, high := s.vector(), XMM()
+		VPACKSSDW(opposite[1], opposite[0], packed)
+		VPACKSSWB(packed, packed, packed)
+		VEXTRACTI128(Imm(1), packed, high)
+		for i, half := range []reg.Register{packed.AsX(), high} {
+			VMOVD(half, Mem{Base: to, Disp: 4 * filterTile * i})
+			VPEXTRD(Imm(1), half, Mem{Base: to, Disp: 4 * filterTile * (i + 2)})
+		}
+		ADDQ(Imm(64), row)
+		ADDQ(U32(4*4*filterTile), to)
+	})
+	place := GP64()
+	for v := range totals {
+		Load(Param("totals"), place)
+		VMOVDQU(totals[v], Mem{Base: place, Disp: v * s.bytes})
+		Load(Param("errors"), place)
+		VMOVUPD(errors[v], Mem{Base: place, Disp: v * s.bytes})
+	}
 	VZEROUPPER()
 	RET()
 }

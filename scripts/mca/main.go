@@ -47,7 +47,7 @@ var loops = []loop{
 	{"amd64", "AssignDot6AVX512", "x86_64", 1, []cpu{{"znver4", 1, "512 bits in two halves"}}},
 	{"amd64", "AssignDot6AVX2", "x86_64", 1, []cpu{{"znver3", 2, ""}, {"znver4", 2, ""}}},
 	{"amd64", "FilterScore1AVX2", "x86_64", 2, []cpu{{"znver3", 2, ""}}},
-	{"amd64", "FilterBytes1AVX2", "x86_64", 8, []cpu{{"znver3", 2, ""}}},
+	{"amd64", "FilterRunsAVX2", "x86_64", 8, []cpu{{"znver3", 2, ""}}},
 	{"amd64", "FilterScore3VNNI", "x86_64", 2, []cpu{{"znver4", 1, "512 bits in two halves"}}},
 }
 
