@@ -68,11 +68,18 @@ func (h *highPlan) run(ctx context.Context, p *staged.Party) (centroids []float3
 		all := slices.Clone(centroids)
 		for j := range k - h.clusters {
 			one := staged.Widen(centroids[j*p.D : (j+1)*p.D])
-			all = append(all, around(one, nil, radius, 2, p.FractionBits, stream)[p.D:]...)
+			all = append(all, staged.Directions(stream, one, beside(radius, p.D), 1, p.FractionBits)...)
 		}
 		return all, nil
 	})
 	return centroids, nil, err
+}
+
+// beside is how far from a cluster's centre, about which records are as far as radius, the best point beside it is
+// where nothing is known of its direction: the nearer of 2 directions in d dimensions has a cosine of about
+// sqrt(2 ln 2 / (d + 2 ln 2)) with a record's, by whose square the loss falls.
+func beside(radius float64, d int) float64 {
+	return radius * math.Sqrt(2*math.Ln2/(float64(d)+2*math.Ln2))
 }
 
 // startLength is how far from the mean clusters start, in radii.

@@ -6,7 +6,7 @@
 // The stages themselves are
 //
 //   - a midpoint tree of noisy counts (tree.go),
-//   - a private mean and a histogram of distances (mean.go),
+//   - a private mean, by one sum or in steps, and a histogram of distances (mean.go, steppedmean.go),
 //   - random projections and a tree on them (projection.go, projected.go),
 //   - rounds of relative sums: offsets of records from their nearest centroid, cut
 //     to a public radius, and counts (rounds.go, offsets.go),

@@ -174,7 +174,7 @@ type Release struct {
 // AddRelease plans a release of one noise scale: a vector of words, of which one record
 // changes so many coordinates.
 func (f *Plan) AddRelease(purpose, what, line string, l Share, coordinates, words int) *Release {
-	s := f.addRelease(purpose, what, line, l, coordinates, 2)
+	s := f.addRelease(purpose, what, f.Bound(line, 0), l, coordinates, 2)
 	s.Words = words
 	return s
 }
@@ -197,15 +197,15 @@ func (f *Plan) AddCounts(purpose, line string, l Share, cells int) *Release {
 	if l.Gaussian {
 		both = math.Sqrt2
 	}
-	s := f.addRelease(purpose, purpose+": counts of all cells", line, l, 1, both)
+	s := f.addRelease(purpose, purpose+": counts of all cells", f.Bound(line, 0), l, 1, both)
 	s.Words = cells
 	return s
 }
 
 // addRelease plans a release that two records which change together move by `both`
 // times what one does, in the norm of the noise.
-func (f *Plan) addRelease(purpose, what, line string, l Share, coordinates int, both float64) *Release {
-	b, one := f.Bound(line, 0), l
+func (f *Plan) addRelease(purpose, what string, b privacy.Bound, l Share, coordinates int, both float64) *Release {
+	one := l
 	if l.pair && l.Gaussian { // the share is that of a record of which two move a release twice as far
 		one.Total *= 4 / (both * both)
 	}

@@ -55,7 +55,8 @@ func (f *Plan) AddTotal() {
 		return
 	}
 	f.conditions = append(f.conditions, f.problem.WeightCondition())
-	f.total = f.addRelease("weight", "total weight of all records", "total weight", f.Share.Part(totalShare), 1, 1)
+	f.total = f.addRelease("weight", "total weight of all records", f.Bound("total weight", 0), f.Share.Part(totalShare),
+		1, 1)
 	f.total.Words = 1
 	f.Share = f.Share.Part(1 - totalShare)
 }

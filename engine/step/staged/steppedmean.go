@@ -1,0 +1,95 @@
+package staged
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/cohort-engine/cohort/internal/elementary"
+)
+
+// SteppedMean is a planned private mean that is found in steps: each releases the sum of the offsets of all records
+// from what the step before has come to, cut to a length that is less from step to step, and so is the noise. The first
+// one finds a far corner of the box, the others come close to the many of the records that are there; of the few that
+// are farther than the last length it sees the directions alone. All lengths are public (THEOREMS.md T2).
+type SteppedMean struct {
+	steps []*Release
+	radii []float64
+}
+
+// meanSteps are the lengths that offsets are cut to, in half diagonals of the box. They come from generated sets of 300
+// and 1,000 records in 4 to 16 dimensions at epsilon .01 and .03 (cohort bench floor).
+var meanSteps = []float64{0.9, 0.6, 0.4}
+
+// meanClear is how many times the square root of the number of columns all records stand above the noise of a count
+// where one sum of whole offsets does: noise then has less than d/400 of the loss.
+const meanClear = 20
+
+// AddSteppedMean plans a mean with the whole of l.
+func (f *Plan) AddSteppedMean(l Share) *SteppedMean {
+	m, steps := new(SteppedMean), meanSteps
+	if f.Signal(l) > meanClear*math.Sqrt(float64(f.D)) {
+		steps = []float64{1}
+	}
+	for i, part := range steps {
+		radius := part * math.Sqrt(float64(f.D))
+		s := f.addRelease("mean", fmt.Sprintf("mean %d: sum of cut offsets of all records", i+1),
+			f.Bound("relative sums", radius), l.Part(1/float64(len(steps))), f.D, 2)
+		s.Words = f.D
+		m.steps, m.radii = append(m.steps, s), append(m.radii, radius)
+	}
+	return m
+}
+
+// SteppedMean releases a mean in steps, and returns the variance of its noise in each coordinate with it. A step that
+// comes out farther from the mean so far than the noise of both makes it takes its place, else the two are averaged by
+// their noise.
+func (p *Party) SteppedMean(ctx context.Context, m *SteppedMean) (mean []float64, variance float64, err error) {
+	for i, s := range m.steps {
+		from := make([]float64, p.D)
+		copy(from, mean)
+		if i > 0 {
+			TowardCentre(from, variance)
+		}
+		at, own := GridRow(from, p.FractionBits), s.Share.Variance(s.Scale/float64(p.N))
+		next, err := p.meanOffset(ctx, s, at, m.radii[i])
+		if err != nil {
+			return nil, 0, err
+		}
+		if i == 0 {
+			mean, variance = next, own
+			continue
+		}
+		for h := range next {
+			next[h] += float64(at[h])
+		}
+		trust := max(variance/(variance+own), 1-float64(p.D)*own/elementary.SquaredDistance(next, mean))
+		for h, x := range next {
+			mean[h] += float64(trust * (x - mean[h]))
+		}
+		variance = float64((1-trust)*(1-trust)*variance) + float64(trust*trust*own)
+	}
+	return mean, variance, nil
+}
+
+// meanOffset releases the sum of the offsets of all records from a public point on the grid, each cut to a length, and
+// divides it by the public n, or by their total weight.
+func (p *Party) meanOffset(ctx context.Context, s *Release, from []float32, radius float64) ([]float64, error) {
+	mean, err := p.Release(ctx, s, []Group{{p.D, p.FractionBits, s.Scale}}, func(words []int64) error {
+		return NewOffsets(p.Pool(), 1, p.D, p.FractionBits).add(ctx, p.Records, p.Weights, from, []float64{radius},
+			offsetSums{words, make([]int64, 1)})
+	})
+	for h := range mean {
+		mean[h] /= float64(p.N)
+	}
+	return mean, err
+}
+
+// TowardCentre shrinks a mean toward the centre of the box by the positive part of 1 - d variance/|mean|^2, variance
+// being that of its noise in each coordinate (James and Stein).
+func TowardCentre(mean []float64, variance float64) {
+	factor := max(1-float64(len(mean))*variance/elementary.SquaredLength(mean), 0)
+	for h := range mean {
+		mean[h] *= factor
+	}
+}

@@ -1,0 +1,103 @@
+package staged_test
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/cohort-engine/cohort/engine/dataset/datasettest"
+	"github.com/cohort-engine/cohort/engine/step/staged"
+	"github.com/cohort-engine/cohort/engine/step/staged/stagedtest"
+	"github.com/cohort-engine/cohort/kernels"
+)
+
+// squeezedTo are records that fill a part of the box, of that half width about a place in each column.
+func squeezedTo(rng *rand.Rand, n, d int, place, width float64) *kernels.Panels {
+	p, row := kernels.NewPanels(n, d), make([]float32, d)
+	for i := range n {
+		for h := range row {
+			row[h] = staged.OnGrid(place+width*(2*rng.Float64()-1), datasettest.Bits)
+		}
+		p.Set(i, row)
+	}
+	return p
+}
+
+// meanErrors are the mean squared errors of means of records about a place, found in steps and by one sum, of a budget
+// of mu for each, and the one that the steps' variance says.
+func meanErrors(t *testing.T, records *kernels.Panels, mu, place float64) (steps, one, said float64) {
+	const times = 40
+	f := stagedtest.Plan(t, records, 2)
+	l := staged.Share{Gaussian: true, Total: mu * mu}
+	var stepped [times]*staged.SteppedMean
+	var sums [times]*staged.Release
+	for i := range times {
+		stepped[i], sums[i] = f.AddSteppedMean(l), f.AddMean(l)
+	}
+	stagedtest.OnParty(t, f, records, func(ctx context.Context, p *staged.Party) error {
+		for i := range times {
+			mean, variance, err := p.SteppedMean(ctx, stepped[i])
+			if err != nil {
+				return err
+			}
+			whole, err := p.PrivateMean(ctx, sums[i])
+			if err != nil {
+				return err
+			}
+			for h := range mean {
+				steps += (mean[h] - place) * (mean[h] - place) / times
+				one += (whole[h] - place) * (whole[h] - place) / times
+			}
+			said += variance * float64(len(mean)) / times
+		}
+		return nil
+	})
+	return steps, one, said
+}
+
+// TestSteppedMean: a mean in steps finds a corner of the box and the centre with less than .6 of the squared error of
+// one sum that has the same budget, 40 times each over a fixed seed, and says how much noise it has; with a strong
+// signal it is one sum of whole offsets.
+func TestSteppedMean(t *testing.T) {
+	rng := rand.New(rand.NewPCG(71, 72))
+	for _, c := range []struct {
+		d            int
+		signal       float64
+		place, width float64
+	}{{8, 20, -0.8, 0.1}, {16, 30, 0.7, 0.1}, {8, 20, 0, 0.4}} {
+		records := squeezedTo(rng, 1000, c.d, c.place, c.width)
+		steps, one, said := meanErrors(t, records, c.signal/1000, c.place)
+		if steps > 0.6*one {
+			t.Errorf("%+v: squared error %.3g in steps, %.3g by one sum", c, steps, one)
+		}
+		if steps > 1.5*said || steps < said/1.5 {
+			t.Errorf("%+v: squared error %.3g, said to be %.3g", c, steps, said)
+		}
+	}
+	records := squeezedTo(rng, 1000, 4, 0.5, 0.5)
+	steps, one, said := meanErrors(t, records, 10, 0.5)
+	if said > 1e-5 || math.Abs(steps-one) > 0.1*one {
+		t.Errorf("with little noise: squared error %.3g in steps, %.3g by one sum, noise %.3g", steps, one, said)
+	}
+}
+
+// TestSteppedMeanIsPrivate: a record moves each sum by its length at most, in the units of the noise by the root of its
+// share of the budget.
+func TestSteppedMeanIsPrivate(t *testing.T) {
+	f := stagedtest.Plan(t, squeezedTo(rand.New(rand.NewPCG(73, 74)), 100, 6, 0, 1), 2)
+	f.AddSteppedMean(staged.Share{Gaussian: true, Total: 0.01})
+	total, before := 0.0, 1.0
+	for _, r := range f.Releases {
+		e := r.Entries[0]
+		radius := e.Bound.Shape.Radius
+		if e.Sensitivity != radius || radius >= before*math.Sqrt(6) {
+			t.Errorf("%s: sensitivity %v, offsets cut to %v", r.Name, e.Sensitivity, radius)
+		}
+		before = radius / math.Sqrt(6)
+		total += math.Pow(e.Sensitivity/e.Scale, 2)
+	}
+	if len(f.Releases) != 3 || math.Abs(total-0.01) > 1e-9 {
+		t.Errorf("%d sums, squared mu %v in all", len(f.Releases), total)
+	}
+}
