@@ -12,9 +12,10 @@ import (
 
 // highPlan is the plan of the branch for many dimensions.
 type highPlan struct {
-	mean, distances *staged.Release
-	rounds          *staged.EqualRounds
-	clusters        int // that are measured
+	mean      *staged.SteppedMean
+	distances *staged.Release
+	rounds    *staged.EqualRounds
+	clusters  int // that are measured
 }
 
 // Where the signal is at least halvedSignal of what k clusters need, in halvedColumns and more, half of them are
@@ -30,7 +31,7 @@ func (h *plan) halved() bool {
 
 func (h *plan) addHigh(rounds, k int) *highPlan {
 	f, l := h.Plan, h.Share
-	o := &highPlan{mean: f.AddMean(l.Part(0.03)), distances: f.AddDistances(l.Part(0.01))}
+	o := &highPlan{mean: f.AddSteppedMean(l.Part(0.03)), distances: f.AddDistances(l.Part(0.01))}
 	if rounds == 0 {
 		rounds = f.ManyRounds()
 	}
@@ -45,19 +46,21 @@ func (h *plan) addHigh(rounds, k int) *highPlan {
 func (h *highPlan) run(ctx context.Context, p *staged.Party) (centroids []float32, sizes []float64, err error) {
 	k := p.K
 	p = p.WithClusters(h.clusters)
-	mean, err := p.PrivateMean(ctx, h.mean)
+	mean, variance, err := p.SteppedMean(ctx, h.mean)
 	if err != nil {
 		return nil, nil, err
 	}
-	distances, err := p.ReleaseDistances(ctx, h.distances, staged.GridRow(mean, p.FractionBits),
+	centre := slices.Clone(mean)
+	staged.TowardCentre(centre, variance)
+	distances, err := p.ReleaseDistances(ctx, h.distances, staged.GridRow(centre, p.FractionBits),
 		2*math.Sqrt(float64(p.D)))
 	if err != nil {
 		return nil, nil, err
 	}
 	radius := distances.Quantile(0.25)
-	far := farClusters(mean, meanVariance(h.mean, p), distances, p.K)
+	far := farClusters(mean, variance, distances, p.K)
 	stream := p.Public.Stream(int(protocol.Server), 0, "start")
-	centroids = append(staged.Directions(stream, mean, startLength*radius, p.K-far, p.FractionBits),
+	centroids = append(staged.Directions(stream, centre, startLength*radius, p.K-far, p.FractionBits),
 		staged.Directions(stream, make([]float64, p.D), startLength*radius, far, p.FractionBits)...)
 	sizes, err = p.EqualRounds(ctx, h.rounds, centroids, radius)
 	if err != nil || k == h.clusters {

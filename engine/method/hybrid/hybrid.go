@@ -24,7 +24,7 @@ import (
 // moved accordingly, are searched again; where the signal is strong they are after further rounds, too,
 // which may have shown that a heavy cell has more clusters than its records need. In two columns at a weak
 // signal all of the budget goes to one grid of counts, with Laplace noise where that is less. High
-// dimension: a private mean, a histogram of distances to it, and up to twenty
+// dimension: a private mean, found in steps, a histogram of distances to it, and up to twenty
 // relative rounds with James-Stein shrinkage, before some of which histograms of the distances within each cluster
 // give radii and show which clusters are two, from a tree on
 // a few random directions, where half as many clusters again are looked for and
