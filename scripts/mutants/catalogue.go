@@ -313,6 +313,9 @@ func steps() []mutant {
 	return []mutant{
 		one("the cut of offsets is four times wider at the same sensitivity", inStaged, "limit[j] = step.NearSquared(r, d)",
 			"limit[j] = 16 * step.NearSquared(r, d)", inStaged, "TestOffset", "offset|radius|sum"),
+		one("offsets of a mean in steps are cut to twice the length that is charged", inStaged,
+			"p.Weights, from, []float64{radius},", "p.Weights, from, []float64{2 * radius},", inStaged, "TestOffsetIsCut",
+			"the sum changes"),
 		one("a weight above the cap counts in full", inStaged, "math.Round(min(w/most, 1) * ", "math.Round(w/most * ",
 			inStaged, "TestWeightedSensitivities", "changes by|at most"),
 		one("a weight above the cap counts in full in rounds", inHorizontal, "weight = min(weight, p.job.MostWeight())",

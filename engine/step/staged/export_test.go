@@ -16,3 +16,8 @@ func (p *Party) SpreadsOf(ctx context.Context, s *Release, centroids []float32) 
 func (f *Plan) AddSpreads(l Share, k int) *Release {
 	return f.addSpreads("distances before round 1", l, k)
 }
+
+// FirstOffset is the sum of cut offsets that the first step of a mean releases, over n.
+func (p *Party) FirstOffset(ctx context.Context, m *SteppedMean) ([]float64, error) {
+	return p.meanOffset(ctx, m.steps[0], make([]float32, p.D), m.radii[0])
+}

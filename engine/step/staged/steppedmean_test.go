@@ -82,6 +82,27 @@ func TestSteppedMean(t *testing.T) {
 	}
 }
 
+// TestOffsetIsCut: a record at a corner of the box moves the first sum of a mean in steps by the planned length, in the
+// same noise, and no farther.
+func TestOffsetIsCut(t *testing.T) {
+	const n, d = 500, 9
+	records := squeezedTo(rand.New(rand.NewPCG(75, 76)), n+1, d, 0, 0.2)
+	records.Set(n, []float32{1, -1, 1, 1, -1, 1, 1, -1, 1})
+	without := records.Slice(0, n)
+	var sums [2][]float64
+	for i, p := range []*kernels.Panels{&without, records} {
+		f := stagedtest.Plan(t, &without, 2) // n is public and the same
+		m := f.AddSteppedMean(staged.Share{Gaussian: true, Total: 0.01})
+		stagedtest.OnParty(t, f, p, func(ctx context.Context, p *staged.Party) (err error) {
+			sums[i], err = p.FirstOffset(ctx, m)
+			return err
+		})
+	}
+	if change := n * distance(sums[0], sums[1]); change > 0.9*3 || change < 0.89*3 {
+		t.Errorf("the sum changes by %v, offsets are cut to %v", change, 0.9*3)
+	}
+}
+
 // TestSteppedMeanIsPrivate: a record moves each sum by its length at most, in the units of the noise by the root of its
 // share of the budget.
 func TestSteppedMeanIsPrivate(t *testing.T) {
