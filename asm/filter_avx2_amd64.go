@@ -20,6 +20,17 @@ func FilterRunsAVX2(x *byte, words int, run int, c *byte, base *int32, tiles int
 //go:noescape
 func FilterIntegersAVX2(row *float32, blocks int, scale float32, down float64, to *byte, totals *[16]int32, errors *[8]float64)
 
+// FilterShortsAVX2 rounds blocks > 0 blocks of 16 coordinates times scale to the nearest integers of 16 bits.
+//
+//go:noescape
+func FilterShortsAVX2(row *float32, blocks int, scale float32, to *int16)
+
+// FilterShortDotsAVX2 writes the inner products of count > 0 pairs point<<16 | row of points at x [(d+15)/16][16 points][16] and rows
+// of d > 0 integers, each as sums of sums in some order.
+//
+//go:noescape
+func FilterShortDotsAVX2(x *float32, d int, rows *int16, pairs *uint32, count int, dots *float32)
+
 // FilterScore1AVX2 writes the integer scores of 1 panels [words][16] at x and tiles > 0 tiles
 // [words][8] at c, words > 0, of integers of 16 bits, two to a word:
 // base plus the products. scores is [tiles][8][panels][16], least [tiles][panels][16] has the least score of each

@@ -280,6 +280,151 @@ blocks:
 	VZEROUPPER
 	RET
 
+// func FilterShortsAVX2(row *float32, blocks int, scale float32, to *int16)
+// Requires: AVX, AVX2
+TEXT ·FilterShortsAVX2(SB), NOSPLIT, $0-32
+	MOVQ         row+0(FP), AX
+	MOVQ         blocks+8(FP), CX
+	MOVQ         to+24(FP), DX
+	VBROADCASTSS scale+16(FP), Y0
+
+blocks:
+	VMULPS    (AX), Y0, Y1
+	VCVTPS2DQ Y1, Y1
+	VMULPS    32(AX), Y0, Y2
+	VCVTPS2DQ Y2, Y2
+	VPACKSSDW Y2, Y1, Y1
+	VPERMQ    $0xd8, Y1, Y1
+	VMOVDQU   Y1, (DX)
+	ADDQ      $0x40, AX
+	ADDQ      $0x20, DX
+	DECQ      CX
+	JNZ       blocks
+	VZEROUPPER
+	RET
+
+// func FilterShortDotsAVX2(x *float32, d int, rows *int16, pairs *uint32, count int, dots *float32)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·FilterShortDotsAVX2(SB), NOSPLIT, $0-48
+	MOVQ x+0(FP), AX
+	MOVQ rows+16(FP), CX
+	MOVQ pairs+24(FP), DX
+	MOVQ dots+40(FP), BX
+	MOVQ count+32(FP), SI
+
+pairs:
+	MOVQ    d+8(FP), R8
+	MOVWQZX (DX), DI
+	IMULQ   R8, DI
+	LEAQ    (CX)(DI*2), DI
+	MOVWQZX 2(DX), R9
+	SHLQ    $0x06, R9
+	ADDQ    AX, R9
+	CMPQ    SI, $0x02
+	SBBQ    R10, R10
+	MOVWQZX 6(DX)(R10*4), R11
+	SHLQ    $0x06, R11
+	ADDQ    AX, R11
+	MOVWQZX 4(DX)(R10*4), R10
+	IMULQ   R8, R10
+	LEAQ    (CX)(R10*2), R10
+	VPXOR   Y0, Y0, Y0
+	VPXOR   Y1, Y1, Y1
+	VPXOR   Y2, Y2, Y2
+	VPXOR   Y3, Y3, Y3
+
+wide:
+	CMPQ        R8, $0x40
+	JLT         wideend
+	VPMOVSXWD   (DI), Y4
+	VCVTDQ2PS   Y4, Y4
+	VFMADD231PS (R9), Y4, Y0
+	PREFETCHT0  (R10)
+	PREFETCHT0  (R11)
+	VPMOVSXWD   16(DI), Y4
+	VCVTDQ2PS   Y4, Y4
+	VFMADD231PS 32(R9), Y4, Y1
+	VPMOVSXWD   32(DI), Y4
+	VCVTDQ2PS   Y4, Y4
+	VFMADD231PS 1024(R9), Y4, Y2
+	PREFETCHT0  32(R10)
+	PREFETCHT0  1024(R11)
+	VPMOVSXWD   48(DI), Y4
+	VCVTDQ2PS   Y4, Y4
+	VFMADD231PS 1056(R9), Y4, Y3
+	VPMOVSXWD   64(DI), Y4
+	VCVTDQ2PS   Y4, Y4
+	VFMADD231PS 2048(R9), Y4, Y0
+	PREFETCHT0  64(R10)
+	PREFETCHT0  2048(R11)
+	VPMOVSXWD   80(DI), Y4
+	VCVTDQ2PS   Y4, Y4
+	VFMADD231PS 2080(R9), Y4, Y1
+	VPMOVSXWD   96(DI), Y4
+	VCVTDQ2PS   Y4, Y4
+	VFMADD231PS 3072(R9), Y4, Y2
+	PREFETCHT0  96(R10)
+	PREFETCHT0  3072(R11)
+	VPMOVSXWD   112(DI), Y4
+	VCVTDQ2PS   Y4, Y4
+	VFMADD231PS 3104(R9), Y4, Y3
+	ADDQ        $0x00000080, R10
+	ADDQ        $0x00001000, R11
+	ADDQ        $0x00001000, R9
+	ADDQ        $0x00000080, DI
+	SUBQ        $0x40, R8
+	JMP         wide
+
+wideend:
+narrow:
+	CMPQ        R8, $0x10
+	JLT         narrowend
+	VPMOVSXWD   (DI), Y4
+	VCVTDQ2PS   Y4, Y4
+	VFMADD231PS (R9), Y4, Y0
+	PREFETCHT0  (R10)
+	PREFETCHT0  (R11)
+	VPMOVSXWD   16(DI), Y4
+	VCVTDQ2PS   Y4, Y4
+	VFMADD231PS 32(R9), Y4, Y1
+	ADDQ        $0x00000020, R10
+	ADDQ        $0x00000400, R11
+	ADDQ        $0x00000400, R9
+	ADDQ        $0x00000020, DI
+	SUBQ        $0x10, R8
+	JMP         narrow
+
+narrowend:
+	VADDPS       Y1, Y0, Y0
+	VADDPS       Y3, Y2, Y2
+	VADDPS       Y2, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X1, X0, X0
+	VMOVHLPS     X0, X0, X1
+	VADDPS       X1, X0, X0
+	VMOVSHDUP    X0, X1
+	VADDSS       X1, X0, X0
+	TESTQ        R8, R8
+	JZ           done
+
+single:
+	MOVWLSX     (DI), R10
+	VCVTSI2SSL  R10, X0, X1
+	VFMADD231SS (R9), X1, X0
+	ADDQ        $0x04, R9
+	ADDQ        $0x02, DI
+	DECQ        R8
+	JNZ         single
+
+done:
+	VMOVSS X0, (BX)
+	ADDQ   $0x04, DX
+	ADDQ   $0x04, BX
+	DECQ   SI
+	JNZ    pairs
+	VZEROUPPER
+	RET
+
 // func FilterScore1AVX2(x *byte, words int, c *byte, base *int32, tiles int, scores *int32, least *int32, best *int32, ahead uintptr, lines int)
 // Requires: AVX, AVX2, MMX+
 TEXT ·FilterScore1AVX2(SB), NOSPLIT, $0-80

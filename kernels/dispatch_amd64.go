@@ -464,7 +464,7 @@ func asmFilterShortDots(x *float32, d int, rows *int16, pairs *uint32, count int
 		asm.FilterShortDotsAVX512(x, d, rows, pairs, count, dots)
 		return
 	}
-	panic(noRoutine("FilterShortDots", 0))
+	asm.FilterShortDotsAVX2(x, d, rows, pairs, count, dots)
 }
 
 func asmFilterShorts(row *float32, blocks int, scale float32, to *int16) {
@@ -472,7 +472,7 @@ func asmFilterShorts(row *float32, blocks int, scale float32, to *int16) {
 		asm.FilterShortsVNNI(row, blocks, scale, to)
 		return
 	}
-	panic(noRoutine("FilterShorts", 0))
+	asm.FilterShortsAVX2(row, blocks, scale, to)
 }
 
 func asmFilterTilesN(number int, config, x *byte, words, chunk int, c *byte, base *int32, tiles int, scores, least, best *int32) {

@@ -171,8 +171,11 @@ func filterDots(x []float32, c *Centroids, pairs []uint32, dots []float32) {
 }
 
 // shortPays is the rule that says which paths and shapes take products with candidates of a short form of centroids:
-// those whose coordinates are more than the second-level cache holds.
-func shortPays(d, k int) bool { return current >= avx512vnni && d*k >= 1<<18 }
+// those whose coordinates are more than the second-level cache holds, with AVX2 only in many dimensions, where points
+// have several candidates.
+func shortPays(d, k int) bool {
+	return d*k >= 1<<18 && (current >= avx512vnni || current == avx2 && d >= 512)
+}
 
 // filterShorts rounds as many of a centroid's coordinates, times scale, as a routine does, and returns their number.
 func filterShorts(row []float32, scale float32, to []int16) int {

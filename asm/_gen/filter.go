@@ -27,11 +27,13 @@ func filterFile(s isa) {
 		filterScore(s, "FilterBytes", ofBytes, 1, bytes)
 		filterScore(s, "FilterScore", ofWords, 3, words)
 		filterIntegers()
-		filterShorts()
+		filterShorts(s)
 		filterDots(s, true)
 	} else {
 		filterRuns(s)
 		filterRunIntegers(s)
+		filterShorts(s)
+		filterDots(s, true)
 	}
 	filterScore(s, "FilterScore", ofWords, 1, words)
 	filterCandidates(s, numbers)
@@ -669,19 +671,29 @@ func filterRunIntegers(s isa) {
 }
 
 // filterShorts emits the integers of 16 bits of a centroid.
-func filterShorts() {
-	s := vnni
-	function("FilterShortsVNNI", "func(row *float32, blocks int, scale float32, to *int16)",
+func filterShorts(s isa) {
+	function("FilterShorts"+s.name, "func(row *float32, blocks int, scale float32, to *int16)",
 		"rounds blocks > 0 blocks of 16 coordinates times scale to the nearest integers of 16 bits.")
 	row := Load(Param("row"), GP64())
 	blocks := Load(Param("blocks"), GP64()).(reg.GPVirtual)
 	to := Load(Param("to"), GP64())
-	scale, x, packed := s.vector(), s.vector(), YMM()
+	scale, x, packed := s.vector(), s.vectors(s.parts), YMM()
 	VBROADCASTSS(NewParamAddr("scale", 16), scale)
 	count("blocks", blocks, func() {
-		VMULPS(Mem{Base: row}, scale, x)
-		VCVTPS2DQ_RN_SAE(x, x)
-		VPMOVSDW(x, packed)
+		for v := range x {
+			VMULPS(Mem{Base: row, Disp: v * s.bytes}, scale, x[v])
+			if s == avx2 {
+				VCVTPS2DQ(x[v], x[v])
+			} else {
+				VCVTPS2DQ_RN_SAE(x[v], x[v])
+			}
+		}
+		if s == avx2 {
+			VPACKSSDW(x[1], x[0], packed)
+			VPERMQ(Imm(0b11011000), packed, packed)
+		} else {
+			VPMOVSDW(x[0], packed)
+		}
 		VMOVDQU(packed, Mem{Base: to})
 		ADDQ(Imm(64), row)
 		ADDQ(Imm(32), to)
