@@ -19,14 +19,30 @@ type highPlan struct {
 }
 
 // Where the signal is at least halvedSignal of what k clusters need, in halvedColumns and more, half of them are
-// measured.
-const halvedColumns, halvedSignal = 20, 0.8
+// measured; where it is that of half as many, a quarter, if these are quarterLeast.
+const halvedColumns, halvedSignal, quarterLeast = 20, 0.8, 4
 
-// halved is the rule for half of the clusters, from public numbers only. As one mean has, each of them has for
-// nothing a point beside it that no record has chosen, which can only lower the loss.
-func (h *plan) halved() bool {
-	return h.D >= halvedColumns && h.tooWeak() &&
-		h.Signal(h.Share) >= max(halvedSignal*h.leastSignal(h.K), h.leastSignal((h.K+1)/2))
+// halved is the rule for fewer clusters, from public numbers only.
+func (h *plan) halved() bool { return h.fewer() < h.K }
+
+// fewer is how many clusters are measured. As one mean has, each of them has for nothing points beside it that no
+// record has chosen, which can only lower the loss.
+func (h *plan) fewer() int {
+	half := (h.K + 1) / 2
+	quarter := (half + 1) / 2
+	switch {
+	case h.D < halvedColumns || !h.tooWeak():
+	case h.bears(h.K, half):
+		return half
+	case quarter >= quarterLeast && h.bears(half, quarter):
+		return quarter
+	}
+	return h.K
+}
+
+// bears tells whether half of k clusters can be measured in the place of k.
+func (h *plan) bears(k, half int) bool {
+	return h.Signal(h.Share) >= max(halvedSignal*h.leastSignal(k), h.leastSignal(half))
 }
 
 func (h *plan) addHigh(rounds, k int) *highPlan {
@@ -35,9 +51,7 @@ func (h *plan) addHigh(rounds, k int) *highPlan {
 	if rounds == 0 {
 		rounds = f.ManyRounds()
 	}
-	if o.clusters = k; h.halved() {
-		o.clusters = (k + 1) / 2
-	}
+	o.clusters = h.fewer()
 	o.rounds = f.AddEqualRounds(l.Part(0.96), rounds, o.clusters, true)
 	return o
 }
@@ -70,7 +84,8 @@ func (h *highPlan) run(ctx context.Context, p *staged.Party) (centroids []float3
 		stream := p.Public.Stream(int(protocol.Server), 0, "around")
 		all := slices.Clone(centroids)
 		for j := range k - h.clusters {
-			one := staged.Widen(centroids[j*p.D : (j+1)*p.D])
+			at := j % h.clusters * p.D
+			one := staged.Widen(centroids[at : at+p.D])
 			all = append(all, staged.Directions(stream, one, beside(radius, p.D), 1, p.FractionBits)...)
 		}
 		return all, nil

@@ -29,7 +29,7 @@ import (
 // give radii and show which clusters are two, from a tree on
 // a few random directions, where half as many clusters again are looked for and
 // merged, or, at a weak signal, from a random start, where half of the clusters
-// may be points around the others. Where the mean says that most
+// or more may be points around the others. Where the mean says that most
 // records are in a corner of the box, half of the clusters start around its centre. Every
 // released quantity is an additive integer, so several clients need one secure
 // sum per tree level and per round.

@@ -26,12 +26,12 @@ func TestBranch(t *testing.T) {
 		{10000, 20, 10, 1, "projected"},
 		{10000, 20, 10, 0.1, "high-d"}, {1000, 16, 5, 0.3, "high-d"}, {1000, 12, 10, 0.3, "tree"},
 		{1000, 16, 2, 0.1, "tree"}, {5000, 30, 2, 0.03, "tree"}, {5000, 16, 2, 0.03, "high-d"}, {1000, 16, 1, 0.05, "mean"},
-		{1000, 30, 20, 1, "high-d"}, {1000, 30, 20, 0.5, "mean"}, {1000, 4, 20, 0.03, "mean"},
+		{1000, 30, 20, 1, "high-d"}, {1000, 30, 20, 0.5, "high-d"}, {1000, 30, 20, 0.2, "mean"}, {1000, 4, 20, 0.03, "mean"},
 		{300, 4, 5, 0.03, "mean"}, {300, 4, 2, 0.03, "mean"}, {1000, 4, 2, 0.03, "tree"},
 		{1000, 4, 5, 0.03, "mean"},
 		{1000, 4, 5, 0.1, "tree"}, {400, 2, 3, 0.03, "mean"}, {400, 2, 3, 0.1, "tree"},
 		{150, 4, 3, 0.1, "tree"}, {5000, 4, 20, 0.01, "mean"},
-		{1000, 4, 20, 0.1, "mean"}, {5000, 16, 20, 0.1, "mean"},
+		{5000, 30, 20, 0.1, "high-d"}, {1000, 4, 20, 0.1, "mean"}, {5000, 16, 20, 0.1, "mean"},
 	} {
 		shape := dataset.Part{Points: dataset.Shape(c.n, *box(c.d), datasettest.Bits).Points, FractionBits: datasettest.Bits}
 		job := &Job{Problem: protocol.Problem{Clients: []dataset.Part{shape}, Bounds: *box(c.d), K: c.k,
