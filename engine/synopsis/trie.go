@@ -247,16 +247,60 @@ type Box struct {
 func (t *Trie) Boxes(d int) []Box { return t.BoxesAlong(d, InTurn(d, t.Bits*len(t.levels))) }
 
 // BoxesAlong is Boxes for a trie over [PathsAlong]; order has at least the cuts of its levels.
-func (t *Trie) BoxesAlong(d int, order []int) []Box {
-	counts := t.leafCounts()
-	positive := 0
-	for _, w := range counts {
-		if w > 0 {
-			positive++
+func (t *Trie) BoxesAlong(d int, order []int) []Box { return t.boxes(d, order, 0) }
+
+// GatheredAlong is BoxesAlong, after Estimate, for a coarse tree many of whose records are in cells that noise hides:
+// what is lighter than a part gatheredLeast of a standard deviation of the noise is not dropped, as Significant does,
+// but gathered in the smallest node where it is heavier together, or in the whole box, which is the last one. The box
+// of a node holds those of its heavy cells, too.
+func (t *Trie) GatheredAlong(d int, order []int) []Box { return t.boxes(d, order, gatheredLeast) }
+
+// gatheredLeast is the least weight of a box, in standard deviations of the noise of a count of its level.
+const gatheredLeast = 0.7
+
+// gather returns the weights of the boxes of each level's cells, 0 for none: positive weights of at least so many
+// standard deviations of the noise. What is left of a node's cells is the node's; rest is what is left of all.
+func (t *Trie) gather(least float64) (weights [][]float64, positive int, rest float64) {
+	weights = make([][]float64, len(t.levels))
+	var below []float64 // what is left in the cells of the level below
+	for l := len(t.levels) - 1; l >= 0; l-- {
+		level := &t.levels[l]
+		values, left := level.count, make([]float64, len(level.count))
+		if level.estimate != nil {
+			values = level.estimate
 		}
+		weights[l] = make([]float64, len(left))
+		limit := float64(least * math.Sqrt(level.variance))
+		for c, next := range level.next {
+			if next < 0 {
+				left[c] = values[c]
+			} else {
+				for i := range 1 << t.Bits {
+					left[c] += below[int(next)<<t.Bits+i]
+				}
+			}
+			if left[c] > 0 && left[c] >= limit {
+				weights[l][c], left[c] = left[c], 0
+				positive++
+			}
+		}
+		below = left
+	}
+	for _, w := range below {
+		rest += w
+	}
+	return weights, positive, rest
+}
+
+// boxes are the cells that gather has weights for, and the whole of [-1,1]^d if something is left.
+func (t *Trie) boxes(d int, order []int, least float64) []Box {
+	weights, positive, rest := t.gather(least)
+	if rest > 0 {
+		positive++
 	}
 	corners := make([]float64, 2*d*positive)
-	boxes := make([]Box, 0, positive)
+	boxes := make([]Box, positive)
+	n := 0
 	// A node's box is kept as the position of its lower corner and the number
 	// of cuts, in the order of the levels.
 	lower := [][]float64{make([]float64, d)}
@@ -269,8 +313,8 @@ func (t *Trie) BoxesAlong(d int, order []int) []Box {
 		next := make([][]float64, 0, t.openAfter(l))
 		at, now := make([]float64, d), make([]int, d)
 		for c, to := range level.next {
-			node := lower[c>>t.Bits]
-			if to < 0 && counts[^to] <= 0 {
+			node, weight := lower[c>>t.Bits], weights[l][c]
+			if to < 0 && weight <= 0 {
 				continue
 			}
 			copy(at, node)
@@ -283,21 +327,30 @@ func (t *Trie) BoxesAlong(d int, order []int) []Box {
 			}
 			if to >= 0 {
 				next = append(next, append([]float64(nil), at...))
+			}
+			if weight <= 0 {
 				continue
 			}
-			i := len(boxes)
-			lo, hi := corners[2*d*i:2*d*i+d:2*d*i+d], corners[2*d*i+d:2*d*(i+1):2*d*(i+1)]
+			lo, hi := corners[:d:d], corners[d:2*d:2*d]
+			corners = corners[2*d:]
 			copy(lo, at)
 			for h := range hi {
 				hi[h] = lo[h] + math.Ldexp(1, 1-now[h])
 			}
-			boxes = append(boxes, Box{Lo: lo, Hi: hi, Weight: counts[^to]})
+			boxes[n] = Box{Lo: lo, Hi: hi, Weight: weight}
+			n++
 		}
 		lower = next
 		for _, h := range order[cuts : cuts+t.Bits] {
 			times[h]++
 		}
 		cuts += t.Bits
+	}
+	if rest > 0 {
+		for h := range d {
+			corners[h], corners[d+h] = -1, 1
+		}
+		boxes[n] = Box{corners[:d:d], corners[d:], rest}
 	}
 	return boxes
 }

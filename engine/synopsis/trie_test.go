@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/cohort-engine/cohort/engine"
@@ -403,5 +404,25 @@ func TestSignificant(t *testing.T) {
 	}
 	if kept := Significant(boxes, 40, 1000); len(kept) != 4 {
 		t.Errorf("%d leaves kept where none is above the noise, want all", len(kept))
+	}
+}
+
+// TestGathered: light cells are gathered in the smallest node where they are heavy together, or in the whole box.
+func TestGathered(t *testing.T) {
+	trie := NewTrie(2)
+	trie.Add([]float64{100, 8, 2, 0}, 16, 0)
+	trie.Add([]float64{96, 2, 2, 0, 2, 2, 2, 2, 1, 1, 0, 0}, 16, math.Inf(1))
+	trie.Estimate(110)
+	got, want := trie.GatheredAlong(2, InTurn(2, 4)), []Box{
+		{Lo: []float64{-1, -1}, Hi: []float64{0, 0}, Weight: 4},
+		{Lo: []float64{-1, 0}, Hi: []float64{0, 1}, Weight: 8},
+		{Lo: []float64{-1, -1}, Hi: []float64{-0.5, -0.5}, Weight: 96},
+		{Lo: []float64{-1, -1}, Hi: []float64{1, 1}, Weight: 2},
+	}
+	same := func(a, b Box) bool {
+		return slices.Equal(a.Lo, b.Lo) && slices.Equal(a.Hi, b.Hi) && math.Abs(a.Weight-b.Weight) < 1e-9
+	}
+	if !slices.EqualFunc(got, want, same) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }

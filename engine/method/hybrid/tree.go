@@ -178,11 +178,15 @@ func (g *ground) whole(d int, weight float64) synopsis.Box {
 	return b
 }
 
+// spreadPoints is the number of points that the leaves of a tree are searched as, if they are not more.
+const spreadPoints = 3000
+
 func (h *plan) searchLeaves(ctx context.Context, p *staged.Party, ground *ground) (*leafSearch, error) {
 	span := p.Begin(engine.PhaseSearch, p.Released)
 	defer p.End(span)
 	trie := ground.trie
 	found := &leafSearch{boxes: trie.BoxesAlong(p.D, ground.order)}
+	leaves := len(found.boxes)
 	if ground.frame != nil {
 		ground.frame.Place(found.boxes)
 	}
@@ -193,7 +197,7 @@ func (h *plan) searchLeaves(ctx context.Context, p *staged.Party, ground *ground
 	if rest := unseen(found.boxes, float64(p.N), p.K, trie.LeafNoise(), trie.Leaves()); rest > 0 {
 		searched = append(slices.Clip(searched), ground.whole(p.D, rest))
 	}
-	points := synopsis.Spread(searched, p.D, 3000)
+	points := synopsis.Spread(searched, p.D, spreadPoints)
 	number := &numbered{k: p.K}
 	var err error
 	if h.least > 0 {
@@ -203,20 +207,52 @@ func (h *plan) searchLeaves(ctx context.Context, p *staged.Party, ground *ground
 	}
 	found.curve, found.k, found.points = number.curve, number.k, points
 	stream := p.Public.Stream(int(protocol.Server), 0, "search")
-	if h.balance != 0 {
-		even := 1 / float64(p.K)
-		found.Solution, err = synopsis.SearchBalanced(ctx, p.Pool(), points, p.K, even/h.balance, min(even*h.balance, 1),
-			p.Searching, stream)
-	} else {
-		k, searching := number.k, p.Searching
-		if h.overseed > 0 {
-			// Where there are more than enough clusters a few starts do, without swaps, of which each takes longer.
-			k = overseeds(h.overseed, k, p.N)
-			searching.Starts, searching.Swaps, searching.Gain = cmp.Or(searching.Starts, 5), -1, startGain
-		}
-		found.Solution, err = synopsis.Search(ctx, p.Pool(), points, k, searching, stream)
+	found.Solution, err = h.searchPoints(ctx, p, points, number.k, stream)
+	if err == nil && len(found.boxes) < leaves && h.branch == "tree" {
+		err = h.gather(ctx, p, ground, found, stream)
 	}
 	return found, err
+}
+
+// searchPoints looks for k clusters of points, or for as many as are to be measured.
+func (h *plan) searchPoints(ctx context.Context, p *staged.Party, points *synopsis.Weighted, k int,
+	stream synopsis.Source) (*synopsis.Solution, error) {
+	searching := p.Searching
+	if h.balance != 0 {
+		even := 1 / float64(p.K)
+		return synopsis.SearchBalanced(ctx, p.Pool(), points, p.K, even/h.balance, min(even*h.balance, 1), searching, stream)
+	}
+	if h.overseed > 0 {
+		// Where there are more than enough clusters a few starts do, without swaps, of which each takes longer.
+		k = overseeds(h.overseed, k, p.N)
+		searching.Starts, searching.Swaps, searching.Gain = cmp.Or(searching.Starts, 5), -1, startGain
+	}
+	return synopsis.Search(ctx, p.Pool(), points, k, searching, stream)
+}
+
+// gatherGain is the part of the loss of what was found that clusters of the gathered leaves have at most to take its
+// place.
+const gatherGain = 0.8
+
+// gather searches all leaves, the light ones gathered, where these have been dropped, and takes what it finds if that
+// is clearly better for all leaves: then a cluster is in light ones alone, as one that the middles of several columns
+// cut is in many cells of few records each, and no round would find it. Else what was found has less noise in it. It
+// is post-processing.
+func (h *plan) gather(ctx context.Context, p *staged.Party, g *ground, found *leafSearch,
+	stream synopsis.Source) error {
+	boxes := g.trie.GatheredAlong(p.D, g.order)
+	if g.frame != nil {
+		g.frame.Place(boxes)
+	}
+	points := synopsis.Spread(boxes, p.D, spreadPoints)
+	all, err := h.searchPoints(ctx, p, points, found.k, stream)
+	if err != nil {
+		return err
+	}
+	if all.Loss < float64(gatherGain*lossOf(points, staged.GridRow(found.Centers, p.FractionBits))) {
+		found.boxes, found.points, found.Solution = boxes, points, all
+	}
+	return nil
 }
 
 // treeFound is what the tree branch ends with: public values.
