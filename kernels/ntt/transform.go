@@ -120,9 +120,9 @@ func heap(twiddles []uint32) []uint32 {
 	for count := 1; count < block; count *= 2 {
 		layer := twiddles[n/block*count:]
 		for k := range n / block {
-			to, from := out[k*block+count:][:count], layer[k*count:][:count]
-			for i, x := range from { // a copy of so few words is mostly its call
-				to[i] = x
+			at := k*block + count
+			for i, x := range layer[k*count:][:count] { // a copy of so few words is mostly its call
+				out[at+i] = x
 			}
 		}
 	}
