@@ -102,14 +102,7 @@ func filterScore(s isa, name, what string, np int, products products) {
 			ADDQ(U32(filterTile*r.nv*s.bytes), r.scores)
 		}
 		ADDQ(U32(r.nv*s.bytes), r.least)
-		lines := Load(Param("lines"), GP64()).(reg.GPVirtual)
-		TESTQ(lines, lines)
-		JZ(LabelRef("fetched"))
-		count("fetch", lines, func() {
-			PREFETCHT1(Mem{Base: ahead})
-			ADDQ(Imm(64), ahead)
-		})
-		Label("fetched")
+		fetchLines(ahead)
 	})
 	VZEROUPPER()
 	RET()
@@ -210,17 +203,22 @@ func filterRuns(s isa) {
 		r.halves(func() { r.runs(run, ones) })
 		LEAQ(Mem{Base: r.end, Disp: -4 * filterTile / 2}, r.c)
 		ADDQ(U32(uint32(r.nv*s.bytes)), r.least)
-		lines := Load(Param("lines"), GP64()).(reg.GPVirtual)
-		TESTQ(lines, lines)
-		JZ(LabelRef("fetched"))
-		count("fetch", lines, func() {
-			PREFETCHT1(Mem{Base: ahead})
-			ADDQ(Imm(64), ahead)
-		})
-		Label("fetched")
+		fetchLines(ahead)
 	})
 	VZEROUPPER()
 	RET()
+}
+
+// fetchLines emits the prefetch of the next lines of what comes after, as many as a call has for each tile.
+func fetchLines(ahead reg.Register) {
+	lines := Load(Param("lines"), GP64()).(reg.GPVirtual)
+	TESTQ(lines, lines)
+	JZ(LabelRef("fetched"))
+	count("fetch", lines, func() {
+		PREFETCHT1(Mem{Base: ahead})
+		ADDQ(Imm(64), ahead)
+	})
+	Label("fetched")
 }
 
 // halves emits a loop over the halves of a tile, which move on by themselves where centroids, base and scores are read

@@ -217,16 +217,20 @@ func (t *Trie) EmptyWeight() float64 {
 	return max(more, 0)
 }
 
-// leafCounts returns the count of every leaf by its number: the consistent
-// estimate after Estimate, else the noisy count.
+// values are the counts of all cells of a level: the consistent estimates after Estimate, else the noisy counts.
+func (l *trieLevel) values() []float64 {
+	if l.estimate != nil {
+		return l.estimate
+	}
+	return l.count
+}
+
+// leafCounts returns the count of every leaf by its number: its value.
 func (t *Trie) leafCounts() []float64 {
 	counts := make([]float64, t.leaves)
 	for l := range t.levels {
 		level := &t.levels[l]
-		values := level.count
-		if level.estimate != nil {
-			values = level.estimate
-		}
+		values := level.values()
 		for c, next := range level.next {
 			if next < 0 {
 				counts[^next] = values[c]
@@ -265,10 +269,7 @@ func (t *Trie) gather(least float64) (weights [][]float64, positive int, rest fl
 	var below []float64 // what is left in the cells of the level below
 	for l := len(t.levels) - 1; l >= 0; l-- {
 		level := &t.levels[l]
-		values, left := level.count, make([]float64, len(level.count))
-		if level.estimate != nil {
-			values = level.estimate
-		}
+		values, left := level.values(), make([]float64, len(level.count))
 		weights[l] = make([]float64, len(left))
 		limit := float64(least * math.Sqrt(level.variance))
 		for c, next := range level.next {
