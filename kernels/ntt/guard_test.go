@@ -47,7 +47,8 @@ func TestKernelsStayInsideTheirSlices(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					for _, table := range []*[]uint32{&r.forward, &r.backward, &r.tail, &r.untail} {
+					w := r.tables()
+					for _, table := range []*[]uint32{&w.forward, &w.backward, &w.tail, &w.untail} {
 						g := guarded(t, r.n, atEnd)
 						copy(g, *table)
 						*table = g

@@ -1,6 +1,9 @@
 package ntt
 
-import "fmt"
+import (
+	"fmt"
+	"sync"
+)
 
 // Kind is a ring of polynomials modulo a prime.
 type Kind int
@@ -36,13 +39,16 @@ type Ring struct {
 	*Prime
 	kind    Kind
 	n, logN int
-	// forward[h+i] is the twiddle of block i of h, backward its inverse; the
-	// layers inside blocks of 32 read tail and untail, 32 words a block, laid out
-	// as a heap. All times R, centred.
-	forward, backward, tail, untail []uint32
+	// tables are made when a transform asks for them first: a plan needs none, and the workers that transform the
+	// primes of a secret side by side make theirs so, too.
+	tables func() *tables
 	// shrink is 1/N, or 1/2N for the conjugate-invariant ring.
 	shrink uint64
 }
+
+// tables are the factors of a transform: forward[h+i] is the twiddle of block i of h, backward its inverse; the layers
+// inside blocks of 32 read tail and untail, 32 words a block, laid out as a heap. All times R, centred.
+type tables struct{ forward, backward, tail, untail []uint32 }
 
 // NewRing prepares the ring of the given kind and degree 2^logN. It returns an
 // error unless q is a prime below 2^30, 1 modulo 2N, or 1 modulo 4N for the
@@ -66,8 +72,10 @@ func NewRing(kind Kind, logN int, q uint32) (*Ring, error) {
 	}
 	r := &Ring{Prime: p, kind: kind, n: n, logN: logN, shrink: p.Invert(uint64(powers))}
 	psi := p.Power(p.generator(), uint64(q-1)/uint64(2*powers))
-	r.forward, r.backward = p.twiddles(kind, logN, psi), p.twiddles(kind, logN, p.Invert(psi))
-	r.tail, r.untail = heap(r.forward), heap(r.backward)
+	r.tables = sync.OnceValue(func() *tables {
+		forward, backward := p.twiddles(kind, logN, psi), p.twiddles(kind, logN, p.Invert(psi))
+		return &tables{forward, backward, heap(forward), heap(backward)}
+	})
 	if kind == ConjugateInvariant {
 		i := p.Power(psi, uint64(n))
 		fold := (uint64(q) - i) * p.Power(psi, uint64(n/2)) % uint64(q)
@@ -157,7 +165,7 @@ func (r *Ring) ForwardLazy(dst, src []uint32) {
 // transform takes the first layers over the whole polynomial, two at a time, and
 // the others part by part.
 func (r *Ring) transform(dst, src []uint32, full bool) {
-	p, n, h := r.Prime, r.n, 1
+	p, w, n, h := r.Prime, r.tables(), r.n, 1
 	if r.kind == ConjugateInvariant {
 		forwardFold(p, dst, src)
 		h = 2
@@ -165,19 +173,19 @@ func (r *Ring) transform(dst, src []uint32, full bool) {
 		copy(dst, src)
 	}
 	if n/h/block&0x5555 == 0 { // an odd number of layers above the blocks
-		forward2(p, dst, r.forward[h:], h, n/h/2)
+		forward2(p, dst, w.forward[h:], h, n/h/2)
 		h *= 2
 	}
 	for ; n/h > cached; h *= 4 {
-		forward4(p, dst, r.forward[h:], r.forward[2*h:], h, n/h/4)
+		forward4(p, dst, w.forward[h:], w.forward[2*h:], h, n/h/4)
 	}
 	part := n / h
 	for b := range h {
 		a := dst[b*part:][:part]
 		for g := 1; part/g > block; g *= 4 {
-			forward4(p, a, r.forward[h*g+b*g:], r.forward[2*(h*g+b*g):], g, part/g/4)
+			forward4(p, a, w.forward[h*g+b*g:], w.forward[2*(h*g+b*g):], g, part/g/4)
 		}
-		forwardTail(p, a, r.tail[b*part:][:part], full)
+		forwardTail(p, a, w.tail[b*part:][:part], full)
 	}
 }
 
@@ -196,7 +204,7 @@ func (r *Ring) InverseLazy(dst, src []uint32, factor uint32) {
 }
 
 func (r *Ring) transformBack(dst, src []uint32, factor uint32, full bool) {
-	p, n, first := r.Prime, r.n, 1
+	p, w, n, first := r.Prime, r.tables(), r.n, 1
 	if r.kind == ConjugateInvariant {
 		first = 2
 	}
@@ -212,16 +220,16 @@ func (r *Ring) transformBack(dst, src []uint32, factor uint32, full bool) {
 	part := n / h
 	for b := range h {
 		a := dst[b*part:][:part]
-		inverseTail(p, a, src[b*part:][:part], r.untail[b*part:][:part])
+		inverseTail(p, a, src[b*part:][:part], w.untail[b*part:][:part])
 		for g := part / block / 4; g > 0; g /= 4 {
-			inverse4(p, a, r.backward[h*g+b*g:], r.backward[2*(h*g+b*g):], g, part/g/4)
+			inverse4(p, a, w.backward[h*g+b*g:], w.backward[2*(h*g+b*g):], g, part/g/4)
 		}
 	}
 	for h /= 4; h >= start; h /= 4 {
-		inverse4(p, dst, r.backward[h:], r.backward[2*h:], h, n/h/4)
+		inverse4(p, dst, w.backward[h:], w.backward[2*h:], h, n/h/4)
 	}
 	if odd {
-		inverse2(p, dst, r.backward[first:], first, n/first/2)
+		inverse2(p, dst, w.backward[first:], first, n/first/2)
 	}
 	scale := p.centred(p.mont(factor, p.Constant(r.shrink)))
 	if r.kind == ConjugateInvariant {
