@@ -39,11 +39,10 @@ type Ring struct {
 	*Prime
 	kind    Kind
 	n, logN int
-	// tables are made when a transform asks for them first: a plan needs none, and the workers that transform the
-	// primes of a secret side by side make theirs so, too.
-	tables func() *tables
-	// shrink is 1/N, or 1/2N for the conjugate-invariant ring.
-	shrink uint64
+	// psi is a root of unity, of order 2N, or 4N for the conjugate-invariant ring; shrink is twice 1 over its order.
+	psi, shrink uint64
+	once        sync.Once
+	made        tables // by once
 }
 
 // tables are the factors of a transform: forward[h+i] is the twiddle of block i of h, backward its inverse; the layers
@@ -70,12 +69,8 @@ func NewRing(kind Kind, logN int, q uint32) (*Ring, error) {
 	if int(q-1)%(2*powers) != 0 {
 		return nil, fmt.Errorf("ntt: prime %d is not 1 modulo %d", q, 2*powers)
 	}
-	r := &Ring{Prime: p, kind: kind, n: n, logN: logN, shrink: p.Invert(uint64(powers))}
 	psi := p.Power(p.generator(), uint64(q-1)/uint64(2*powers))
-	r.tables = sync.OnceValue(func() *tables {
-		forward, backward := p.twiddles(kind, logN, psi), p.twiddles(kind, logN, p.Invert(psi))
-		return &tables{forward, backward, heap(forward), heap(backward)}
-	})
+	r := &Ring{Prime: p, kind: kind, n: n, logN: logN, psi: psi, shrink: p.Invert(uint64(powers))}
 	if kind == ConjugateInvariant {
 		i := p.Power(psi, uint64(n))
 		fold := (uint64(q) - i) * p.Power(psi, uint64(n/2)) % uint64(q)
@@ -88,6 +83,17 @@ func NewRing(kind Kind, logN int, q uint32) (*Ring, error) {
 		}
 	}
 	return r, nil
+}
+
+// tables makes them when a transform asks for them first: a plan needs none, and the workers that transform the primes
+// of a secret side by side make theirs so, too.
+func (r *Ring) tables() *tables {
+	r.once.Do(func() {
+		p := r.Prime
+		forward, backward := p.twiddles(r.kind, r.logN, r.psi), p.twiddles(r.kind, r.logN, p.Invert(r.psi))
+		r.made = tables{forward, backward, heap(forward), heap(backward)}
+	})
+	return &r.made
 }
 
 // twiddles are powers of psi in bit-reversed order, times R and centred: twiddle i of h is the word h+i, and of the
