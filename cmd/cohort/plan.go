@@ -14,6 +14,7 @@ import (
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/catalog"
 	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/internal/fault"
 )
 
@@ -127,7 +128,7 @@ func printOutline(w io.Writer, p *engine.Outline, bounds dataset.Bounds) error {
 	var b strings.Builder
 	width := textWidth(w)
 	say := func(indent int, format string, args ...any) {
-		b.WriteString(table.Paragraph(fmt.Sprintf(format, args...), indent, 0, width))
+		b.WriteString(table.Paragraph(fmt.Sprintf(format, args...), indent, indent, width))
 	}
 	say(0, "%s would cluster %s of %s into %s, with %s", p.Method, count(p.N, "point", "points"),
 		count(p.D, "dimension", "dimensions"), count(p.K, "cluster", "clusters"), count(p.Parties, "party", "parties"))
@@ -141,9 +142,7 @@ func printOutline(w io.Writer, p *engine.Outline, bounds dataset.Bounds) error {
 	}
 	say(0, "at most %s", count(p.Rounds, "round", "rounds"))
 	b.WriteString("\nNoise of each value\n")
-	for _, r := range p.Releases {
-		printNoise(say, r, bounds)
-	}
+	printNoise(say, p.Releases, bounds)
 	if s := p.ClusterSizes; s != nil {
 		b.WriteString("\nSizes\n")
 		say(2, "a cluster has %d to %d records at each party", s[0], s[1])
@@ -173,28 +172,42 @@ func printOutline(w io.Writer, p *engine.Outline, bounds dataset.Bounds) error {
 	return err
 }
 
-// printNoise says how large the noise of a release is, beside the data's box.
-func printNoise(say func(indent int, format string, args ...any), r engine.PlannedRelease, bounds dataset.Bounds) {
-	noise := "no noise"
-	switch {
-	case r.Mechanism == "mask":
-		noise = "masked"
-	case r.Deviation != nil:
-		unit, _, _ := strings.Cut(r.Unit, ";")
-		noise = strings.TrimRight(fmt.Sprintf("deviation %.4g %s", *r.Deviation, unit), " ")
-	case r.Mechanism != "none":
-		noise = r.Mechanism
-	}
-	say(2, "%s: %s", r.What, noise)
-	if r.OfBox == nil {
-		return
-	}
+// printNoise says how large the noise of each release is, beside the data's box.
+func printNoise(say func(indent int, format string, args ...any), releases []engine.PlannedRelease,
+	bounds dataset.Bounds) {
 	widest := 0.0
 	for h := range bounds.Lo {
 		widest = max(widest, bounds.Hi[h]-bounds.Lo[h])
 	}
-	say(4, "a coordinate of a centroid of n/%d records: deviation %.4g where the box is %.4g wide (%.3g%%)",
-		r.Bound.Shape.K, *r.OfBox*widest, widest, 100**r.OfBox)
+	names, noise := make([]string, len(releases)), make([]string, len(releases))
+	ofBox := make([]string, len(releases))
+	for i, r := range releases {
+		names[i], noise[i] = r.What, noiseOf(r)
+		if r.OfBox != nil {
+			ofBox[i] = fmt.Sprintf("a coordinate of a centroid of n/%d records: deviation %.4g where the box is %.4g wide "+
+				"(%.3g%%)", r.Bound.Shape.K, *r.OfBox*widest, widest, 100**r.OfBox)
+		}
+	}
+	for _, r := range privacy.Runs(names, func(i, j int) bool { return noise[i] == noise[j] && ofBox[i] == ofBox[j] }) {
+		say(2, "%s: %s", r.Name, noise[r.First])
+		if ofBox[r.First] != "" {
+			say(4, "%s", ofBox[r.First])
+		}
+	}
+}
+
+// noiseOf is the noise of a release in words.
+func noiseOf(r engine.PlannedRelease) string {
+	switch {
+	case r.Mechanism == "mask":
+		return "masked"
+	case r.Deviation != nil:
+		unit, _, _ := strings.Cut(r.Unit, ";")
+		return strings.TrimRight(fmt.Sprintf("deviation %.4g %s", *r.Deviation, unit), " ")
+	case r.Mechanism != "none":
+		return r.Mechanism
+	}
+	return "no noise"
 }
 
 // count is a number of things.

@@ -62,18 +62,21 @@ func (n *Noise) String() string {
 	if n == nil {
 		return ""
 	}
-	var who []string
-	for _, r := range slices.Sorted(maps.Keys(n.Known)) {
-		if n.Known[r] > 0 {
-			who = append(who, fmt.Sprintf("%s know %d", r, n.Known[r]))
-		}
-	}
+	names := slices.Sorted(maps.Keys(n.Known))
 	if n.Shares == 1 {
-		return "drawn by " + strings.Join(slices.Sorted(maps.Keys(n.Known)), ", ")
+		return "drawn by " + strings.Join(names, ", ")
 	}
-	s := fmt.Sprintf("in %d shares, of which any %d make up the whole", n.Shares, n.Needed)
-	if len(who) > 0 {
-		s += "; " + strings.Join(who, ", ")
+	s := fmt.Sprintf("in %d shares, any %d of which are the whole", n.Shares, n.Needed)
+	if n.Needed == 1 {
+		s = fmt.Sprintf("in %d shares, each of which is the whole", n.Shares)
+	}
+	who := map[int][]string{} // by how many they know
+	for _, r := range names {
+		who[n.Known[r]] = append(who[n.Known[r]], r)
+	}
+	delete(who, 0)
+	for _, known := range slices.Sorted(maps.Keys(who)) {
+		s += fmt.Sprintf("; known to %s: %d", strings.Join(who[known], ", "), known)
 	}
 	return s
 }

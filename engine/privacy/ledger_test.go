@@ -187,6 +187,39 @@ func TestLedgerSaysWhatAClaimIsWorth(t *testing.T) {
 	}
 }
 
+// What reads alike is said once, and nothing else is.
+func TestLedgerTextPutsTogether(t *testing.T) {
+	l := &Ledger{}
+	add := func(what string, scale float64, noise *Noise) {
+		err := l.Add(Entry{What: what, Viewers: []string{"clients", "outsider"}, Mechanism: "laplace", Scale: scale,
+			Noise: noise, Cost: Spec{Family: "laplace", Scale: scale}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	shared := Shared(3, 2, 1, "clients", "server")
+	for _, what := range []string{"round 9: sums", "round 10: sums", "round 12: sums", "round 13: counts", "end", "end"} {
+		add(what, 4, shared)
+	}
+	add("round 14: counts", 8, shared)
+	add("round 15: counts", 8, Shared(3, 1, 1, "clients"))
+	var text strings.Builder
+	if err := l.Text(&text); err != nil {
+		t.Fatal(err)
+	}
+	const shares = ", in 3 shares, any 2 of which are the whole; known to\n        clients, server: 1"
+	const above, end = "      laplace, scale 4; drawn and seen as above\n", "; seen by clients, outsider\n"
+	want := "  round 9 to 10: sums: epsilon 0.25 each\n      laplace, scale 4" + shares + end +
+		"  round 12: sums: epsilon 0.25\n" + above + "  round 13: counts: epsilon 0.25\n" + above +
+		"  end: epsilon 0.25\n" + above + "  end: epsilon 0.25\n" + above +
+		"  round 14: counts: epsilon 0.125\n      laplace, scale 8; drawn and seen as above\n" +
+		"  round 15: counts: epsilon 0.125\n      laplace, scale 8, in 3 shares, each of which is the whole; known to\n" +
+		"        clients: 1" + end
+	if got, _, _ := strings.Cut(text.String(), "  total"); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
 func TestLedgerRefusesBadCosts(t *testing.T) {
 	l := &Ledger{}
 	for _, s := range []Spec{{Family: "gaussian"}, {Family: "laplace", Scale: -1},

@@ -73,7 +73,7 @@ func (f *Plan) AddMarginals(l Share) *Marginals {
 	}
 	m := new(Marginals)
 	for z := range marginalZooms {
-		what := fmt.Sprintf("columns %d: counts of the cells of each column", z+1)
+		what := fmt.Sprintf("column counts %d: the cells of each column", z+1)
 		s := f.addRelease("columns", what, f.Bound("marginal counts", 0), l.Part(1./marginalZooms), f.D, both)
 		s.Words = f.D * marginalCells
 		m.counts = append(m.counts, s)
