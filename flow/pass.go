@@ -633,6 +633,16 @@ func (p *Problem) costs(rows []float32, j int, to []int64) []int64 {
 	return to
 }
 
+// boxCost is the least squared grid distance of points in a box from centroid j.
+func (p *Problem) boxCost(box []float32, j int) (sum int64) {
+	d, scale := p.Points.D, float32(int(1)<<p.FractionBits)
+	for h, y := range p.Centroids[j*d : j*d+d] {
+		t := int64(max(0, box[h]-y, y-box[d+h]) * scale)
+		sum += t * t
+	}
+	return sum
+}
+
 // chooseExactly chooses the columns of point i by its costs for w.clusters.
 func (s *Solver) chooseExactly(w *scratch, i int, row []int64) {
 	t := &s.pass

@@ -1,0 +1,78 @@
+package flow
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/cohort-engine/cohort/kernels"
+)
+
+// TestLowerSkipsBlocks lowers prices of clusters one after the other, and sorts all points for each beside it: on
+// points in order, on points in none, and on ties.
+func TestLowerSkipsBlocks(t *testing.T) {
+	const bits = 10
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for _, n := range []int{1, handfulBlock, 1000} {
+		for _, d := range []int{1, 2, 5} {
+			for _, side := range []int{8, 1 << bits} {
+				on := func() float32 { return float32(rnd.IntN(2*side+1)-side) / float32(side) }
+				rows := make([]float32, n*d)
+				for i := range rows {
+					rows[i] = on()
+				}
+				if d == 1 {
+					slices.Sort(rows)
+				}
+				const k = 7
+				p := &Problem{Points: *kernels.NewPanels(n, d), Centroids: make([]float32, k*d), FractionBits: bits}
+				kernels.Pack(&p.Points, rows)
+				for i := range p.Centroids {
+					p.Centroids[i] = on()
+				}
+				prices, labels := make([]int64, k), make([]uint16, n)
+				for j := range prices {
+					prices[j] = rnd.Int64N(1 << (2 * bits))
+				}
+				for i := range labels {
+					for j := range prices {
+						if p.cost(i, j)+prices[j] < p.cost(i, int(labels[i]))+prices[labels[i]] {
+							labels[i] = uint16(j)
+						}
+					}
+				}
+				compareLower(t, p, labels, prices, rnd)
+			}
+		}
+	}
+}
+
+func compareLower(t *testing.T, p *Problem, labels []uint16, prices []int64, rnd *rand.Rand) {
+	t.Helper()
+	var h handful
+	for _, each := range []int{1, 3} {
+		h.take(p, labels, prices, each)
+		want := slices.Clone(h.values)
+		for range 30 {
+			j, count := rnd.IntN(len(prices)), rnd.IntN(len(want))
+			price := prices[j]
+			above := p.costs(h.rows, j, nil)
+			for q, value := range want {
+				above[q] += price - value
+			}
+			by := max(0, slices.Sorted(slices.Values(above))[count])
+			for q, x := range above {
+				want[q] += min(0, x-by)
+			}
+			if got := h.lower(p, j, price, count); got != by || !slices.Equal(h.values, want) {
+				t.Fatalf("n %d, d %d, every %d: lower %d of cluster %d by %d, want %d, and values differ: %t",
+					p.Points.N, p.Points.D, each, count, j, got, by, !slices.Equal(h.values, want))
+			}
+			for b, most := range h.most {
+				if most < slices.Max(h.block(b)) {
+					t.Fatalf("a block has %d, and a point of it %d", most, slices.Max(h.block(b)))
+				}
+			}
+		}
+	}
+}
