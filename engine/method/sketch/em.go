@@ -438,8 +438,10 @@ func (m *likelihood) restrict() {
 // mergeHeads sorts events of one set of tails and adds the counts of equal ones. It
 // returns how many are left.
 func mergeHeads(e []headEvent) int {
-	slices.SortFunc(e, func(a, b headEvent) int {
-		return cmp.Or(cmp.Compare(a.heads, b.heads), cmp.Compare(a.background, b.background), cmp.Compare(a.count, b.count))
+	sort.Slice(e, func(a, b int) bool {
+		x, y := &e[a], &e[b]
+		return cmp.Or(cmp.Compare(x.heads, y.heads), cmp.Compare(x.background, y.background),
+			cmp.Compare(x.count, y.count)) < 0
 	})
 	n := 0
 	for _, x := range e {
