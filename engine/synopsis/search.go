@@ -35,6 +35,9 @@ type SearchOptions struct {
 	// Gain is the share of the loss that a Lloyd step of a start has to gain for another one to follow, default 0. The
 	// starts that are improved go on to the end.
 	Gain float64
+	// Sample is the number of points from which on a search works on so many, drawn by weight, and only descends from
+	// there on all. The default is to work on all.
+	Sample int
 }
 
 func (o SearchOptions) withDefaults(k int) SearchOptions {
@@ -89,6 +92,9 @@ func Search(ctx context.Context, r Runner, w *Weighted, k int, o SearchOptions, 
 	if positiveWeights(w) <= k {
 		return fewPoints(w, k), nil
 	}
+	if o.Sample > 0 && w.Len() > o.Sample {
+		return searchSample(ctx, r, w, k, o, src)
+	}
 	p := newProblem(w)
 	r = parallel.Or(r)
 	states := make([]*descent, o.Starts)
@@ -130,6 +136,45 @@ func Search(ctx context.Context, r Runner, w *Weighted, k int, o SearchOptions, 
 		}
 	}
 	return best.solution(), nil
+}
+
+// searchSample is Search on a sample, and Lloyd steps on all points from what it finds: the loss of the centres of n
+// drawn points is k/n above that of the same clusters' means, which the steps undo.
+func searchSample(ctx context.Context, r Runner, w *Weighted, k int, o SearchOptions, src Source) (*Solution, error) {
+	found, err := Search(ctx, r, w.sample(o.Sample, src), k, o, src)
+	if err != nil {
+		return nil, err
+	}
+	s := newProblem(w).newDescent(k)
+	for i, x := range found.Centers {
+		s.centers[i] = toGrid(x)
+	}
+	s.assign(false)
+	s.lloyd(o.Steps, 0)
+	return s.solution(), ctx.Err()
+}
+
+// sample draws n points by weight, one of each n-th part of the total in the order of the points, so that it is spread
+// as they are. They weigh an n-th of the total each.
+func (w *Weighted) sample(n int, src Source) *Weighted {
+	s := &Weighted{D: w.D, Points: make([]float64, 0, n*w.D), Weights: make([]float64, 0, n)}
+	total := w.positiveTotal()
+	part, upTo, last := total/float64(n), 0.0, 0
+	at := uniform(src)
+	for i, x := range w.Weights {
+		if x <= 0 {
+			continue
+		}
+		upTo, last = upTo+x, i
+		for len(s.Weights) < n && float64((float64(len(s.Weights))+at)*part) < upTo {
+			s.Append(w.Points[i*w.D:(i+1)*w.D], part)
+			at = uniform(src)
+		}
+	}
+	for len(s.Weights) < n { // rounding has left over
+		s.Append(w.Points[last*w.D:(last+1)*w.D], part)
+	}
+	return s
 }
 
 func positiveWeights(w *Weighted) int {

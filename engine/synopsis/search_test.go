@@ -348,3 +348,71 @@ func TestSwapsKeep(t *testing.T) {
 		}
 	}
 }
+
+// TestSample draws points by weight: one that weighs many parts in all of those that it fills, and in two more at most.
+func TestSample(t *testing.T) {
+	rng := rand.New(rand.NewPCG(9, 9))
+	w := randomWeighted(rng, 3000, 2)
+	w.Weights[0], w.Weights[1000], w.Weights[2999] = -1, 90, 0
+	const n = 500
+	total := w.positiveTotal()
+	drawn := make(map[[2]float64]float64)
+	const trials = 400
+	for range trials {
+		s := w.sample(n, rng)
+		if s.Len() != n || math.Abs(s.Total()-total) > 1e-9*total {
+			t.Fatalf("%d points that weigh %v, want %d and %v", s.Len(), s.Total(), n, total)
+		}
+		heavy := 0.0
+		for i := range n {
+			at := [2]float64{s.Points[2*i], s.Points[2*i+1]}
+			drawn[at]++
+			if at == [2]float64(w.Points[2000:2002]) {
+				heavy++
+			}
+		}
+		if want := 90 / total * n; math.Abs(heavy-want) >= 2 {
+			t.Fatalf("the heavy point is drawn %v times, want %v to less than 2", heavy, want)
+		}
+	}
+	// Sums of independent draws, so that 8 deviations and 5 are passed with probability below 1e-11 each (Chernoff).
+	for i := range w.Len() {
+		got, want := drawn[[2]float64(w.Points[2*i:2*i+2])], max(w.Weights[i], 0)/total*n*trials
+		if math.Abs(got-want) > 8*math.Sqrt(want)+5 {
+			t.Errorf("point %d of weight %v is drawn %v times, want about %v", i, w.Weights[i], got, want)
+		}
+	}
+}
+
+// TestSearchSample compares a search on a sample with one on all points, which finds the same separated clusters, and
+// one of fewer points than a sample with one without.
+func TestSearchSample(t *testing.T) {
+	rng := rand.New(rand.NewPCG(10, 10))
+	w := blobs(rng, 20_000, 5, 12)
+	o := SearchOptions{Starts: 5, Swaps: 40}
+	whole, err := Search(context.Background(), nil, w, 12, o, rng)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Sample = 1000
+	s, err := Search(context.Background(), nil, w, 12, o, rng)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Loss > 1.001*whole.Loss || len(s.Labels) != w.Len() {
+		t.Errorf("loss %v with labels of %d points, on all points %v", s.Loss, len(s.Labels), whole.Loss)
+	}
+	if total := w.positiveTotal(); math.Abs((&Weighted{Weights: s.Weights}).Total()-total) > 1e-9*total {
+		t.Errorf("clusters weigh %v, points %v", (&Weighted{Weights: s.Weights}).Total(), total)
+	}
+	few := &Weighted{D: w.D, Points: w.Points[:999*w.D], Weights: w.Weights[:999]}
+	all, err := Search(context.Background(), nil, few, 12, o, rand.New(rand.NewPCG(1, 2)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Sample = 0
+	want, err := Search(context.Background(), nil, few, 12, o, rand.New(rand.NewPCG(1, 2)))
+	if err != nil || !slices.Equal(all.Centers, want.Centers) {
+		t.Errorf("a search of fewer points than a sample differs, %v", err)
+	}
+}
