@@ -209,10 +209,14 @@ func (v *server) cluster(ctx context.Context, grid *Grid) (*synopsis.Solution, e
 	return v.search(ctx, grid, 20)
 }
 
+// searchedCells is the number of cells on which starts and swaps work: of more, so many are drawn by weight, as of the
+// records in plainCenters.
+const searchedCells = 20_000
+
 // search is cluster from so many starts.
 func (v *server) search(ctx context.Context, grid *Grid, starts int) (*synopsis.Solution, error) {
 	w := gridPoints(grid, v.centers, v.D, v.job.Columns)
-	return synopsis.Search(ctx, v.Pool(), w, v.job.K, synopsis.SearchOptions{Starts: starts},
+	return synopsis.Search(ctx, v.Pool(), w, v.job.K, synopsis.SearchOptions{Starts: starts, Sample: searchedCells},
 		v.Public.Stream(int(protocol.Server), 0, "final search"))
 }
 
