@@ -110,16 +110,25 @@ func (m *classMixture) end() {
 
 // collect adds to moved what class c has of the table of parties l1 < l2.
 func (f *mixtureFit) collect(c, l1, l2 int) {
-	second := f.chance[l2][c]
-	clear(f.left)
-	for a, p := range f.chance[l1][c] {
-		w, sum := float64(f.share[c]*p), 0.0
-		for b, r := range f.ratio[a*f.clusters : (a+1)*f.clusters] {
-			z := float64(r * second[b])
-			sum += z
-			f.left[b] += float64(w * z)
+	k, second, left := f.clusters, f.chance[l2][c], f.left
+	clear(left)
+	first, moved := f.chance[l1][c], f.moved[l1][c]
+	for a := 0; a < k; a += 2 { // two sums that do not wait for each other
+		x, y := f.ratio[a*k:][:k], f.ratio[min(a+1, k-1)*k:][:k]
+		u, v := float64(f.share[c]*first[a]), 0.0
+		if a+1 < k {
+			v = float64(f.share[c] * first[a+1])
 		}
-		f.moved[l1][c][a] += float64(w * sum)
+		ofX, ofY := 0.0, 0.0
+		for b, q := range second {
+			p, r := float64(x[b]*q), float64(y[b]*q)
+			ofX, ofY = ofX+p, ofY+r
+			left[b] = (left[b] + float64(u*p)) + float64(v*r)
+		}
+		moved[a] += float64(u * ofX)
+		if a+1 < k {
+			moved[a+1] += float64(v * ofY)
+		}
 	}
 	for b, z := range f.left {
 		f.moved[l2][c][b] += z
@@ -316,7 +325,7 @@ func mixedOrder(seed uint64, n int) []int {
 
 // mixtureEstimate is the grid of a mixture fitted to the tables of all pairs of parties. sizes are those of the
 // parties' clusters; without them the tables' own are taken.
-func mixtureEstimate(ctx context.Context, r *Release, tables, sizes [][]float64) (*Grid, error) {
+func mixtureEstimate(ctx context.Context, run runner, r *Release, tables, sizes [][]float64) (*Grid, error) {
 	parts := func(x []float64) []float64 {
 		x = slices.Clone(x)
 		rescale(x, 1)
@@ -347,7 +356,9 @@ func mixtureEstimate(ctx context.Context, r *Release, tables, sizes [][]float64)
 		for range refitSteps {
 			f.step()
 		}
-		f.swap(r, classNoise*noise)
+		if err := f.swap(ctx, run, r, classNoise*noise); err != nil {
+			return nil, err
+		}
 		grid = f.grid(r.Records)
 	}
 	return grid, nil
@@ -362,24 +373,30 @@ const (
 
 // swap fits the mixture again from clusters of which one is where the largest excess over the mixture is, instead of
 // the class that is missed least, as long as that makes it likelier: a class that holds two clusters, while two hold
-// one, is a maximum of the likelihood that steps do not leave. It is post-processing.
-func (f *mixtureFit) swap(r *Release, noise float64) {
+// one, is a maximum of the likelihood that steps do not leave. It is post-processing. The workers try a class each.
+func (f *mixtureFit) swap(ctx context.Context, run runner, r *Release, noise float64) error {
 	worthwhile := swapGain * float64(len(f.pairs)) / float64(len(f.share))
 	for before := f.likelihood(); ; {
 		x, found := f.largest(noise)
 		if !found {
-			return
+			return nil
 		}
-		var best *mixtureFit
-		likeliest := math.Inf(-1)
-		for c := range f.share {
+		trials, likelihoods := make([]*mixtureFit, len(f.share)), make([]float64, len(f.share))
+		err := run.Run(ctx, len(trials), func(_, c int) {
 			trial := f.without(c)
 			trial.add(x, noise)
 			for range swapSteps {
 				trial.step()
 			}
-			if w := trial.likelihood(); w > likeliest {
-				best, likeliest = trial, w
+			trials[c], likelihoods[c] = trial, trial.likelihood()
+		})
+		if err != nil {
+			return err
+		}
+		best, likeliest := trials[0], likelihoods[0]
+		for c, w := range likelihoods {
+			if w > likeliest {
+				best, likeliest = trials[c], w
 			}
 		}
 		best.restart(r.centers, r.columns, best.solution(r.centers, r.columns))
@@ -388,7 +405,7 @@ func (f *mixtureFit) swap(r *Release, noise float64) {
 		}
 		after := best.likelihood()
 		if after < before+worthwhile {
-			return
+			return nil
 		}
 		f.classMixture, before = best.classMixture, after
 	}
@@ -428,7 +445,8 @@ func (f *mixtureFit) without(c int) *mixtureFit {
 		m.chance, m.moved = append(m.chance, drop(f.chance[l])), append(m.moved, drop(f.moved[l]))
 	}
 	rescale(m.share, 1)
-	return &mixtureFit{classMixture: m, pairs: f.pairs, ratio: f.ratio, left: f.left}
+	return &mixtureFit{classMixture: m, pairs: f.pairs, ratio: make([]float64, len(f.ratio)),
+		left: make([]float64, len(f.left))}
 }
 
 // likelihood is the logarithm of the composite likelihood, over that of the tables themselves.

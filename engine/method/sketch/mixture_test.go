@@ -12,6 +12,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/synopsis"
+	"github.com/cohort-engine/cohort/internal/parallel"
 )
 
 // plantedTables are the tables of all pairs of parties of classes of equal shares, in each of which every party is
@@ -134,15 +135,62 @@ func TestMixtureSwaps(t *testing.T) {
 	r := &Release{centers: centers, columns: columns}
 	m := fitted(right)
 	least := distance(m.grid(1), exact)
-	if m.swap(r, classNoise*noise); distance(m.grid(1), exact) != least {
+	swapped := func() *Grid {
+		if err := m.swap(context.Background(), parallel.Serial{}, r, classNoise*noise); err != nil {
+			t.Fatal(err)
+		}
+		return m.grid(1)
+	}
+	if distance(swapped(), exact) != least {
 		t.Error("a swap of what is right")
 	}
 	m = fitted(wrong)
 	if stays := distance(m.grid(1), exact); stays < 2*least {
 		t.Errorf("without a swap tables are off by %.3f, from the right clusters by %.3f", stays, least)
 	}
-	if m.swap(r, classNoise*noise); distance(m.grid(1), exact) > 1.1*least {
+	if distance(swapped(), exact) > 1.1*least {
 		t.Errorf("after a swap tables are off by %.3f, from the right clusters by %.3f", distance(m.grid(1), exact), least)
+	}
+}
+
+// TestCollect compares what a class gets of a table with the same sums cell by cell, bit for bit.
+func TestCollect(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	for clusters := 1; clusters < 14; clusters++ {
+		random := func(n int) []float64 {
+			x := make([]float64, n)
+			for i := range x {
+				x[i] = rng.ExpFloat64()
+			}
+			return x
+		}
+		f := &mixtureFit{classMixture: &classMixture{parties: 2, clusters: clusters, share: []float64{0.3}},
+			ratio: random(clusters * clusters), left: random(clusters)}
+		want := [2][]float64{make([]float64, clusters), make([]float64, clusters)}
+		for l := range 2 {
+			f.chance = append(f.chance, [][]float64{random(clusters)})
+			f.moved = append(f.moved, [][]float64{random(clusters)})
+			copy(want[l], f.moved[l][0])
+		}
+		left := make([]float64, clusters)
+		for a, p := range f.chance[0][0] {
+			w, sum := float64(f.share[0]*p), 0.0
+			for b, q := range f.chance[1][0] {
+				z := float64(f.ratio[a*clusters+b] * q)
+				sum += z
+				left[b] += float64(w * z)
+			}
+			want[0][a] += float64(w * sum)
+		}
+		for b, z := range left {
+			want[1][b] += z
+		}
+		f.collect(0, 0, 1)
+		for l := range 2 {
+			if !slices.Equal(f.moved[l][0], want[l]) {
+				t.Errorf("%d clusters: party %d gets %v, want %v", clusters, l+1, f.moved[l][0], want[l])
+			}
+		}
 	}
 }
 

@@ -158,7 +158,7 @@ func fitPairs(ctx context.Context, run runner, r *Release, pairs [][]float64) (*
 		}
 		return g, err
 	case r.Mixture || !r.listed():
-		return mixtureEstimate(ctx, r, pairs, r.Margins)
+		return mixtureEstimate(ctx, run, r, pairs, r.Margins)
 	}
 	grid, err := proportionalFit(ctx, run, r, pairs)
 	if err != nil || total(grid.Weights) > leastSum {
@@ -166,7 +166,7 @@ func fitPairs(ctx context.Context, run runner, r *Release, pairs [][]float64) (*
 	}
 	r.doubts = append(r.doubts, "no weights of the grid agree with the tables of all pairs of parties, which noise has "+
 		"made; the answer is a mixture's: use a smaller local-k or a larger epsilon")
-	return mixtureEstimate(ctx, r, pairs, r.Margins)
+	return mixtureEstimate(ctx, run, r, pairs, r.Margins)
 }
 
 // listed reports whether a grid of all cells is within its limit.

@@ -169,7 +169,7 @@ func twoPartyEstimate(ctx context.Context, run runner, r *Release) (*Grid, error
 // cannot be listed a mixture takes its place.
 func additiveFit(ctx context.Context, run runner, r *Release, pairs, size [][]float64) (*Grid, error) {
 	if !r.listed() {
-		return mixtureEstimate(ctx, r, pairs, size)
+		return mixtureEstimate(ctx, run, r, pairs, size)
 	}
 	grid, err := newDenseGrid(r.Parties, r.Clusters)
 	if err != nil {
