@@ -99,14 +99,22 @@ func TestHeavyCorner(t *testing.T) {
 // TestHalvedClusters: where the signal is a little too weak for all clusters, half of them are measured, or a quarter,
 // and the loss is below that of points about one mean.
 func TestHalvedClusters(t *testing.T) {
-	halvedClusters(t, 1000, 1, 10, 0.85)
-	halvedClusters(t, 5000, 0.1, 5, 0.95)
+	halvedClusters(t, 1000, 30, 1, 10, 0.85)
+	halvedClusters(t, 5000, 30, 0.1, 5, 0.95)
+	halvedClusters(t, 5000, 16, 0.1, 10, 0.95)
+}
+
+// TestStartRadius: a mean is as far from the records as its noise, whatever a histogram of noise says.
+func TestStartRadius(t *testing.T) {
+	if far, near := startRadius(0.5, 0.01, 16), startRadius(0.007, 0.01, 16); far != 0.5 || near != 0.4 {
+		t.Errorf("radii %v and %v", far, near)
+	}
 }
 
 // halvedClusters runs 20 clusters of n records, of which so many are measured.
-func halvedClusters(t *testing.T, n int, epsilon float64, measured int, most float64) {
+func halvedClusters(t *testing.T, n, d int, epsilon float64, measured int, most float64) {
 	t.Helper()
-	norm, _ := datasettest.Builtin(t, "blobs", dataset.Generator{N: n, D: 30, K: 20, Separation: 6, Seed: 1})
+	norm, _ := datasettest.Builtin(t, "blobs", dataset.Generator{N: n, D: d, K: 20, Separation: 6, Seed: 1})
 	eng, err := engine.New()
 	if err != nil {
 		t.Fatal(err)
@@ -122,7 +130,7 @@ func halvedClusters(t *testing.T, n int, epsilon float64, measured int, most flo
 				t.Fatal(err)
 			}
 			for _, r := range h.Releases {
-				if h.high != nil && r.Name == "round 1" && r.Words != measured*31 {
+				if h.high != nil && r.Name == "round 1" && r.Words != measured*(d+1) {
 					t.Errorf("a round has %d words, want those of %d clusters", r.Words, measured)
 				}
 			}

@@ -222,8 +222,6 @@ func (h *plan) chooseBranch() string {
 	switch {
 	case h.few():
 		return "tree"
-	case h.halved():
-		return "high-d"
 	case h.tooWeak():
 		return "mean"
 	case d >= max(10, 0.8*halvings) && snr >= 25:

@@ -22,19 +22,23 @@ type meanPlan struct {
 const histogramShare = 0.1
 
 // tooWeak is the rule, from public numbers only, for one mean in place of clusters.
-func (h *plan) tooWeak() bool { return h.Signal(h.Share) < h.leastSignal(h.K) }
+func (h *plan) tooWeak() bool { return h.Signal(h.Share) < h.leastSignal() }
 
 // leastSignal is what k clusters need of n mu, the number of standard deviations by which all records stand above the
-// noise of a count: in four dimensions and more (4k/3+3) min((d-3.8)^(3/4), 2.2 (d-3.8)^(1/2)), and at least 4k-3, and
-// 7, times the cube root of d/4; below, where a tree finds many clusters as well, 2.5k from 3 to 8. The constants come
-// from generated sets of 300 to 5,000 records in 2 to 30 dimensions (cohort bench floor).
-func (h *plan) leastSignal(k int) float64 {
-	if h.D <= 3 {
-		return min(max(2.5*float64(k), 3), 8)
+// noise of a count: in many columns, where fewer may be measured, k+8 for the root of each; in four columns and more
+// (4k/3+3) min((d-3.8)^(3/4), 2.2 (d-3.8)^(1/2)), and at least 4k-3, and 7, times the cube root of d/4; below, where a
+// tree finds many clusters as well, 2.5k from 3 to 8. The constants come from generated sets of 300 to 5,000 records in
+// 2 to 30 dimensions (cohort bench floor).
+func (h *plan) leastSignal() float64 {
+	d, k := float64(h.D), float64(h.K)
+	switch {
+	case h.D >= manyColumns:
+		return (k + 8) * math.Sqrt(d)
+	case h.D <= 3:
+		return min(max(2.5*k, 3), 8)
 	}
-	d := float64(h.D) - 3.8
-	return max((float64(4*k)/3+3)*min(elementary.Pow(d, 0.75), 2.2*math.Sqrt(d)),
-		max(float64(4*k)-3, 7)*elementary.Pow(float64(h.D)/4, 1.0/3))
+	return max((4*k/3+3)*min(elementary.Pow(d-3.8, 0.75), 2.2*math.Sqrt(d-3.8)),
+		max(4*k-3, 7)*elementary.Pow(d/4, 1.0/3))
 }
 
 func (h *plan) addMean() *meanPlan {

@@ -31,7 +31,8 @@ func TestBranch(t *testing.T) {
 		{1000, 4, 5, 0.03, "mean"},
 		{1000, 4, 5, 0.1, "tree"}, {400, 2, 3, 0.03, "mean"}, {400, 2, 3, 0.1, "tree"},
 		{150, 4, 3, 0.1, "tree"}, {5000, 4, 20, 0.01, "mean"},
-		{5000, 30, 20, 0.1, "high-d"}, {1000, 4, 20, 0.1, "mean"}, {5000, 16, 20, 0.1, "mean"},
+		{5000, 30, 20, 0.1, "high-d"}, {1000, 4, 20, 0.1, "mean"}, {5000, 16, 20, 0.1, "high-d"},
+		{1000, 16, 20, 0.3, "mean"}, {5000, 16, 5, 0.03, "high-d"}, {1000, 16, 5, 0.1, "mean"}, {5000, 30, 5, 0.03, "mean"},
 	} {
 		shape := dataset.Part{Points: dataset.Shape(c.n, *box(c.d), datasettest.Bits).Points, FractionBits: datasettest.Bits}
 		job := &Job{Problem: protocol.Problem{Clients: []dataset.Part{shape}, Bounds: *box(c.d), K: c.k,
