@@ -216,7 +216,9 @@ func (h *plan) run(ctx context.Context, p *staged.Party) (*protocol.Outcome, err
 // weak for clusters; a tree below ten dimensions and while every axis can be
 // halved about once; else, where the signal is strong, a tree on a few random
 // directions, which finds separated clusters; else, where it is not too weak or
-// there are axes that no tree comes to, relative rounds from a random start.
+// there are axes that no tree comes to, relative rounds from a random start. Up to
+// 13 columns a tree finds clusters that are well separated at a signal between:
+// at a weaker one, the more clusters the sooner, it shows noise where they are not.
 func (h *plan) chooseBranch() string {
 	halvings, snr, d := h.halvings(), h.SNR(), float64(h.D)
 	switch {
@@ -224,9 +226,10 @@ func (h *plan) chooseBranch() string {
 		return "tree"
 	case h.tooWeak():
 		return "mean"
-	case d >= max(10, 0.8*halvings) && snr >= 25:
+	case d >= max(manyColumns, 0.8*halvings) && snr >= 25:
 		return "projected"
-	case d >= 10 && d > halvings && (snr >= 5 || d >= 14), d >= max(20, 1.5*halvings):
+	case d >= manyColumns && d > halvings && (snr >= 5 || snr < 2+float64(0.18*float64(h.K)) || d >= 14),
+		d >= max(20, 1.5*halvings):
 		return "high-d"
 	}
 	return "tree"
