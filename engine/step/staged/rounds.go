@@ -267,7 +267,9 @@ func (p *Party) EqualRounds(ctx context.Context, e *EqualRounds, centroids []flo
 // refill gives each centroid whose sum of noisy counts is less than its noise one half of the widest cluster: both
 // start on either side of its centroid, so far from it in a random direction. Where two clusters were one and a
 // centroid has none, the rounds after it tell them apart. It does nothing where noise hides a fifth of a cluster of
-// the mean size, or a twentieth beside a crowd: few records may be far away. It is post-processing of released counts.
+// the mean size, or a twentieth beside a crowd: few records may be far away. For the same reason a centroid stays where
+// as many records as noise may hide, sent to the next one, cost aloneCost times what halving the widest can save, which
+// is about 2 far squared for each of its records. It is post-processing of released counts.
 func refill(sums []float64, centroids []float32, noise, far float64, bits int, directions *privacy.Stream) {
 	all := 0.0
 	for _, n := range sums {
@@ -282,10 +284,10 @@ func refill(sums []float64, centroids []float32, noise, far float64, bits int, d
 	}
 	d := len(centroids) / len(sums)
 	for c, n := range sums {
-		if n >= noise {
+		most := widest(sums, all, noise)
+		if n >= noise || (max(n, 0)+noise)*toNext(centroids, c, d) > aloneCost*float64(4*far*far)*sums[most] {
 			continue
 		}
-		most := widest(sums, all, noise)
 		u, square := Direction(d, directions)
 		for h, x := range u {
 			at, step := float64(centroids[most*d+h]), float64(far*x)/math.Sqrt(square)
@@ -293,6 +295,20 @@ func refill(sums []float64, centroids []float32, noise, far float64, bits int, d
 		}
 		sums[c], sums[most] = sums[most]/2, sums[most]/2
 	}
+}
+
+// aloneCost is from where on a centroid is too far from all others to be taken away.
+const aloneCost = 4
+
+// toNext is the squared distance of centroid c from the next one.
+func toNext(centroids []float32, c, d int) float64 {
+	least := math.Inf(1)
+	for e := range len(centroids) / d {
+		if e != c {
+			least = min(least, elementary.SquaredDistance(centroids[c*d:(c+1)*d], centroids[e*d:]))
+		}
+	}
+	return least
 }
 
 // widest is the cluster to halve, of sums of noisy counts: the one with the most records, as two that were one have,

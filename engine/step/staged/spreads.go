@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/internal/elementary"
 )
 
 // spreadBins are the bins of the distances of a cluster's records: of half an octave each, up to the diagonal of the
@@ -13,7 +14,7 @@ import (
 const spreadBins = 16
 
 // spreads are released histograms of the distances of the records of each of k clusters from its centroid. Bins that
-// noise may have filled are empty: they, and with one next to them, are less than 4 standard deviations of the noise.
+// noise may have filled are empty: they, and with one next to them, are less than seenNoise deviations of the noise.
 type spreads struct {
 	k      int
 	noise  float64   // standard deviation of the noise of a bin
@@ -51,14 +52,17 @@ func (p *Party) releaseSpreads(ctx context.Context, s *Release, centroids []floa
 	return h, nil
 }
 
+// seenNoise is how many standard deviations of the noise of a bin records have to be to be seen.
+const seenNoise = 4
+
 // clean empties the bins that noise may have filled.
 func (h *spreads) clean() {
 	kept := make([]bool, len(h.counts))
 	for b, x := range h.counts {
-		if x > 4*h.noise {
+		if x > seenNoise*h.noise {
 			kept[b] = true
 		}
-		if b%spreadBins > 0 && h.counts[b-1]+x > 4*math.Sqrt2*h.noise {
+		if b%spreadBins > 0 && h.counts[b-1]+x > seenNoise*math.Sqrt2*h.noise {
 			kept[b-1], kept[b] = true, true
 		}
 	}
@@ -122,7 +126,8 @@ func (h *spreads) radii(radii []float64, before float64) {
 // A cluster is taken for several where its loss is severalLoss times what is usual for as many records: the first
 // quartile of all clusters' loss of a record. One of its halves takes the centroid of a cluster that the loss would
 // rise by least without, at most by a worthwhile part of what it is above the usual; at the last look, where few rounds
-// are left to mend what a wide cluster that is one was taken for, by a much smaller part.
+// are left to mend what a wide cluster that is one was taken for, by a much smaller part. Nor are so few records halved
+// that a bin would not show them: a few far ones fell to four centroids that noise kept from moving.
 const severalLoss, worthwhile, lastWorthwhile = 1.6, 1.0 / 8, 1.0 / 64
 
 // swap moves centroids without which the loss would hardly rise into clusters that are several: both start on either
@@ -135,7 +140,8 @@ func (h *spreads) swap(centroids []float32, radii, sums []float64, worth float64
 		out, cost := s.dispensable()
 		into, excess := -1, 0.0
 		for c, n := range s.sizes {
-			if over := s.losses[c] - float64(n*s.usual); over > excess && c != out && s.losses[c] >= severalLoss*n*s.usual {
+			over := s.losses[c] - float64(n*s.usual)
+			if over > excess && c != out && n >= seenNoise*h.noise && s.losses[c] >= severalLoss*n*s.usual {
 				into, excess = c, over
 			}
 		}
@@ -198,11 +204,7 @@ func (s *swaps) compare(c, e int) {
 	if c == e {
 		return
 	}
-	square := 0.0
-	for i, x := range s.centroids[c*s.d : (c+1)*s.d] {
-		y := float64(x) - float64(s.centroids[e*s.d+i])
-		square += float64(y * y)
-	}
+	square := elementary.SquaredDistance(s.centroids[c*s.d:(c+1)*s.d], s.centroids[e*s.d:])
 	if square < s.near[c] {
 		s.near[c], s.next[c] = square, e
 	}
