@@ -210,13 +210,14 @@ func (s *swaps) compare(c, e int) {
 	}
 }
 
-// dispensable is the cluster without which the loss rises least, by cost, where its records go to the next one; -1
-// where all have been placed.
+// dispensable is the cluster without which the loss rises least, by cost, where its records go to the next one: of two
+// that are each other's next, the one with fewer. It is -1 where all have been placed.
 func (s *swaps) dispensable() (out int, cost float64) {
 	out, cost = -1, math.Inf(1)
 	for c, near := range s.near {
 		n, m := max(s.sizes[c], s.least), max(s.sizes[s.next[c]], s.least)
-		if price := n * m / (n + m) * near; !s.placed[c] && price < cost {
+		price := n * m / (n + m) * near
+		if !s.placed[c] && (price < cost || price == cost && s.sizes[c] < s.sizes[out]) {
 			out, cost = c, price
 		}
 	}

@@ -94,6 +94,7 @@ func TestSwap(t *testing.T) {
 	}{
 		{"two on one", []float32{0.5, 0.5, -0.5, -0.5, 0.5, 0.52}, spreadOf(4, near, wide, near), 0, 1},
 		{"one without records", []float32{0.5, 0.5, -0.5, -0.5, 0.9, -0.9}, spreadOf(4, near, wide, nil), 2, 1},
+		{"none beside two", []float32{0.5, 0.5, -0.5, -0.5, -0.4, -0.6}, spreadOf(4, near, wide, nil), 2, 1},
 		{"alike", []float32{0.5, 0.5, -0.5, -0.5, 0.5, 0.52}, spreadOf(4, near, near, near), -1, -1},
 		{"far apart", []float32{0.9, 0.9, -0.9, -0.9, 0.9, -0.9},
 			spreadOf(4, near, slices.Repeat([]float64{0.2}, 1000), near), -1, -1},
