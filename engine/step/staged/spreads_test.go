@@ -91,13 +91,14 @@ func TestSwap(t *testing.T) {
 		centroids []float32
 		h         *spreads
 		out, into int
+		each      float64 // records of the halves
 	}{
-		{"two on one", []float32{0.5, 0.5, -0.5, -0.5, 0.5, 0.52}, spreadOf(4, near, wide, near), 0, 1},
-		{"one without records", []float32{0.5, 0.5, -0.5, -0.5, 0.9, -0.9}, spreadOf(4, near, wide, nil), 2, 1},
-		{"none beside two", []float32{0.5, 0.5, -0.5, -0.5, -0.4, -0.6}, spreadOf(4, near, wide, nil), 2, 1},
-		{"alike", []float32{0.5, 0.5, -0.5, -0.5, 0.5, 0.52}, spreadOf(4, near, near, near), -1, -1},
+		{"two on one", []float32{0.5, 0.5, -0.5, -0.5, 0.5, 0.52}, spreadOf(4, near, wide, near), 0, 1, 20},
+		{"one without records", []float32{0.5, 0.5, -0.5, -0.5, 0.9, -0.9}, spreadOf(4, near, wide, nil), 2, 1, 20},
+		{"none beside two", []float32{0.5, 0.5, -0.5, -0.5, -0.4, -0.6}, spreadOf(4, near, wide, nil), 2, 1, 23},
+		{"alike", []float32{0.5, 0.5, -0.5, -0.5, 0.5, 0.52}, spreadOf(4, near, near, near), -1, -1, 0},
 		{"far apart", []float32{0.9, 0.9, -0.9, -0.9, 0.9, -0.9},
-			spreadOf(4, near, slices.Repeat([]float64{0.2}, 1000), near), -1, -1},
+			spreadOf(4, near, slices.Repeat([]float64{0.2}, 1000), near), -1, -1, 0},
 	} {
 		before, radii, sums := slices.Clone(c.centroids), []float64{1, 2, 3}, []float64{10, 40, 6}
 		c.h.swap(c.centroids, radii, sums, worthwhile, 20, privacy.NewStreams(&seed).Stream(0, 0, "swap"))
@@ -113,7 +114,7 @@ func TestSwap(t *testing.T) {
 		if c.out < 0 {
 			continue
 		}
-		if radii[c.out] != 2 || sums[c.into] != 20 || sums[c.out] != 20 {
+		if radii[c.out] != 2 || sums[c.into] != c.each || sums[c.out] != c.each {
 			t.Errorf("%s: radii %v and records %v", c.name, radii, sums)
 		}
 		for i := range 2 {
