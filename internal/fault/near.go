@@ -1,7 +1,7 @@
 package fault
 
 import (
-	"slices"
+	"sort"
 	"strings"
 )
 
@@ -27,7 +27,7 @@ func nearName(word string, names []string) []string {
 			near = append(near, name)
 		}
 	}
-	slices.SortStableFunc(near, func(a, b string) int { return far(a) - far(b) })
+	sort.SliceStable(near, func(a, b int) bool { return far(near[a]) < far(near[b]) })
 	return near[:min(3, len(near))]
 }
 
