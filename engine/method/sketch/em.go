@@ -1,7 +1,6 @@
 package sketch
 
 import (
-	"cmp"
 	"context"
 	"math"
 	"math/bits"
@@ -28,8 +27,8 @@ const (
 	emSteps = 100 // steps before the first pruning and after each
 	// emEvents bounds the memory of the events: some 64 bytes each.
 	emEvents = 1 << 26
-	// maxHeads is the largest number of heads (see likelihood): one bit each.
-	maxHeads = kernels.MaxCells
+	// maxColumns is the largest number of columns (see likelihoodSide): one bit each.
+	maxColumns = kernels.MaxCells
 	// maxMask is the largest number of clusters of a party in an event's mask.
 	maxMask = 64
 )
@@ -197,55 +196,67 @@ func lastArrivals(ctx context.Context, run runner, v *View, parties []*Sketches)
 
 // likelihood is the expectation maximisation on the cells of a support. A cell is a
 // head, its clusters at the first parties, and a tail, those at the others; an
-// event's compatible set is a product of a set of heads, which is a bit each, and
-// one of tails. Events with one set of tails share the sums of its weights by head
-// (kernels.ShareCounts).
+// event's compatible set is a product of a set of heads and one of tails.
 type likelihood struct {
 	view     *View
 	grid     *Grid
 	exposure []float64
-	heads    int // k'^h, the cells of the first h parties
-	row      int // the length of a row of heads, with room for all
-	tailSets []tailSet
-	// The events, those of one set of tails after the other: the heads, how often they
+	// Most events are in the first side, whose bits are heads. Those of one head and several tails are in the second,
+	// whose bits are tails, if these are few enough: there they have one row in common.
+	sides []*likelihoodSide
+}
+
+// likelihoodSide has events whose sets are products of a set of columns, a bit each, and one of rows. Those with one
+// set of rows share the sums of its weights by column (kernels.ShareCounts).
+type likelihoodSide struct {
+	length  int // of a row, with room for all columns
+	rowSets []rowSet
+	// The events, those of one set of rows after the other: the columns, how often they
 	// occurred, and the phantoms in their sets, those of dropped cells included.
 	sets                []uint64
 	counts, backgrounds []float64
-	// place is where a cell of the support is in weights and shares, a row for each
-	// tail.
+	// place is where a cell of the support is in weights and shares.
 	place   []int
 	weights []float64
-	// The sets of tails are cut into shards of about equal work, fixed by the
+	// The sets of rows are cut into shards of about equal work, fixed by the
 	// problem; each has its own shares.
 	shards []int
 	shares [][]float64
 }
 
-// tailSet is a set of tails with its events, those from first to end.
-type tailSet struct {
-	tails      []int32 // places of their rows in weights
+// rowSet is a set of rows with its events, those from first to end.
+type rowSet struct {
+	rows       []int32 // places in weights
 	first, end int
 }
 
-// headEvent is an event of a set of tails.
-type headEvent struct {
-	heads             uint64
+// columnEvent is an event of a set of rows.
+type columnEvent struct {
+	columns           uint64
 	count, background float64
 }
 
 // newLikelihood sorts the events of v by their sets of tails.
 func newLikelihood(ctx context.Context, run runner, v *View, grid *Grid) (*likelihood, error) {
 	k, s := v.clusters(), v.parties()
-	m := &likelihood{view: v, grid: grid, heads: k}
-	h := 1
-	for ; h+1 < s && m.heads*k <= maxHeads; h++ {
-		m.heads *= k
+	h, heads := 1, k
+	for ; h+1 < s && heads*k <= maxColumns; h++ {
+		heads *= k
 	}
 	tails := powInt(k, s-h)
-	m.row = kernels.RowCells(m.heads)
-	m.weights = make([]float64, tails*m.row)
-	for i := range grid.len() {
-		m.place = append(m.place, i%tails*m.row+i/tails)
+	m := &likelihood{view: v, grid: grid, sides: []*likelihoodSide{newSide(heads, tails)}}
+	byHead := make([][]columnEvent, heads) // of the second side
+	if tails <= maxColumns {
+		m.sides = append(m.sides, newSide(tails, heads))
+	}
+	for side, of := range m.sides {
+		of.place = make([]int, grid.len())
+		for i := range of.place {
+			of.place[i] = i%tails*of.length + i/tails
+			if side == 1 {
+				of.place[i] = i/tails*of.length + i%tails
+			}
+		}
 	}
 	events, err := collectEvents(ctx, run, v)
 	if err != nil {
@@ -256,47 +267,77 @@ func newLikelihood(ctx context.Context, run runner, v *View, grid *Grid) (*likel
 	}
 	for i := 0; i < len(events); {
 		rest := events[i].sets.tail(h * k)
-		set := tailSet{first: len(m.sets)}
-		visitCells(&rest, h, s, k, func(tail int) { set.tails = append(set.tails, int32(tail*m.row)) })
+		var rows []int32
+		var ofTails uint64
+		visitCells(&rest, h, s, k, func(tail int) {
+			rows = append(rows, int32(tail*m.sides[0].length))
+			ofTails |= 1 << tail
+		})
+		var list []columnEvent
 		for ; i < len(events) && events[i].sets.tail(h*k) == rest; i++ {
-			e := headEvent{count: events[i].count}
-			visitCells(&events[i].sets, 0, h, k, func(head int) { e.heads |= 1 << head })
-			e.background = float64(bits.OnesCount64(e.heads)*len(set.tails)) * v.inCell()
-			m.add(e)
+			e := columnEvent{count: events[i].count}
+			visitCells(&events[i].sets, 0, h, k, func(head int) { e.columns |= 1 << head })
+			e.background = float64(bits.OnesCount64(e.columns)*len(rows)) * v.inCell()
+			if len(m.sides) > 1 && len(rows) > 1 && bits.OnesCount64(e.columns) == 1 {
+				head := bits.TrailingZeros64(e.columns)
+				e.columns = ofTails
+				byHead[head] = append(byHead[head], e)
+				continue
+			}
+			list = append(list, e)
 		}
-		set.end = len(m.sets)
-		m.tailSets = append(m.tailSets, set)
+		m.sides[0].addSet(rows, list)
 	}
-	m.share()
+	for head, list := range byHead {
+		if len(list) > 0 {
+			m.sides[1].addSet([]int32{int32(head * m.sides[1].length)}, list)
+		}
+	}
+	for _, side := range m.sides {
+		side.share()
+	}
 	return m, nil
 }
 
-// add appends an event.
-func (m *likelihood) add(e headEvent) {
-	m.sets, m.counts = append(m.sets, e.heads), append(m.counts, e.count)
-	m.backgrounds = append(m.backgrounds, e.background)
+func newSide(columns, rows int) *likelihoodSide {
+	length := kernels.RowCells(columns)
+	return &likelihoodSide{length: length, weights: make([]float64, rows*length)}
+}
+
+// addSet appends a set of rows with its events.
+func (m *likelihoodSide) addSet(rows []int32, list []columnEvent) {
+	if len(list) == 0 {
+		return
+	}
+	set := rowSet{rows: rows, first: len(m.sets)}
+	for _, e := range list {
+		m.sets, m.counts = append(m.sets, e.columns), append(m.counts, e.count)
+		m.backgrounds = append(m.backgrounds, e.background)
+	}
+	set.end = len(m.sets)
+	m.rowSets = append(m.rowSets, set)
 }
 
 // maxShards is the most shards that a step is cut into: each costs the sum of its shares.
 const maxShards = 16
 
-// share cuts the sets of tails into shards.
-func (m *likelihood) share() {
-	work := func(t *tailSet) int { return 2*m.row*len(t.tails) + 4*m.row*(t.end-t.first) }
+// share cuts the sets of rows into shards.
+func (m *likelihoodSide) share() {
+	work := func(t *rowSet) int { return 2*m.length*len(t.rows) + 4*m.length*(t.end-t.first) }
 	total := 0
-	for i := range m.tailSets {
-		total += work(&m.tailSets[i])
+	for i := range m.rowSets {
+		total += work(&m.rowSets[i])
 	}
 	each, done := max(1<<17, total/maxShards+1), 0
 	m.shards, m.shares = m.shards[:0], m.shares[:0]
-	for i := range m.tailSets {
+	for i := range m.rowSets {
 		if i == 0 || done >= each {
 			m.shards, done = append(m.shards, i), 0
 			m.shares = append(m.shares, make([]float64, len(m.weights)))
 		}
-		done += work(&m.tailSets[i])
+		done += work(&m.rowSets[i])
 	}
-	m.shards = append(m.shards, len(m.tailSets))
+	m.shards = append(m.shards, len(m.rowSets))
 }
 
 // exposures returns E_g for all cells: the sum over keys of the time at which the
@@ -350,31 +391,46 @@ func powInt(base, exponent int) int {
 
 // step is one step of the expectation maximisation.
 func (m *likelihood) step(ctx context.Context, run runner) error {
-	clear(m.weights)
-	for i, w := range m.grid.Weights {
-		m.weights[m.place[i]] = w
-	}
-	err := run.Run(ctx, len(m.shards)-1, func(_, shard int) {
-		shares := m.shares[shard]
-		clear(shares)
-		for i := m.shards[shard]; i < m.shards[shard+1]; i++ {
-			t := &m.tailSets[i]
-			kernels.ShareCounts(m.weights, shares, m.row, t.tails, m.sets[t.first:t.end],
-				m.counts[t.first:t.end], m.backgrounds[t.first:t.end])
+	shards := 0
+	for _, side := range m.sides {
+		clear(side.weights)
+		for i, w := range m.grid.Weights {
+			side.weights[side.place[i]] = w
 		}
+		shards += len(side.shares)
+	}
+	err := run.Run(ctx, shards, func(_, shard int) {
+		side := m.sides[0]
+		if first := len(side.shares); shard >= first {
+			side, shard = m.sides[1], shard-first
+		}
+		side.shareOut(shard)
 	})
 	if err != nil {
 		return err
 	}
 	w := m.grid.Weights
-	for i, at := range m.place {
+	for i := range w {
 		sum := 0.0
-		for _, s := range m.shares {
-			sum += s[at]
+		for _, side := range m.sides {
+			for _, s := range side.shares {
+				sum += s[side.place[i]]
+			}
 		}
 		w[i] *= sum / m.exposure[i]
 	}
 	return nil
+}
+
+// shareOut fills in the shares of a shard.
+func (m *likelihoodSide) shareOut(shard int) {
+	shares := m.shares[shard]
+	clear(shares)
+	for i := m.shards[shard]; i < m.shards[shard+1]; i++ {
+		t := &m.rowSets[i]
+		kernels.ShareCounts(m.weights, shares, m.length, t.rows, m.sets[t.first:t.end],
+			m.counts[t.first:t.end], m.backgrounds[t.first:t.end])
+	}
 }
 
 // prune drops the cells that the phantoms alone explain.
@@ -386,66 +442,73 @@ func (m *likelihood) prune(threshold float64) bool {
 			continue
 		}
 		copy(g.Cells[n*s:], g.cell(i))
-		g.Weights[n], m.exposure[n], m.place[n] = w, m.exposure[i], m.place[i]
+		g.Weights[n], m.exposure[n] = w, m.exposure[i]
+		for _, side := range m.sides {
+			side.place[n] = side.place[i]
+		}
 		n++
 	}
 	if n == 0 || n == g.len() {
 		return false
 	}
-	g.Cells, g.Weights, m.exposure, m.place = g.Cells[:n*s], g.Weights[:n], m.exposure[:n], m.place[:n]
-	m.restrict()
+	g.Cells, g.Weights, m.exposure = g.Cells[:n*s], g.Weights[:n], m.exposure[:n]
+	for _, side := range m.sides {
+		side.place = side.place[:n]
+		side.restrict()
+	}
 	return true
 }
 
-// restrict leaves out of all sets the heads and tails that no cell of the support
+// restrict leaves out of all sets the columns and rows that no cell of the support
 // has, and merges what is the same then.
-func (m *likelihood) restrict() {
-	var heads uint64
-	alive := make([]bool, len(m.weights)/m.row)
+func (m *likelihoodSide) restrict() {
+	var columns uint64
+	alive := make([]bool, len(m.weights)/m.length)
 	for _, at := range m.place {
-		heads |= 1 << (at % m.row)
-		alive[at/m.row] = true
+		columns |= 1 << (at % m.length)
+		alive[at/m.length] = true
 	}
-	for i := range m.tailSets {
-		set := &m.tailSets[i]
-		set.tails = slices.DeleteFunc(set.tails, func(place int32) bool { return !alive[int(place)/m.row] })
+	for i := range m.rowSets {
+		set := &m.rowSets[i]
+		set.rows = slices.DeleteFunc(set.rows, func(place int32) bool { return !alive[int(place)/m.length] })
 	}
-	sort.SliceStable(m.tailSets, func(a, b int) bool {
-		return slices.Compare(m.tailSets[a].tails, m.tailSets[b].tails) < 0
+	sort.SliceStable(m.rowSets, func(a, b int) bool {
+		return slices.Compare(m.rowSets[a].rows, m.rowSets[b].rows) < 0
 	})
 	old := *m
-	m.tailSets, m.sets, m.counts, m.backgrounds = nil, nil, nil, nil
-	var events []headEvent
-	for i := 0; i < len(old.tailSets); {
-		set := tailSet{tails: old.tailSets[i].tails, first: len(m.sets)}
+	m.rowSets, m.sets, m.counts, m.backgrounds = nil, nil, nil, nil
+	var events []columnEvent
+	for i := 0; i < len(old.rowSets); {
+		rows := old.rowSets[i].rows
 		events = events[:0]
-		for ; i < len(old.tailSets) && slices.Equal(old.tailSets[i].tails, set.tails); i++ {
-			for j := old.tailSets[i].first; j < old.tailSets[i].end; j++ {
-				if left := old.sets[j] & heads; left != 0 && len(set.tails) > 0 {
-					events = append(events, headEvent{left, old.counts[j], old.backgrounds[j]})
+		for ; i < len(old.rowSets) && slices.Equal(old.rowSets[i].rows, rows); i++ {
+			for j := old.rowSets[i].first; j < old.rowSets[i].end; j++ {
+				if left := old.sets[j] & columns; left != 0 && len(rows) > 0 {
+					events = append(events, columnEvent{left, old.counts[j], old.backgrounds[j]})
 				}
 			}
 		}
-		for _, e := range events[:mergeHeads(events)] {
-			m.add(e)
-		}
-		set.end = len(m.sets)
-		m.tailSets = append(m.tailSets, set)
+		m.addSet(rows, events[:mergeColumns(events)])
 	}
 	m.share()
 }
 
-// mergeHeads sorts events of one set of tails and adds the counts of equal ones. It
+// mergeColumns sorts events of one set of rows and adds the counts of equal ones. It
 // returns how many are left.
-func mergeHeads(e []headEvent) int {
+func mergeColumns(e []columnEvent) int {
 	sort.Slice(e, func(a, b int) bool {
 		x, y := &e[a], &e[b]
-		return cmp.Or(cmp.Compare(x.heads, y.heads), cmp.Compare(x.background, y.background),
-			cmp.Compare(x.count, y.count)) < 0
+		switch {
+		case x.columns != y.columns:
+			return x.columns < y.columns
+		case x.background != y.background:
+			return x.background < y.background
+		}
+		return x.count < y.count
 	})
 	n := 0
 	for _, x := range e {
-		if n > 0 && e[n-1].heads == x.heads && e[n-1].background == x.background {
+		if n > 0 && e[n-1].columns == x.columns && e[n-1].background == x.background {
 			e[n-1].count += x.count
 			continue
 		}
