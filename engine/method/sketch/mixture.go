@@ -365,11 +365,20 @@ func mixtureEstimate(ctx context.Context, run runner, r *Release, tables, sizes 
 }
 
 // A class takes the place of another where that gains swapGain, in each table and of a cluster's share, of the
-// likelihood's logarithm: ten times what equal clusterings differ in. Which class goes is seen after swapSteps.
+// likelihood's logarithm: ten times what equal clusterings differ in. Which class goes is seen after swapSteps, which
+// only the mostTrials make that are the likeliest after firstSteps.
 const (
-	swapGain  = 0.005
-	swapSteps = 20
+	swapGain   = 0.005
+	firstSteps = 4
+	swapSteps  = 20
+	mostTrials = 4
 )
+
+// swapTrial is a mixture without one of its classes, and how likely it is by now.
+type swapTrial struct {
+	fit     *mixtureFit
+	reached float64
+}
 
 // swap fits the mixture again from clusters of which one is where the largest excess over the mixture is, instead of
 // the class that is missed least, as long as that makes it likelier: a class that holds two clusters, while two hold
@@ -381,24 +390,25 @@ func (f *mixtureFit) swap(ctx context.Context, run runner, r *Release, noise flo
 		if !found {
 			return nil
 		}
-		trials, likelihoods := make([]*mixtureFit, len(f.share)), make([]float64, len(f.share))
-		err := run.Run(ctx, len(trials), func(_, c int) {
-			trial := f.without(c)
-			trial.add(x, noise)
-			for range swapSteps {
-				trial.step()
-			}
-			trials[c], likelihoods[c] = trial, trial.likelihood()
-		})
-		if err != nil {
-			return err
+		trials := make([]*swapTrial, len(f.share))
+		for c := range trials {
+			trials[c] = &swapTrial{fit: f.without(c)}
+			trials[c].fit.add(x, noise)
 		}
-		best, likeliest := trials[0], likelihoods[0]
-		for c, w := range likelihoods {
-			if w > likeliest {
-				best, likeliest = trials[c], w
+		for _, steps := range [2]int{firstSteps, swapSteps - firstSteps} {
+			err := run.Run(ctx, len(trials), func(_, c int) {
+				for range steps {
+					trials[c].fit.step()
+				}
+				trials[c].reached = trials[c].fit.likelihood()
+			})
+			if err != nil {
+				return err
 			}
+			slices.SortStableFunc(trials, func(a, b *swapTrial) int { return cmp.Compare(b.reached, a.reached) })
+			trials = trials[:min(len(trials), mostTrials)]
 		}
+		best := trials[0].fit
 		best.restart(r.centers, r.columns, best.solution(r.centers, r.columns))
 		for range refitSteps {
 			best.step()
