@@ -111,6 +111,35 @@ func TestStartRadius(t *testing.T) {
 	}
 }
 
+// TestStartShare: the mean that rounds start from has most of the budget at a weak signal, and with the rounds and the
+// histogram no more than all of it.
+func TestStartShare(t *testing.T) {
+	eng, err := engine.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer eng.Close()
+	norm, seed := squeezed(t, 10), uint64(7)
+	for _, c := range []struct{ epsilon, want float64 }{{0.02, meanMost}, {0.06, 0.0353}, {1, meanLeast}} {
+		job := &Job{Branch: "high-d", Problem: protocol.Problem{Clients: norm.Table(), Bounds: norm.Bounds, K: 5,
+			Budget: privacy.Budget{Epsilon: c.epsilon, Delta: -1}, Seed: &seed}}
+		h, err := job.plan()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := h.startShare(); math.Abs(got-c.want) > 1e-3 {
+			t.Errorf("epsilon %g: a share of %.4f, want %g", c.epsilon, got, c.want)
+		}
+		res, err := eng.Run(t.Context(), job)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if total := *res.Ledger.TotalFor("outsider").Epsilon; math.Abs(total/c.epsilon-1) > 1e-3 {
+			t.Errorf("epsilon %g: %v in all", c.epsilon, total)
+		}
+	}
+}
+
 // halvedClusters runs 20 clusters of n records, of which so many are measured.
 func halvedClusters(t *testing.T, n, d int, epsilon float64, measured int, most float64) {
 	t.Helper()

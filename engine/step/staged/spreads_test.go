@@ -20,6 +20,12 @@ func spreadOf(top float64, clusters ...[]float64) *spreads {
 	return h
 }
 
+// noisy sets the noise of a bin.
+func noisy(h *spreads, noise float64) *spreads {
+	h.noise = noise
+	return h
+}
+
 // TestSpreads: sizes are exact, losses and quantiles are right within a bin, of which each ends at sqrt 2 of where it
 // begins.
 func TestSpreads(t *testing.T) {
@@ -82,7 +88,7 @@ func TestSpreadsClean(t *testing.T) {
 }
 
 // TestSwap: of two centroids on one cluster one goes to a cluster that is two, and its radius and records with it;
-// clusters of one kind stay as they are, and so do clusters where the loss would rise.
+// clusters of one kind stay as they are, and so do clusters where the loss would rise, and those that noise may hide.
 func TestSwap(t *testing.T) {
 	seed := uint64(1)
 	near, wide := slices.Repeat([]float64{0.1}, 500), slices.Repeat([]float64{0.9}, 1000)
@@ -99,6 +105,7 @@ func TestSwap(t *testing.T) {
 		{"alike", []float32{0.5, 0.5, -0.5, -0.5, 0.5, 0.52}, spreadOf(4, near, near, near), -1, -1, 0},
 		{"far apart", []float32{0.9, 0.9, -0.9, -0.9, 0.9, -0.9},
 			spreadOf(4, near, slices.Repeat([]float64{0.2}, 1000), near), -1, -1, 0},
+		{"too few", []float32{0.5, 0.5, -0.5, -0.5, 0.5, 0.52}, noisy(spreadOf(4, near, wide, near), 300), -1, -1, 0},
 	} {
 		before, radii, sums := slices.Clone(c.centroids), []float64{1, 2, 3}, []float64{10, 40, 6}
 		c.h.swap(c.centroids, radii, sums, worthwhile, 20, privacy.NewStreams(&seed).Stream(0, 0, "swap"))
