@@ -61,9 +61,11 @@ func (h *handful) take(p *Problem, labels []uint16, prices []int64, each int) {
 		values := h.block(b)
 		rows := h.rows[b*handfulBlock*d:][:len(values)*d]
 		box := append(append(h.boxes, rows[:d]...), rows[:d]...)
-		for at, x := range rows {
-			lo, hi := &box[len(h.boxes)+at%d], &box[len(h.boxes)+d+at%d]
-			*lo, *hi = min(*lo, x), max(*hi, x)
+		lo, hi := box[len(h.boxes):][:d], box[len(h.boxes)+d:]
+		for ; len(rows) > 0; rows = rows[d:] {
+			for c, x := range rows[:d] {
+				lo[c], hi[c] = min(lo[c], x), max(hi[c], x)
+			}
 		}
 		h.boxes, h.most = box, append(h.most, slices.Max(values))
 	}

@@ -188,7 +188,8 @@ func printNoise(say func(indent int, format string, args ...any), releases []eng
 				"(%.3g%%)", r.Bound.Shape.K, *r.OfBox*widest, widest, 100**r.OfBox)
 		}
 	}
-	for _, r := range privacy.Runs(names, func(i, j int) bool { return noise[i] == noise[j] && ofBox[i] == ofBox[j] }) {
+	alike := func(i, j int) bool { return noise[i] == noise[j] && ofBox[i] == ofBox[j] }
+	for _, r := range privacy.Stretches(names, alike) {
 		say(2, "%s: %s", r.Name, noise[r.First])
 		if ofBox[r.First] != "" {
 			say(4, "%s", ofBox[r.First])

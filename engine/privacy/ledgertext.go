@@ -55,7 +55,7 @@ func (l *Ledger) releases(b *strings.Builder) {
 		names[i] = e.What
 	}
 	above := ""
-	for _, r := range Runs(names, func(i, j int) bool { return entries[i].readsLike(entries[j]) }) {
+	for _, r := range Stretches(names, func(i, j int) bool { return entries[i].readsLike(entries[j]) }) {
 		e := entries[r.First]
 		head := r.Name + ": " + e.price()
 		if r.Count > 1 {
@@ -80,18 +80,18 @@ func (e Entry) readsLike(o Entry) bool {
 	return e.price() == o.price() && e.Theorem == o.Theorem && e.how() == o.how() && e.source() == o.source()
 }
 
-// Run is a number of things in a row, from First on, that one name stands for.
-type Run struct {
+// Stretch is a number of things in a row, from First on, that one name stands for.
+type Stretch struct {
 	Name         string
 	First, Count int
 }
 
-// Runs puts together what is alike and has names that differ in their numbers alone, which follow each other: "round
-// 2: sums" and "round 3: sums" are "round 2 to 3: sums".
-func Runs(names []string, alike func(i, j int) bool) []Run {
-	var runs []Run
+// Stretches puts together what is alike and has names that differ in their numbers alone, which follow each other:
+// "round 2: sums" and "round 3: sums" are "round 2 to 3: sums".
+func Stretches(names []string, alike func(i, j int) bool) []Stretch {
+	var all []Stretch
 	for i := 0; i < len(names); {
-		r := Run{Name: names[i], First: i, Count: 1}
+		r := Stretch{Name: names[i], First: i, Count: 1}
 		label, number, rest := numbered(names[i])
 		for i++; rest != "" && i < len(names) && alike(r.First, i); i++ {
 			if names[i] != fmt.Sprintf("%s%d%s", label, number+r.Count, rest) {
@@ -100,9 +100,9 @@ func Runs(names []string, alike func(i, j int) bool) []Run {
 			r.Name = fmt.Sprintf("%s%d to %d%s", label, number, number+r.Count, rest)
 			r.Count++
 		}
-		runs = append(runs, r)
+		all = append(all, r)
 	}
-	return runs
+	return all
 }
 
 // numbered takes "round 2: sums" apart; rest is empty where there is no such number.

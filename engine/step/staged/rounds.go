@@ -284,8 +284,11 @@ func refill(sums []float64, centroids []float32, noise, far float64, bits int, d
 	}
 	d := len(centroids) / len(sums)
 	for c, n := range sums {
+		if n >= noise {
+			continue
+		}
 		most := widest(sums, all, noise)
-		if n >= noise || (max(n, 0)+noise)*toNext(centroids, c, d) > aloneCost*float64(4*far*far)*sums[most] {
+		if (max(n, 0)+noise)*toNext(centroids, c, d) > aloneCost*float64(4*far*far)*sums[most] {
 			continue
 		}
 		u, square := Direction(d, directions)
@@ -297,7 +300,8 @@ func refill(sums []float64, centroids []float32, noise, far float64, bits int, d
 	}
 }
 
-// aloneCost is from where on a centroid is too far from all others to be taken away.
+// aloneCost is how many times more the records that noise may hide near a centroid have to cost than halving another
+// cluster can save, for it to stay: hardly any are there in most runs.
 const aloneCost = 4
 
 // toNext is the squared distance of centroid c from the next one.
