@@ -394,7 +394,7 @@ func TestWeightsAreThoseOfErrors(t *testing.T) {
 	}
 	const level = 2
 	encrypt := func(index int) *cipher {
-		return encryptSeeded(p, alone, wideOf(t, w.embed, p, values, level, 1<<30), 1<<30, sk, rnd, "test", index).expand(p)
+		return encryptSeeded(p, wideOf(t, w.embed, p, values, level, 1<<30), 1<<30, sk, rnd, "test", index).expand(p)
 	}
 	check := func(what string, got *cipher, want func(i int) float64, weight slots) {
 		var squares float64

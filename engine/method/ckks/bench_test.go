@@ -126,7 +126,7 @@ func BenchmarkSign(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			in := encryptSeeded(p, alone, m, math.Exp2(s.in), sk, rnd, "t", 0).expand(p)
+			in := encryptSeeded(p, m, math.Exp2(s.in), sk, rnd, "t", 0).expand(p)
 			b.ResetTimer()
 			for b.Loop() {
 				ev.sign(w, in, pairSign)

@@ -119,7 +119,10 @@ func (x sizes) column(l layout, seeded bool) int {
 }
 
 // aggregates are so many totals.
-func (x sizes) aggregates(totals int) int { return 4 + 4 + totals*(8+x.small(1)+x.threshold()) }
+func (x sizes) aggregates(totals int) int { return 4 + 4 + totals*x.total() }
+
+// total is one of them, with its unit.
+func (x sizes) total() int { return 8 + x.small(1) + x.threshold() }
 
 // threshold is a polynomial of the aggregates' ring.
 func (x sizes) threshold() int { return x.small(x.p.N() / x.p.stride) }

@@ -474,7 +474,7 @@ func (m *member) answer(ctx context.Context, round int) error {
 	}
 	span := m.Begin(engine.PhaseDecrypt, round-1)
 	defer m.End(span)
-	got, err := readAggregates(p, round, m.job.K*(1+m.cols.d), b)
+	got, err := readAggregates(p, alone, round, m.job.K*(1+m.cols.d), b)
 	if err != nil {
 		return err
 	}
@@ -506,7 +506,7 @@ func (m *member) answer(ctx context.Context, round int) error {
 func (a *alice) decryptTogether(ctx context.Context, round int, msg *aggregatesMessage,
 	current [][]float64) ([][]float64, error) {
 	p := a.run.params
-	b := msg.marshal(p)
+	b := msg.marshal(p, abreast(ctx, a.Pool()))
 	for _, q := range a.online {
 		if err := a.send(ctx, a.released, q, kindAggregates, b); err != nil {
 			return nil, err

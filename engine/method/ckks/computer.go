@@ -18,7 +18,7 @@ type computer struct {
 	cols   columns
 	own    [][]float64 // by column; nil for a column that is encrypted
 	ev     *evaluator
-	work   []*scratch // by worker
+	work   []*scratch // by worker, nil until it needs some
 	ops    Operations // of computations on all workers at once
 	steps  *steps     // of the phase under way
 	items  int        // work items so far, each of which rounds with randomness of its own
@@ -47,10 +47,6 @@ func newComputer(ctx context.Context, pool *engine.Pool, p *parameters, lay layo
 	lowScale float64, rnd entropy) (*computer, error) {
 	c := &computer{params: p, lay: lay, cols: cols, own: own, rnd: rnd}
 	c.work = make([]*scratch, pool.Workers())
-	abreast(ctx, pool)(len(c.work), func(i int) { c.work[i] = newScratch(p) })
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
 	c.plainScale = lowScale
 	var items []func(w *scratch) error
 	c.plain, c.slots = make([][]rns.Poly, cols.d+1), make([][][]float64, cols.d)
@@ -84,7 +80,23 @@ func newComputer(ctx context.Context, pool *engine.Pool, p *parameters, lay layo
 			}
 		}
 	}
-	return c, c.each(ctx, pool, len(items), func(w *scratch, i int) error { return items[i](w) })
+	// Most of an encoding runs on one worker, so none is for all of them.
+	c.items = len(items)
+	errs := make([]error, len(items))
+	err := pool.Run(ctx, len(items), func(worker, i int) {
+		w := c.its(worker)
+		w.round(c.rnd.rounding("roundings", i))
+		errs[i] = items[i](w)
+	})
+	return c, firstError(err, errs)
+}
+
+// its is a worker's memory. The worker makes it when it first needs some.
+func (c *computer) its(worker int) *scratch {
+	if c.work[worker] == nil {
+		c.work[worker] = newScratch(c.params)
+	}
+	return c.work[worker]
 }
 
 // each runs f for all indices below n, which take equally long.
@@ -105,10 +117,13 @@ func (c *computer) eachOf(ctx context.Context, pool *engine.Pool, costs []int, f
 		return f(w, i)
 	}
 	err := pool.Run(ctx, n-wide, func(worker, i int) {
-		errs[order[i]] = item(c.work[worker], order[i])
+		errs[order[i]] = item(c.its(worker), order[i])
 		c.steps.one()
 	})
 	if err == nil && wide > 0 {
+		for i := range c.work {
+			c.its(i)
+		}
 		w := c.work[0].wide(ctx, pool, c.work)
 		for _, i := range order[n-wide:] {
 			if ctx.Err() == nil {
@@ -387,8 +402,10 @@ func (c *computer) operations() Operations {
 	o := c.ops
 	c.ops = Operations{}
 	for _, w := range c.work {
-		o.add(w.ops)
-		w.ops = Operations{}
+		if w != nil {
+			o.add(w.ops)
+			w.ops = Operations{}
+		}
 	}
 	return o
 }

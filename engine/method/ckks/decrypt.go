@@ -67,70 +67,122 @@ func splitInteger(p *parameters, z int64) (out [aggregateLevel + 1]uint64) {
 	return out
 }
 
+// encryption is that of one plaintext: what can be drawn at once and before there is one, and the rest.
+type encryption struct {
+	draws  []func()
+	finish func(run region, m ring.Poly) columnCipher
+}
+
+// beginning begins an encryption at a level.
+type beginning func(level int, scale float64, purpose string, index int) encryption
+
+// columnTools are what the encryption of columns needs.
+type columnTools struct {
+	p                  *parameters
+	lay                layout
+	topScale, lowScale float64
+	rnd                entropy
+	begin              beginning
+	embed              []*embedder // by worker, nil until it needs one
+	values             [][]float64 // likewise
+}
+
+// its is a worker's embedder. The worker makes it when it first needs one.
+func (c *columnTools) its(worker int) *embedder {
+	if c.embed[worker] == nil {
+		c.embed[worker], c.values[worker] = newEmbedder(c.p), make([]float64, c.p.slots())
+	}
+	return c.embed[worker]
+}
+
+// coefficients are those of ciphertext number at of a column: of those for comparisons and then those for aggregates.
+func (c *columnTools) coefficients(worker int, column []float64, at int) ([]float64, error) {
+	t := c.its(worker)
+	values := c.values[worker]
+	if at < c.lay.tops() {
+		c.lay.fillTop(at, column, values)
+	} else {
+		c.lay.fillLow(at-c.lay.tops(), column, values)
+	}
+	out := make([]float64, c.p.N())
+	return out, t.coefficients(values, out)
+}
+
+// start begins the encryption of ciphertext number at of m, number index of all.
+func (c *columnTools) start(m *columnMessage, at, index int) encryption {
+	column := fmt.Sprintf("column %d", m.Column)
+	if at < c.lay.tops() {
+		return c.begin(c.p.MaxLevel(), c.topScale, column, index)
+	}
+	return c.begin(aggregateLevel, c.lowScale, column, index)
+}
+
+// end ends it, given its coefficients.
+func (c *columnTools) end(run region, worker int, m *columnMessage, at, index int, e encryption,
+	coefficients []float64) {
+	t := c.its(worker)
+	if at < c.lay.tops() {
+		t.roundBy(dither(m.Dither))
+		t.drawn = uint64(at)
+		m.Tops[at] = e.finish(run, t.wide(c.p, run, coefficients, c.p.MaxLevel(), c.topScale))
+		return
+	}
+	t.roundBy(c.rnd.rounding(fmt.Sprintf("column %d: rounding", m.Column), index))
+	m.Lows[at-c.lay.tops()] = e.finish(run, t.wide(c.p, run, coefficients, aggregateLevel, c.lowScale))
+}
+
 // encryptColumns encrypts a party's columns: the work item is one ciphertext, or where these are few, of two levels,
 // a part of one.
 func encryptColumns(ctx context.Context, pool *engine.Pool, p *parameters, lay layout, columns map[int][]float64,
-	order []int, topScale, lowScale float64, rnd entropy,
-	encrypt func(run region, m ring.Poly, scale float64, purpose string, index int) columnCipher,
-	seeded bool) ([]*columnMessage, error) {
+	order []int, topScale, lowScale float64, rnd entropy, begin beginning, seeded bool) ([]*columnMessage, error) {
 	msgs := make([]*columnMessage, len(order))
 	per := lay.tops() + lay.lows()
 	for i, h := range order {
 		msgs[i] = &columnMessage{Column: h, Seeded: seeded, Dither: rnd.key("dither", h),
 			Tops: make([]columnCipher, lay.tops()), Lows: make([]columnCipher, lay.lows())}
 	}
-	type tool struct {
-		*embedder
-		values []float64
+	c := &columnTools{p: p, lay: lay, topScale: topScale, lowScale: lowScale, rnd: rnd, begin: begin,
+		embed: make([]*embedder, pool.Workers()), values: make([][]float64, pool.Workers())}
+	n := len(order) * per
+	errs := make([]error, n)
+	progress := &steps{pool: pool, what: "encryption", total: n}
+	encode := func(worker, index int) (x []float64) {
+		x, errs[index] = c.coefficients(worker, columns[order[index/per]], index%per)
+		return x
 	}
-	tools := make([]*tool, pool.Workers())
-	its := func(worker int) *tool {
-		if tools[worker] == nil {
-			tools[worker] = &tool{newEmbedder(p), make([]float64, p.slots())}
-		}
-		return tools[worker]
-	}
-	errs, coefficients := make([]error, len(order)*per), make([][]float64, len(order)*per)
-	progress := &steps{pool: pool, what: "encryption", total: len(errs)}
-	encode := func(worker, index int) {
-		t, values, at := its(worker), columns[order[index/per]], index%per
-		if at < lay.tops() {
-			lay.fillTop(at, values, t.values)
-		} else {
-			lay.fillLow(at-lay.tops(), values, t.values)
-		}
-		coefficients[index] = make([]float64, p.N())
-		errs[index] = t.coefficients(t.values, coefficients[index])
-	}
-	finish := func(run region, worker, index int) {
+	end := func(run region, worker, index int, e encryption, coefficients []float64) {
 		defer progress.one()
-		if errs[index] != nil {
-			return
+		if errs[index] == nil {
+			c.end(run, worker, msgs[index/per], index%per, index, e, coefficients)
 		}
-		t, m, at := its(worker), msgs[index/per], index%per
-		column := fmt.Sprintf("column %d", m.Column)
-		if at < lay.tops() {
-			t.roundBy(dither(m.Dither))
-			t.drawn = uint64(at)
-			m.Tops[at] = encrypt(run, t.wide(p, run, coefficients[index], p.MaxLevel(), topScale), topScale, column, index)
-		} else {
-			t.roundBy(rnd.rounding(column+": rounding", index))
-			m.Lows[at-lay.tops()] = encrypt(run, t.wide(p, run, coefficients[index], aggregateLevel, lowScale), lowScale,
-				column, index)
-		}
-		coefficients[index] = nil
 	}
-	if len(errs) >= 2*pool.Workers() {
-		err := pool.Run(ctx, len(errs), func(worker, index int) {
-			encode(worker, index)
-			finish(alone, worker, index)
+	if n >= 2*pool.Workers() {
+		err := pool.Run(ctx, n, func(worker, index int) {
+			e, x := c.start(msgs[index/per], index%per, index), encode(worker, index)
+			for _, draw := range e.draws {
+				draw()
+			}
+			end(alone, worker, index, e, x)
 		})
 		return msgs, firstError(err, errs)
 	}
-	err := pool.Run(ctx, len(errs), encode)
-	for index := range errs {
+	var draws []func()
+	var es []encryption
+	for index := range n {
+		es = append(es, c.start(msgs[index/per], index%per, index))
+		draws = append(draws, es[index].draws...)
+	}
+	coefficients := make([][]float64, n)
+	err := pool.Run(ctx, n+len(draws), func(worker, i int) {
+		if i < n {
+			coefficients[i] = encode(worker, i)
+		} else {
+			draws[i-n]()
+		}
+	})
+	for index := range n {
 		if err == nil {
-			finish(abreast(ctx, pool), 0, index)
+			end(abreast(ctx, pool), 0, index, es[index], coefficients[index])
 			err = ctx.Err()
 		}
 	}

@@ -91,7 +91,7 @@ func TestSignUnderEncryption(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		in := encryptSeeded(p, alone, m, math.Exp2(s.in), sk, rnd, "t", 0).expand(p)
+		in := encryptSeeded(p, m, math.Exp2(s.in), sk, rnd, "t", 0).expand(p)
 		start = time.Now()
 		h := ev.sign(w, in, x.sign)
 		d := time.Since(start)

@@ -431,6 +431,10 @@ func (pl *jobPlan) Connect(ctx context.Context, rt *engine.Runtime, options prot
 	if err != nil {
 		return nil, err
 	}
+	s.ready(abreast(ctx, rt.Pool()))
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	s.seat = options.Seat
 	roles, programs := s.newParties()
 	session := protocol.Start(rt, pl.Plan, programs, nil, options)

@@ -348,6 +348,7 @@ func planned(t *testing.T, j *Job) *run {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.ready(alone)
 	return s
 }
 

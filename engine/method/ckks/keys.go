@@ -400,29 +400,25 @@ type SeededCipher struct {
 	C0    ring.Poly
 }
 
-// encryptSeeded encrypts an NTT plaintext at its level.
-func encryptSeeded(p *parameters, run region, m ring.Poly, scale float64, sk *secretKey, rnd entropy, purpose string,
-	index int) *SeededCipher {
-	l := m.Level()
-	c := &SeededCipher{Scale: scale, Seed: rnd.key(purpose+": seed", index)}
+// beginSeeded begins the encryption of a plaintext of a level with the secret key.
+func beginSeeded(p *parameters, level int, scale float64, sk *secretKey, rnd entropy, purpose string,
+	index int) encryption {
+	c := SeededCipher{Scale: scale, Seed: rnd.key(purpose+": seed", index)}
 	var a ringqp.Poly
 	var errs []int8
-	run(2, func(i int) {
-		if i == 0 {
-			a = uniform(p, newPRNG(c.Seed[:]), l, -1)
-		} else {
-			errs = smallErrors(p.N(), rnd.prng(purpose+": error", index))
-		}
-	})
-	c.C0 = ring.NewPoly(p.N(), l)
-	run(l+1, func(j int) {
-		r, row := p.rings.RingQ.SubRings[j], c.C0.Coeffs[j]
-		wideRow(row, errs, p.Q()[j])
-		p.lattice.ForwardWideRow(j, row)
-		r.Add(row, m.Coeffs[j], row)
-		r.MulCoeffsMontgomeryThenSub(a.Q.Coeffs[j], sk.main.Value.Q.Coeffs[j], row)
-	})
-	return c
+	draws := []func(){func() { a = uniform(p, newPRNG(c.Seed[:]), level, -1) },
+		func() { errs = smallErrors(p.N(), rnd.prng(purpose+": error", index)) }}
+	return encryption{draws, func(run region, m ring.Poly) columnCipher {
+		c.C0 = ring.NewPoly(p.N(), level)
+		run(level+1, func(j int) {
+			r, row := p.rings.RingQ.SubRings[j], c.C0.Coeffs[j]
+			wideRow(row, errs, p.Q()[j])
+			p.lattice.ForwardWideRow(j, row)
+			r.Add(row, m.Coeffs[j], row)
+			r.MulCoeffsMontgomeryThenSub(a.Q.Coeffs[j], sk.main.Value.Q.Coeffs[j], row)
+		})
+		return columnCipher{SeededCipher: c}
+	}}
 }
 
 // expand restores the ciphertext.

@@ -238,8 +238,10 @@ func (r *reader) columnCiphers(what string, n, level int, seeded bool, scale flo
 	return cs
 }
 
-func (m *columnMessage) marshal(p *parameters) []byte {
+func (m *columnMessage) marshal(p *parameters, lay layout, run region) []byte {
 	w := newWriter(p, kindColumn)
+	w.run = run
+	w.b = slices.Grow(w.b, sizes{p}.column(lay, m.Seeded))
 	w.u32(uint32(m.Column))
 	seeded := byte(0)
 	if m.Seeded {
@@ -254,9 +256,10 @@ func (m *columnMessage) marshal(p *parameters) []byte {
 // readColumn reads a column's ciphertexts; columns are those that the sender
 // may send, topScale and lowScale the scales of
 // those for comparisons and for aggregates.
-func readColumn(p *parameters, lay layout, columns []int, topScale, lowScale float64,
+func readColumn(p *parameters, run region, lay layout, columns []int, topScale, lowScale float64,
 	b []byte) (*columnMessage, error) {
 	r := newReader(p, kindColumn, b)
+	r.run = run
 	m := &columnMessage{Column: int(r.u32())}
 	if r.err == nil && !slices.Contains(columns, m.Column) {
 		r.fail(fmt.Sprintf("has column %d, which is not the sender's", m.Column))
@@ -282,39 +285,47 @@ type aggregatesMessage struct {
 	Totals []Aggregate
 }
 
-func (m *aggregatesMessage) marshal(p *parameters) []byte {
+func (m *aggregatesMessage) marshal(p *parameters, run region) []byte {
 	w := newWriter(p, kindAggregates)
+	w.b = slices.Grow(w.b, sizes{p}.aggregates(len(m.Totals)))
 	w.u32(uint32(m.Round))
 	w.u32(uint32(len(m.Totals)))
-	for i, t := range m.Totals {
-		w.f64(m.Units[i])
+	size, from := sizes{p}.total(), len(w.b)
+	w.b = w.b[:from+len(m.Totals)*size]
+	run(len(m.Totals), func(i int) {
+		t, one := &m.Totals[i], writer{b: w.b[from+i*size:][:0:size]}
+		one.f64(m.Units[i])
 		for j := range t.C0 {
-			w.pack([]uint64{t.C0[j]}, p.Q()[j])
-			w.pack(t.C1[j], p.Q()[j])
+			one.pack(t.C0[j:j+1], p.Q()[j])
+			one.pack(t.C1[j], p.Q()[j])
 		}
-	}
+	})
 	return w.b
 }
 
-// readAggregates reads count totals of the given round.
-func readAggregates(p *parameters, round, count int, b []byte) (*aggregatesMessage, error) {
+// readAggregates reads count totals of the given round. Where run leaves out calls some are missing.
+func readAggregates(p *parameters, run region, round, count int, b []byte) (*aggregatesMessage, error) {
 	r := newReader(p, kindAggregates, b)
-	m := &aggregatesMessage{Round: r.count("as its round", round)}
-	for range r.count("totals", count) {
-		if r.err != nil {
-			break
-		}
-		m.Units = append(m.Units, r.scale())
-		var t Aggregate
+	m := &aggregatesMessage{Round: r.count("as its round", round), Units: make([]float64, count),
+		Totals: make([]Aggregate, count)}
+	size := sizes{p}.total()
+	body := r.take(r.count("totals", count) * size)
+	if err := r.end(); err != nil {
+		return m, err
+	}
+	errs := make([]error, count)
+	run(count, func(i int) {
+		one, t := reader{kind: r.kind, b: body[i*size:][:size], run: alone}, &m.Totals[i]
+		m.Units[i] = one.scale()
 		for j := range t.C0 {
-			if v := r.unpack(1, p.Q()[j]); v != nil {
+			if v := one.unpack(1, p.Q()[j]); v != nil {
 				t.C0[j] = v[0]
 			}
-			t.C1[j] = r.unpack(p.N()/p.stride, p.Q()[j])
+			t.C1[j] = one.unpack(p.N()/p.stride, p.Q()[j])
 		}
-		m.Totals = append(m.Totals, t)
-	}
-	return m, r.end()
+		errs[i] = one.err
+	})
+	return m, firstError(nil, errs)
 }
 
 // centroidsMessage carries k centroids of d coordinates.

@@ -45,6 +45,19 @@ type keysAlone struct{ *keysMessage }
 
 func (m keysAlone) marshal(p *parameters) []byte { return m.keysMessage.marshal(p, alone) }
 
+// columnAlone is a column that one worker writes.
+type columnAlone struct {
+	*columnMessage
+	lay layout
+}
+
+func (m columnAlone) marshal(p *parameters) []byte { return m.columnMessage.marshal(p, m.lay, alone) }
+
+// aggregatesAlone are aggregates that one worker writes.
+type aggregatesAlone struct{ *aggregatesMessage }
+
+func (m aggregatesAlone) marshal(p *parameters) []byte { return m.aggregatesMessage.marshal(p, alone) }
+
 func wireMessages(t testing.TB, p *parameters) []wireMessage {
 	rnd := testEntropy(5)
 	sk := newSecretKey(p, rnd, alone)
@@ -57,8 +70,8 @@ func wireMessages(t testing.TB, p *parameters) []wireMessage {
 		Public:    newPublicKey(p, sk, aggregateLevel, -1, seedKey, rnd),
 	}
 	top, low := lattigo(p).RingQ().NewPoly(), lattigo(p).RingQ().AtLevel(aggregateLevel).NewPoly()
-	topCipher := columnCipher{SeededCipher: *encryptSeeded(p, alone, top, 1<<22, sk, rnd, "top", 0)}
-	lowCipher := columnCipher{SeededCipher: *encryptSeeded(p, alone, low, 1<<26, sk, rnd, "low", 0)}
+	topCipher := columnCipher{SeededCipher: *encryptSeeded(p, top, 1<<22, sk, rnd, "top", 0)}
+	lowCipher := columnCipher{SeededCipher: *encryptSeeded(p, low, 1<<26, sk, rnd, "low", 0)}
 	column := &columnMessage{Column: 1, Seeded: true, Tops: []columnCipher{topCipher},
 		Lows: []columnCipher{lowCipher}}
 	topOpen, lowOpen := topCipher, lowCipher
@@ -77,17 +90,22 @@ func wireMessages(t testing.TB, p *parameters) []wireMessage {
 	first, u := member.firstShares(seedKey[:], []int{100})
 	var threshold thresholdMessage
 	copy(threshold.Share[:], aggregate.C1[:])
+	columns := func(b []byte) (marshaller, error) {
+		m, err := readColumn(p, alone, lay, []int{1}, 1<<22, 1<<26, b)
+		return columnAlone{m, lay}, err
+	}
 	return []wireMessage{
 		{"keys", keys.marshal(p, alone), func(b []byte) (marshaller, error) {
 			m, err := readKeys(p, alone, 1, b)
 			return keysAlone{m}, err
 		}},
 		{"public key", full.marshal(p), func(b []byte) (marshaller, error) { return readPublicKey(p, b) }},
-		{"seeded column", column.marshal(p),
-			func(b []byte) (marshaller, error) { return readColumn(p, lay, []int{1}, 1<<22, 1<<26, b) }},
-		{"column", unseeded.marshal(p),
-			func(b []byte) (marshaller, error) { return readColumn(p, lay, []int{1}, 1<<22, 1<<26, b) }},
-		{"aggregates", totals.marshal(p), func(b []byte) (marshaller, error) { return readAggregates(p, 3, 2, b) }},
+		{"seeded column", column.marshal(p, lay, alone), columns},
+		{"column", unseeded.marshal(p, lay, alone), columns},
+		{"aggregates", totals.marshal(p, alone), func(b []byte) (marshaller, error) {
+			m, err := readAggregates(p, alone, 3, 2, b)
+			return aggregatesAlone{m}, err
+		}},
 		{"centroids", (&centroidsMessage{Round: 3, Centroids: [][]float64{{0.5, -1}, {0, 1}}}).marshal(p),
 			func(b []byte) (marshaller, error) { return readCentroids(p, 3, 2, 2, b) }},
 		{"shares", (&sharesMessage{Round: 3, Shares: [][aggregateLevel + 1]uint64{aggregate.C0, aggregate.C0}}).marshal(p),
@@ -375,9 +393,8 @@ func TestCheckTotalFindsWrongCiphertexts(t *testing.T) {
 			}
 			msgs, err := encryptColumns(context.Background(), roles.bob.Pool(), s.params, s.lay, map[int][]float64{1: far},
 				[]int{1}, s.topScale, s.lowScale, roles.bob.rnd,
-				func(run region, m ring.Poly, scale float64, purpose string, index int) columnCipher {
-					return columnCipher{SeededCipher: *encryptSeeded(s.params, run, m, scale, roles.bob.secret, roles.bob.rnd,
-						purpose, index)}
+				func(level int, scale float64, purpose string, index int) encryption {
+					return beginSeeded(s.params, level, scale, roles.bob.secret, roles.bob.rnd, purpose, index)
 				}, true)
 			if err != nil {
 				t.Fatal(err)
@@ -447,4 +464,15 @@ func TestTermsMustAgree(t *testing.T) {
 	if err := mine.terms.agree(1, []byte("{}{")); err == nil {
 		t.Error("nonsense was accepted as terms")
 	}
+}
+
+// encryptSeeded encrypts an NTT plaintext with the secret key.
+func encryptSeeded(p *parameters, m ring.Poly, scale float64, sk *secretKey, rnd entropy, purpose string,
+	index int) *SeededCipher {
+	e := beginSeeded(p, m.Level(), scale, sk, rnd, purpose, index)
+	for _, draw := range e.draws {
+		draw()
+	}
+	c := e.finish(alone, m).SeededCipher
+	return &c
 }

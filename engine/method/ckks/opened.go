@@ -33,6 +33,7 @@ func Open(ctx context.Context, j *Job, rt *engine.Runtime) (*Opened, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.ready(alone)
 	roles, programs := s.newParties()
 	o := &Opened{run: s, parties: roles, rt: rt}
 	programs[0] = func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"slices"
 
-	"github.com/tuneinsight/lattigo/v6/ring"
-
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/method/ckks/rns"
 	"github.com/cohort-engine/cohort/engine/protocol"
@@ -129,7 +127,7 @@ func (a *alice) receiveColumns(ctx context.Context, party int) error {
 		if err != nil {
 			return err
 		}
-		m, err := readColumn(a.run.params, a.run.lay, a.job.Columns[party], a.topScale, a.lowScale, b)
+		m, err := readColumn(a.run.params, abreast(ctx, a.Pool()), a.run.lay, a.job.Columns[party], a.topScale, a.lowScale, b)
 		if err != nil {
 			return err
 		}
@@ -216,7 +214,8 @@ func (a *alice) decrypt(ctx context.Context, round int, msg *aggregatesMessage,
 	if a.job.mode() == Multiparty {
 		return a.decryptTogether(ctx, round, msg, current)
 	}
-	if err := a.send(ctx, a.released, 1, kindAggregates, msg.marshal(a.run.params)); err != nil {
+	if err := a.send(ctx, a.released, 1, kindAggregates,
+		msg.marshal(a.run.params, abreast(ctx, a.Pool()))); err != nil {
 		return nil, err
 	}
 	a.step++
@@ -288,8 +287,8 @@ func (b *bob) prepare(ctx context.Context) error {
 		return err
 	}
 	msgs, err := encryptColumns(ctx, b.Pool(), p, b.lay, b.columns, order(b.columns), b.topScale, b.lowScale, b.rnd,
-		func(run region, m ring.Poly, scale float64, purpose string, index int) columnCipher {
-			return columnCipher{SeededCipher: *encryptSeeded(p, run, m, scale, b.secret, b.rnd, purpose, index)}
+		func(level int, scale float64, purpose string, index int) encryption {
+			return beginSeeded(p, level, scale, b.secret, b.rnd, purpose, index)
 		}, true)
 	if err != nil {
 		return err
@@ -321,7 +320,7 @@ func (b *bob) answer(ctx context.Context, round int) error {
 		return err
 	}
 	span := b.Begin(engine.PhaseDecrypt, round-1)
-	b.current, err = b.update(round, message)
+	b.current, err = b.update(ctx, round, message)
 	b.End(span)
 	if err != nil {
 		return err
@@ -332,9 +331,12 @@ func (b *bob) answer(ctx context.Context, round int) error {
 }
 
 // update turns a round's aggregates into the next centroids.
-func (b *bob) update(round int, message []byte) ([][]float64, error) {
+func (b *bob) update(ctx context.Context, round int, message []byte) ([][]float64, error) {
 	p, d := b.params, b.cols.d
-	m, err := readAggregates(p, round, b.job.K*(1+d), message)
+	m, err := readAggregates(p, abreast(ctx, b.Pool()), round, b.job.K*(1+d), message)
+	if err == nil {
+		err = ctx.Err()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -414,7 +416,7 @@ func (h *bob) keys(ctx context.Context) (*keysMessage, error) {
 	also := []func(){func() {
 		m.Public = newPublicKey(p, h.secret, aggregateLevel, -1, h.rnd.key("public key: seed", 0), h.rnd)
 		progress.one()
-	}, func() { p.encoder() }} // it is needed next
+	}}
 	for some := range slices.Chunk(drafts, keysAtOnce) {
 		makeKeys(run, some, also...)
 		also = nil
@@ -471,7 +473,7 @@ func (c *computer) receiveColumn(ctx context.Context, pool *engine.Pool, m *colu
 		} else {
 			i -= lows
 			x := make([]float64, c.params.N())
-			c.work[worker].embed.subtractDither(dither(m.Dither), i, m.Tops[i].Scale, x)
+			c.its(worker).embed.subtractDither(dither(m.Dither), i, m.Tops[i].Scale, x)
 			c.slots[m.Column][i] = x
 		}
 	})

@@ -37,7 +37,6 @@ func newRun(pl *jobPlan) (*run, error) {
 		s.topScale, sign = rankScale, rankSignFor(j.K)
 	}
 	s.lowScale = columnScale(p, n, max(pl.noise.count, pl.noise.sum))
-	s.start = j.startFrom(pl.PublicSeed)
 	s.terms = terms{
 		Version: wireVersion, LogN: p.LogN(), Q: p.Q(), P: p.P(), N: n, D: d, K: j.K, Rounds: j.rounds(), Columns: j.Columns,
 		Mode: string(j.mode()), Argmin: string(j.argmin()), Threshold: j.threshold(), Blocks: s.lay.blocks,
@@ -52,13 +51,25 @@ func newRun(pl *jobPlan) (*run, error) {
 	return s, nil
 }
 
+// ready makes what the roles need next: the start, and the encoder's tables, which take about as long.
+func (s *run) ready(run region) {
+	run(2, func(i int) {
+		if i == 0 {
+			s.start = s.job.startFrom(s.PublicSeed)
+		} else {
+			s.params.encoder()
+		}
+	})
+}
+
 // peer is one party's side of a run: its own columns and randomness.
 type peer struct {
 	*run
 	*protocol.Party
 	columns map[int][]float64
 	rnd     entropy
-	step    int // of communication: what is sent in one step travels at the same time
+	made    map[float64]*protocol.Distribution // noise of rounds so far, by its deviation
+	step    int                                // of communication: what is sent in one step travels at the same time
 	round   int
 }
 
@@ -90,6 +101,9 @@ func (q *peer) join(p *protocol.Party) { q.Party, q.rnd = p, entropy{p.Root("key
 
 // send gives another party a message that belongs to a release of the plan.
 func (q *peer) send(ctx context.Context, r *protocol.Release, to int, kind Kind, b []byte) error {
+	if err := ctx.Err(); err != nil { // parts of the message may be missing
+		return err
+	}
 	q.log.record(Envelope{Step: q.step, Round: q.round, From: int(q.Role), To: to, Kind: kind, Bytes: len(b)}, b)
 	return q.Send(ctx, r, protocol.Role(to), b)
 }
@@ -126,8 +140,10 @@ func (q *peer) provide(ctx context.Context, key *publicKey) error {
 		return err
 	}
 	msgs, err := encryptColumns(ctx, q.Pool(), q.params, q.lay, q.columns, order(q.columns), q.topScale, q.lowScale, q.rnd,
-		func(_ region, m ring.Poly, scale float64, purpose string, index int) columnCipher {
-			return enc.encrypt(m, scale, purpose, index)
+		func(_ int, scale float64, purpose string, index int) encryption {
+			return encryption{finish: func(_ region, m ring.Poly) columnCipher {
+				return enc.encrypt(m, scale, purpose, index)
+			}}
 		}, false)
 	if err != nil {
 		return err
@@ -137,7 +153,7 @@ func (q *peer) provide(ctx context.Context, key *publicKey) error {
 
 func (q *peer) sendColumns(ctx context.Context, msgs []*columnMessage) error {
 	for _, m := range msgs {
-		if err := q.send(ctx, q.setup, 0, kindColumn, m.marshal(q.params)); err != nil {
+		if err := q.send(ctx, q.setup, 0, kindColumn, m.marshal(q.params, q.lay, abreast(ctx, q.Pool()))); err != nil {
 			return err
 		}
 	}
@@ -164,21 +180,23 @@ func (q *peer) sendCentroids(ctx context.Context, r *protocol.Release, to, round
 // noiseGroups is the layout of a round's noise: the discrete Gaussian of the plan's
 // deviation for each total, in units of the aggregate.
 func (q *peer) noiseGroups(units []float64) ([]protocol.Group, error) {
-	made := make(map[float64]*protocol.Distribution)
+	if q.made == nil {
+		q.made = make(map[float64]*protocol.Distribution)
+	}
 	groups := make([]protocol.Group, len(units))
 	for i, u := range units {
 		sigma := q.noise.sum * u
 		if i%(1+q.cols.d) == 0 {
 			sigma = q.noise.count * u
 		}
-		g := made[sigma]
+		g := q.made[sigma]
 		if g == nil {
 			var err error
 			if g, err = protocol.NewDistribution(protocol.Noise{Mechanism: protocol.Gaussian, Scale: sigma,
 				Shares: q.noise.needed}, nil); err != nil {
 				return nil, err
 			}
-			made[sigma] = g
+			q.made[sigma] = g
 		}
 		groups[i] = protocol.Group{Values: 1, Noise: g}
 	}

@@ -87,7 +87,7 @@ func TestInputsSubtractTheDither(t *testing.T) {
 			t.Fatal(err)
 		}
 		c, key, batch, group := roles.alice.computer, roles.key(s.params), s.lay.batches-1, r.groups[0]
-		w := c.work[0]
+		w := c.its(0)
 		w.round(c.rnd.rounding("test", 0))
 		got := decode(t, s.params, c.input(w, r, batch, group), key)
 		var columns, dithers [3][]float64
@@ -133,9 +133,11 @@ func TestColumnsAreRoundedWithTheirDither(t *testing.T) {
 	}
 	encoded := make([]ring.Poly, s.lay.tops()+s.lay.lows())
 	msgs, err := encryptColumns(context.Background(), pool, s.params, s.lay, map[int][]float64{1: column}, []int{1},
-		s.topScale, s.lowScale, testEntropy(4), func(_ region, m ring.Poly, _ float64, _ string, index int) columnCipher {
-			encoded[index] = m
-			return columnCipher{}
+		s.topScale, s.lowScale, testEntropy(4), func(_ int, _ float64, _ string, index int) encryption {
+			return encryption{finish: func(_ region, m ring.Poly) columnCipher {
+				encoded[index] = m
+				return columnCipher{}
+			}}
 		}, true)
 	if err != nil {
 		t.Fatal(err)

@@ -31,7 +31,7 @@ func softTotals(t *testing.T, s *run, roles *parties, r *roundPlan, exact bool) 
 			if decoded[ct] == nil {
 				decoded[ct] = decode(t, s.params, ct, key)
 				if top {
-					subtracted := plainCipher(s.params, roles.alice.work[0], roles.alice.slots[c][batch])
+					subtracted := plainCipher(s.params, roles.alice.its(0), roles.alice.slots[c][batch])
 					for i, v := range decode(t, s.params, subtracted, key) {
 						decoded[ct][i] += v
 					}
