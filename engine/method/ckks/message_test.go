@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"math/bits"
+	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -475,4 +478,44 @@ func encryptSeeded(p *parameters, m ring.Poly, scale float64, sk *secretKey, rnd
 	}
 	c := e.finish(alone, m).SeededCipher
 	return &c
+}
+
+// packedBits is what packRow writes, bit by bit.
+func packedBits(values []uint64, q uint64) []byte {
+	width := bits.Len64(q - 1)
+	out := make([]byte, packedSize(len(values), q))
+	for i, v := range values {
+		for b := range width {
+			at := i*width + b
+			out[at/8] |= byte(v>>b&1) << (at % 8)
+		}
+	}
+	return out
+}
+
+func TestRowsArePackedBitByBit(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for _, q := range []uint64{1<<24 - 3, 1<<27 - 39, 1<<30 - 35, 1<<29 + 11, 1<<30 + 3, 1<<33 + 17} {
+		for n := range 70 {
+			values, back := make([]uint64, n), make([]uint64, n)
+			for i := range values {
+				values[i] = [...]uint64{rnd.Uint64N(q), q - 1, 0}[rnd.IntN(3)]
+			}
+			want, got := packedBits(values, q), make([]byte, packedSize(n, q))
+			packRow(got, values, q)
+			if !bytes.Equal(got, want) {
+				t.Fatalf("%d values below %d: packed as %x, want %x", n, q, got, want)
+			}
+			if fault := unpackRow(back, got, q); fault != "" || !slices.Equal(back, values) {
+				t.Fatalf("%d values below %d: unpacked as %v %s, want %v", n, q, back, fault, values)
+			}
+			if n == 0 {
+				continue
+			}
+			values[rnd.IntN(n)] = q // fits the width, not the prime
+			if fault := unpackRow(back, packedBits(values, q), q); fault == "" {
+				t.Fatalf("%d values up to %d: one is not below", n, q)
+			}
+		}
+	}
 }

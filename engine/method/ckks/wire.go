@@ -84,6 +84,10 @@ func (w *writer) pack(values []uint64, q uint64) {
 // packRow fills out with values of q's width.
 func packRow(out []byte, values []uint64, q uint64) {
 	width, at := bits.Len64(q-1), 0
+	if width == wideBits {
+		n := packWide(out, values)
+		out, values = out[n*wideBits/8:], values[n:]
+	}
 	var acc uint64
 	var fill int
 	for _, v := range values {
@@ -99,6 +103,30 @@ func packRow(out []byte, values []uint64, q uint64) {
 		out[at] = byte(acc)
 		acc >>= 8
 	}
+}
+
+// wideBits is the width of most primes. Four values of it are 15 bytes.
+const wideBits = 30
+
+// packWide fills out with values of 30 bits, by fours that have a byte behind them, and returns how many.
+func packWide(out []byte, values []uint64) (n int) {
+	for ; len(values) >= 4 && len(out) >= 16; n, values, out = n+4, values[4:], out[15:] {
+		binary.LittleEndian.PutUint64(out, values[0]|values[1]<<30|values[2]<<60)
+		binary.LittleEndian.PutUint64(out[8:], values[2]>>4|values[3]<<26)
+	}
+	return n
+}
+
+// unpackWide is the inverse of packWide for values below q. It returns a word that is negative if one is not.
+func unpackWide(out []uint64, b []byte, q uint64) (n int, over uint64) {
+	const mask = 1<<wideBits - 1
+	for ; len(out) >= 4 && len(b) >= 15; n, out, b = n+4, out[4:], b[15:] {
+		low, high := binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[7:])
+		v0, v1, v2, v3 := low&mask, low>>30&mask, high>>4&mask, high>>34&mask
+		out[0], out[1], out[2], out[3] = v0, v1, v2, v3
+		over |= (q - 1 - v0) | (q - 1 - v1) | (q - 1 - v2) | (q - 1 - v3)
+	}
+	return n, over
 }
 
 func (w *writer) poly(p ring.Poly, r *ring.Ring) {
@@ -253,6 +281,11 @@ func unpackRow(out []uint64, b []byte, q uint64) (fault string) {
 	width := bits.Len64(q - 1)
 	mask := uint64(1)<<width - 1
 	at, over := 0, uint64(0) // over is the sign of one of q-1-v
+	if width == wideBits {
+		var n int
+		n, over = unpackWide(out, b, q)
+		out, at = out[n:], n*wideBits
+	}
 	for i := range out {
 		var word uint64 // has room for a value of at most 56 bits behind the up to 7 before it
 		if rest := b[at/8:]; len(rest) >= 8 {
