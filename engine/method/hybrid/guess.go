@@ -17,6 +17,7 @@ type guess struct {
 	variance  float64
 	centre    []float64
 	distances *staged.Distances // nil where they are not released
+	cells     *cellCounts       // nil where they are not released
 }
 
 // places are where the many of the records may be, before anything is released: in each column, so far from the centre
@@ -69,6 +70,9 @@ func (g *guess) records(k int, stream *privacy.Stream) *synopsis.Weighted {
 		w.Append(row, 1)
 	}
 	g.weigh(w)
+	if g.cells != nil {
+		g.cells.weigh(w)
+	}
 	return w
 }
 

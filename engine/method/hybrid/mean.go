@@ -16,13 +16,20 @@ import (
 type meanPlan struct {
 	mean      *staged.SteppedMean
 	distances *staged.Release // nil where its noise would hide the records
+	cells     *staged.Release // counts of 2^cuts cells about the mean, nil where noise would hide them
+	cuts      int
 }
 
 // histogramShare is the share of the histogram of distances beside one mean.
 const histogramShare = 0.1
 
-// tooWeak is the rule, from public numbers only, for one mean in place of clusters.
-func (h *plan) tooWeak() bool { return h.Signal(h.Share) < h.leastSignal() }
+// tooWeak is the rule, from public numbers only, for one mean in place of clusters: that their signal is too weak, or
+// that counts of cells about a mean tell as much as a tree of as weak a signal, and more where the records are in a
+// part of the box.
+func (h *plan) tooWeak() bool {
+	signal := h.Signal(h.Share)
+	return signal < h.leastSignal() || h.cellsTell() && signal < max(6*float64(h.K), 20)
+}
 
 // leastSignal is what k clusters need of n mu, the number of standard deviations by which all records stand above the
 // noise of a count: in many columns, where fewer may be measured, k+8 for the root of each; in four columns and more
@@ -47,14 +54,19 @@ func (h *plan) addMean() *meanPlan {
 		o.distances = h.AddDistances(counts)
 		l = l.Part(1 - histogramShare)
 	}
-	o.mean = h.AddSteppedMean(l)
+	o.mean = h.AddSteppedMean(h.addCells(o, l))
+	around := "and points around it that no record has chosen"
+	if o.cells != nil {
+		around = "and points around it that the counts of a few cells tell"
+	}
 	h.Doubts = append(h.Doubts, "the budget is too small for clusters of so few records: the answer is one private mean, "+
-		"and points around it that no record has chosen; more records or a larger epsilon would help")
+		around+"; more records or a larger epsilon would help")
 	return o
 }
 
-// run is the branch for a weak signal: one private mean, and from it, for nothing, the points that are best for where
-// the records may be (guess). All but the sums and the histogram is post-processing.
+// run is the branch for a weak signal: one private mean, counts of cells about it, and from these, for nothing, the
+// points that are best for where the records may be (guess). All but the sums, the histogram and the counts is
+// post-processing.
 func (o *meanPlan) run(ctx context.Context, p *staged.Party) (centroids []float32, err error) {
 	g := new(guess)
 	if g.mean, g.variance, err = p.SteppedMean(ctx, o.mean); err != nil {
@@ -65,6 +77,11 @@ func (o *meanPlan) run(ctx context.Context, p *staged.Party) (centroids []float3
 	centre := staged.GridRow(g.centre, p.FractionBits)
 	if o.distances != nil {
 		if g.distances, err = p.ReleaseDistances(ctx, o.distances, centre, 2*math.Sqrt(float64(p.D))); err != nil {
+			return nil, err
+		}
+	}
+	if o.cells != nil {
+		if g.cells, err = o.releaseCells(ctx, p, centre, g.variance); err != nil {
 			return nil, err
 		}
 	}

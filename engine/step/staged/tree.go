@@ -72,6 +72,21 @@ func (p *Party) ReleaseTreeAlong(ctx context.Context, t *Tree, records *kernels.
 	})
 }
 
+// ReleaseCells releases planned counts of the cells of a frame, halved so often along its columns in turn, and
+// returns the variance of their noise with them. What lies beyond the frame is counted in its outer cells.
+func (p *Party) ReleaseCells(ctx context.Context, s *Release, cuts int, f *Frame) ([]float64, float64, error) {
+	span := p.Begin(engine.PhaseEncode, 0)
+	paths, err := synopsis.PathsAlong(ctx, p.Pool(), p.Records, p.FractionBits, cuts, synopsis.InTurn(p.D, cuts),
+		f.Image(p.FractionBits))
+	p.End(span)
+	if err != nil {
+		return nil, 0, err
+	}
+	w := synopsis.NewWalker(paths).Weigh(p.Weights)
+	counts, err := p.ReleaseCounts(ctx, s, 1<<cuts, func(words []int64) error { return w.Count(ctx, p.Pool(), words) })
+	return counts, s.Share.Variance(s.Scale), err
+}
+
 // GrowTrie releases a trie level by level. threshold says from which noisy count on a
 // cell opens, given the variance.
 func (p *Party) GrowTrie(ctx context.Context, bits int, counts []*Release, w *synopsis.Walker,
