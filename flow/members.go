@@ -3,6 +3,7 @@ package flow
 import (
 	"context"
 	"math"
+	"math/bits"
 	"slices"
 
 	"github.com/cohort-engine/cohort/kernels"
@@ -50,13 +51,18 @@ type members struct {
 	known, listed   []int64 // lower bounds of unknown moves: of points, of columns
 
 	columns []column
-	groups  []group
-	several []int32 // groups that have or had several slots
+	// A group is named by one of its points. It has one slot, spot, in the column of its label, or, if spot is
+	// negative, the slots in a list of links that begins at ^spot.
+	spot    []int32
+	labels  []uint16
+	links   []link  // links[0] ends all lists
+	free    int32   // a list of links that no group has
+	count   int     // groups
 	after   []int32 // the next point of the same group or, of a point that is no member, of the same column; -1: none
 	arcs    []arc   // of groups of ties, instead of coordinates: those of q are arcs[first[q]:first[q+1]]
 	first   []int32
-	above   []int32 // the groups of the level before
-	fresh   []int32 // points that become members, ascending in each column
+	origins []origin
+	fresh   []int32 // points that become members, ascending: the end of after, until they are
 	horizon float32
 	laid    bool    // the columns are laid out
 	least   float32 // gap up to which list lists
@@ -66,11 +72,11 @@ type members struct {
 	found   []int // of the parts
 	laying  []laying
 	table   []int32
-	arena   []float64
-	deals   []int32   // records of a group
-	coef    []float64 // of a linear function
-	going   []int32   // slots that can move
-	before  []int32   // groups of the members of a row
+	deals   []int32      // records of a group
+	shares  []Membership // its columns
+	coef    []float64    // of a linear function
+	going   []int32      // slots that can move
+	before  []int32      // groups of the members of a row
 }
 
 // column holds the groups that have units in a column.
@@ -81,21 +87,11 @@ type column struct {
 	rest   int32 // the first of its points with a gap of at most members.horizon that are no members, -1: none
 }
 
-// slot is a part of a group: its units in a column, and its next slot elsewhere.
-type slot struct {
-	group, units int32
-	next         place
-}
+// slot is a part of a group, which is all identical members: its units in a column.
+type slot struct{ group, units int32 }
 
-// place is a slot of a column; column -1 is none.
-type place struct{ column, slot int32 }
-
-// group is all identical members, a chain in members.after that begins at point. Units counts their multiplicities.
-type group struct {
-	point, units int32
-	first        place
-	several      bool // is one of members.several
-}
+// link is a slot of a column, none if that is -1, and the next one of the same group.
+type link struct{ column, slot, next int32 }
 
 // laying is the memory of a worker that lays columns out.
 type laying struct {
@@ -210,18 +206,22 @@ func (m *members) inGrid(gap float32) int64 { return int64(min(float64(gap)/m.un
 
 // list lists the points with a gap of at most least in fresh, in parts.
 func (m *members) list(ctx context.Context) error {
-	n, at := m.points.N, 0
-	m.fresh = slices.Grow(m.fresh[:0], n)[:n]
+	n := m.points.N
+	m.after = slices.Grow(m.after[:0], n)[:n]
 	m.found = slices.Grow(m.found[:0], n/listPoints+1)[:(n+listPoints-1)/listPoints]
 	if m.find == nil {
 		m.find, m.lay = m.listPart, m.layOut
 	}
-	err := m.run.Run(ctx, len(m.found), m.find)
-	for part, found := range m.found {
-		at += copy(m.fresh[at:], m.fresh[part*listPoints:][:found])
+	if err := m.run.Run(ctx, len(m.found), m.find); err != nil {
+		return err
 	}
-	m.fresh = m.fresh[:at]
-	return err
+	at := n
+	for part := len(m.found) - 1; part >= 0; part-- {
+		at -= m.found[part]
+		copy(m.after[at:], m.after[part*listPoints:][:m.found[part]])
+	}
+	m.fresh = m.after[at:] // none is before its own place, so that join leaves those that are still to come
+	return nil
 }
 
 // listPoints is the number of points that one call of listPart goes through.
@@ -230,7 +230,7 @@ const listPoints = 1 << 14
 // listPart lists those of one part, without branches, and sets how many they are.
 func (m *members) listPart(_, part int) {
 	first, last := part*listPoints, min(m.points.N, (part+1)*listPoints)
-	to, at := m.fresh[first:last], 0
+	to, at := m.after[first:last], 0
 	least := int64(int32(math.Float32bits(m.least))) // floats are in the order of their bits, but for negative ones
 	for i, gap := range m.v.gap[first:last] {
 		to[at] = int32(first + i)
@@ -247,47 +247,31 @@ func (m *members) admit(ctx context.Context) error {
 			m.known[u] = infinity
 		}
 		c := &m.columns[u]
-		c.slots, c.rest = c.slots[:0], -1
+		c.slots, c.stride, c.rest = c.slots[:0], 0, -1
 	}
-	m.groups, m.several = m.groups[:0], m.several[:0]
-	m.after = slices.Grow(m.after[:0], m.points.N)[:m.points.N]
+	m.spot, m.labels = slices.Grow(m.spot[:0], m.points.N)[:m.points.N], m.v.labels
 	m.horizon, m.laid = m.least, false
-	m.rehash(4 * len(m.fresh))
+	m.unlink()
+	m.rehash(2*len(m.fresh) + 16)
 	for _, i := range m.fresh {
 		m.join(i)
-	}
-	total := 0
-	room := func(u int) int { return len(m.columns[u].slots)*9/8 + 4 }
-	for u := range m.t.columns {
-		total += room(u)
-	}
-	m.arena = slices.Grow(m.arena[:0], total*m.dims)[:total*m.dims]
-	rest := m.arena
-	for u := range m.t.columns {
-		c := &m.columns[u]
-		c.stride = room(u)
-		c.x, rest = rest[:c.stride*m.dims], rest[c.stride*m.dims:]
 	}
 	m.laid = true
 	return m.spread(ctx)
 }
 
 // foresee lists the points with a gap of at most horizon that are no members by their columns.
-func (m *members) foresee(ctx context.Context, horizon float32) error {
-	m.horizon, m.least = horizon, horizon
-	if err := m.list(ctx); err != nil {
-		return err
-	}
+func (m *members) foresee(horizon float32) {
+	m.horizon = horizon
 	for u := range m.t.columns {
 		m.columns[u].rest = -1
 	}
-	for at := len(m.fresh) - 1; at >= 0; at-- {
-		if i := m.fresh[at]; m.v.gap[i] != isMember {
+	for i := len(m.after) - 1; i >= 0; i-- {
+		if gap := m.v.gap[i]; gap <= horizon && gap != isMember {
 			c := &m.columns[m.v.labels[i]]
-			m.after[i], c.rest = c.rest, i
+			m.after[i], c.rest = c.rest, int32(i)
 		}
 	}
-	return nil
 }
 
 // widen makes the points of column u with a gap in a window that is twice as wide members.
@@ -305,9 +289,7 @@ func (m *members) widen(ctx context.Context, u int32) error {
 		}
 	}
 	if least > m.horizon {
-		if err := m.foresee(ctx, min(16*least, widest)); err != nil {
-			return err
-		}
+		m.foresee(min(16*least, widest))
 	}
 	from := m.columns[u : u+1]
 	if u == m.escape { // where all points have units
@@ -378,7 +360,6 @@ func (m *members) spread(ctx context.Context) error {
 // columns that it is in, and the rest to "escape".
 func (m *members) join(i int32) {
 	q, units := m.groupOf(i), m.p.weight(int(i))
-	m.groups[q].units += int32(units)
 	m.v.gap[i] = isMember
 	left := units * m.exclusive
 	put := func(u int32, units int64) {
@@ -400,42 +381,45 @@ func (m *members) join(i int32) {
 	}
 }
 
-// groupOf puts point i before the members that are identical to it, and returns their group, a new one if there are
-// none.
+// groupOf returns the group of the members that are identical to point i, a new one if there are none, and puts it
+// among them.
 func (m *members) groupOf(i int32) int32 {
-	if 2*len(m.groups) >= len(m.table) {
-		m.rehash(4 * len(m.groups))
+	if 3*m.count >= 2*len(m.table) {
+		m.rehash(2*m.count + m.count/4)
 	}
 	at := m.place(i)
 	if *at == 0 {
-		m.groups = append(m.groups, group{point: -1, first: place{-1, -1}})
-		*at = int32(len(m.groups))
+		m.count++
+		*at, m.after[i], m.spot[i] = i+1, -1, -1
+		return i
 	}
-	g := &m.groups[*at-1]
-	m.after[i], g.point = g.point, i
-	return *at - 1
+	q := *at - 1
+	m.after[i], m.after[q] = m.after[q], i
+	return q
 }
 
 // place returns where the table has the group of point i, plus one, or 0.
 func (m *members) place(i int32) *int32 {
-	last := uint64(len(m.table) - 1)
-	slot := m.hash(i) & last
-	for m.table[slot] > 0 && !m.same(i, m.groups[m.table[slot]-1].point) {
-		slot = (slot + 1) & last
+	at, _ := bits.Mul64(m.hash(i), uint64(len(m.table)))
+	for m.table[at] > 0 && !m.same(i, m.table[at]-1) {
+		if at++; at == uint64(len(m.table)) {
+			at = 0
+		}
 	}
-	return &m.table[slot]
+	return &m.table[at]
 }
 
-// rehash makes a table with room for at least the given number of entries.
-func (m *members) rehash(room int) {
-	size := 16
-	for size < room {
-		size *= 2
+// rehash makes a table of the given size.
+func (m *members) rehash(size int) {
+	if cap(m.table) < size {
+		m.table = make([]int32, size)
 	}
-	m.table = slices.Grow(m.table[:0], size)[:size]
+	m.table = m.table[:size]
 	clear(m.table)
-	for q := range m.groups {
-		*m.place(m.groups[q].point) = int32(q) + 1
+	for u := range m.t.columns {
+		for _, s := range m.columns[u].slots {
+			*m.place(s.group) = s.group + 1
+		}
 	}
 }
 
@@ -467,9 +451,22 @@ func (m *members) same(i, j int32) bool {
 	return true
 }
 
+// unlink forgets all groups.
+func (m *members) unlink() {
+	m.links, m.free, m.count = append(m.links[:0], link{column: -1, slot: -1}), 0, 0
+}
+
+// head returns the first link of group q.
+func (m *members) head(q int32) link {
+	if s := m.spot[q]; s < 0 {
+		return m.links[^s]
+	}
+	return link{int32(m.labels[q]), m.spot[q], 0}
+}
+
 // slotOf returns the slot of group q in column u, -1 if it has none.
 func (m *members) slotOf(q, u int32) int32 {
-	for at := m.groups[q].first; at.column >= 0; at = m.columns[at.column].slots[at.slot].next {
+	for at := m.head(q); at.column >= 0; at = m.links[at.next] {
 		if at.column == u {
 			return at.slot
 		}
@@ -486,26 +483,67 @@ func (m *members) put(q, u int32, units int64) int32 {
 		return s
 	}
 	s = int32(len(c.slots))
-	g := &m.groups[q]
-	if !g.several && g.first.column >= 0 {
-		g.several = true
-		m.several = append(m.several, q)
-	}
 	if n := len(c.slots); n == cap(c.slots) {
-		c.slots = append(make([]slot, 0, n*5/4+4), c.slots...)
+		c.slots = append(slices.Grow([]slot(nil), n+n/8+4), c.slots...)
 	}
-	c.slots = append(c.slots, slot{q, int32(units), g.first})
-	g.first = place{u, s}
+	c.slots = append(c.slots, slot{q, int32(units)})
+	m.attach(q, u, s)
 	return s
 }
 
-// link returns what refers to slot s of column u.
-func (m *members) link(u, s int32) *place {
-	at := &m.groups[m.columns[u].slots[s].group].first
-	for at.column != u {
-		at = &m.columns[at.column].slots[at.slot].next
+// attach makes slot s of column u one of group q.
+func (m *members) attach(q, u, s int32) {
+	if only := m.spot[q]; only >= 0 {
+		m.spot[q] = ^m.hold(link{int32(m.labels[q]), only, 0})
+	} else if only == -1 && u <= math.MaxUint16 {
+		m.labels[q], m.spot[q] = uint16(u), s
+		return
 	}
+	m.spot[q] = ^m.hold(link{u, s, ^m.spot[q]})
+}
+
+// hold returns where in links it has put a link.
+func (m *members) hold(l link) int32 {
+	at := m.free
+	if at == 0 {
+		m.links = append(m.links, l)
+		return int32(len(m.links) - 1)
+	}
+	m.free, m.links[at] = m.links[at].next, l
 	return at
+}
+
+// detach takes the slot in column u from group q, which has several.
+func (m *members) detach(q, u int32) {
+	before, at := int32(0), ^m.spot[q]
+	for m.links[at].column != u {
+		before, at = at, m.links[at].next
+	}
+	next := m.links[at].next
+	m.links[at].next, m.free = m.free, at
+	if before > 0 {
+		m.links[before].next = next
+	} else {
+		m.spot[q] = ^next
+	}
+	at = ^m.spot[q]
+	if only := &m.links[at]; only.next == 0 && 0 <= only.column && only.column <= math.MaxUint16 {
+		m.labels[q], m.spot[q] = uint16(only.column), only.slot
+		only.next, m.free = m.free, at
+	}
+}
+
+// rename makes slot s of a group in column u slot to.
+func (m *members) rename(q, u, to int32) {
+	at := ^m.spot[q]
+	if at < 0 {
+		m.spot[q] = to
+		return
+	}
+	for m.links[at].column != u {
+		at = m.links[at].next
+	}
+	m.links[at].slot = to
 }
 
 // layOut copies the coordinates of the groups in column u and lists its moves.
@@ -522,7 +560,7 @@ func (m *members) layOut(worker, u int) {
 func (m *members) locate(c *column, s int) {
 	m.fit(c)
 	scale, norm := m.scale, 0.0
-	from, to := at(m.groups[c.slots[s].group].point, m.d), s
+	from, to := at(c.slots[s].group, m.d), s
 	for range m.d {
 		y := float64(m.points.Data[from]) * scale
 		c.x[to] = y
@@ -541,8 +579,12 @@ func (m *members) fit(c *column) {
 	if n <= c.stride {
 		return
 	}
-	stride := n*5/4 + 4
-	x := make([]float64, m.dims*stride)
+	x := c.x
+	if cap(x) < m.dims*n {
+		x = slices.Grow([]float64(nil), m.dims*(n+n/8+4))
+	}
+	stride := cap(x) / max(1, m.dims)
+	x = x[:m.dims*stride]
 	for h := range m.dims {
 		copy(x[h*stride:], c.x[h*c.stride:(h+1)*c.stride])
 	}
@@ -619,9 +661,20 @@ func (m *members) accepts(u, s, v int32) int64 {
 // capacity returns how many units of group q column v takes at most.
 func (m *members) capacity(q, v int32) int64 {
 	if v == m.escape {
-		return int64(m.groups[q].units) * (m.exclusive - 1)
+		return m.copies(q) * (m.exclusive - 1)
 	}
-	return int64(m.groups[q].units)
+	return m.copies(q)
+}
+
+// copies returns the multiplicity of group q.
+func (m *members) copies(q int32) (units int64) {
+	if m.arcs != nil {
+		return int64(m.origins[q].units)
+	}
+	for at := m.head(q); at.column >= 0; at = m.links[at.next] {
+		units += int64(m.columns[at.column].slots[at.slot].units)
+	}
+	return units / m.exclusive
 }
 
 // room returns how many units of column u can move to column v at no more than the given cost,
@@ -786,9 +839,9 @@ func (m *members) transfer(u, v, s int32, units int64) (to int32, gone bool) {
 func (m *members) drop(u, s int32) {
 	c := &m.columns[u]
 	last := int32(len(c.slots) - 1)
-	*m.link(u, s) = c.slots[s].next
+	m.detach(c.slots[s].group, u)
 	if s != last {
-		m.link(u, last).slot = s
+		m.rename(c.slots[last].group, u, s)
 		c.slots[s] = c.slots[last]
 		for h := range m.dims {
 			c.x[h*c.stride+int(s)] = c.x[h*c.stride+int(last)]
@@ -888,7 +941,7 @@ func (m *members) offer(v, w, s int32, own int64) {
 // other columns: they can move to u now, and perhaps no longer to v.
 func (m *members) reopen(q, u, v int32) {
 	t := &m.t
-	for at := m.groups[q].first; at.column >= 0; at = m.columns[at.column].slots[at.slot].next {
+	for at := m.head(q); at.column >= 0; at = m.links[at.next] {
 		x := at.column
 		own, known := m.value(x, at.slot, x), x == u
 		row := t.rows[x]
@@ -916,42 +969,53 @@ func (m *members) reopen(q, u, v int32) {
 func (m *members) release() {
 	v := m.v
 	v.extra = v.extra[:0]
-	var columns []Membership
-	for _, q := range m.several {
-		g := &m.groups[q]
-		columns = columns[:0]
-		for at := g.first; at.column >= 0; {
-			s := &m.columns[at.column].slots[at.slot]
-			if at.column != m.escape && s.units > 0 {
-				columns = append(columns, Membership{Cluster: uint16(at.column), Units: s.units})
+	for u := range m.columns[:m.t.columns] {
+		for _, x := range m.columns[u].slots {
+			q := x.group
+			if m.spot[q] >= 0 {
+				for i := m.after[q]; i >= 0; i = m.after[i] {
+					v.labels[i] = v.labels[q]
+				}
+			} else if int(m.head(q).column) == u {
+				m.share(q)
 			}
-			at = s.next
 		}
-		if len(columns) == 1 && columns[0].Units == g.units {
-			for i := g.point; i >= 0; i = m.after[i] {
-				v.labels[i] = columns[0].Cluster
-			}
-			continue
-		}
-		m.deals = m.deals[:0]
-		for i := g.point; i >= 0; i = m.after[i] {
-			m.deals = append(m.deals, i)
-		}
-		slices.SortFunc(columns, func(a, b Membership) int { return int(a.Cluster) - int(b.Cluster) })
-		slices.SortFunc(m.deals, func(a, b int32) int {
-			if ids := m.s.order.ids; m.s.ordered {
-				a, b = ids[a], ids[b]
-			}
-			return int(a - b)
-		})
-		m.p.deal(columns, m.deals, int64(g.units), func(i int32, held []Membership) {
-			v.labels[i] = held[0].Cluster
-			if len(held) > 1 || int64(held[0].Units) < m.p.weight(int(i)) {
-				v.extra = append(v.extra, held...)
-			}
-		})
 	}
 	slices.SortFunc(v.extra, byPoint)
+}
+
+// share gives the units of group q back to its points.
+func (m *members) share(q int32) {
+	v, columns, copies := m.v, m.shares[:0], m.copies(q)
+	for at := m.head(q); at.column >= 0; at = m.links[at.next] {
+		if units := m.columns[at.column].slots[at.slot].units; at.column != m.escape && units > 0 {
+			columns = append(columns, Membership{Cluster: uint16(at.column), Units: units})
+		}
+	}
+	m.shares = columns
+	if len(columns) == 1 && int64(columns[0].Units) == copies {
+		for i := q; i >= 0; i = m.after[i] {
+			v.labels[i] = columns[0].Cluster
+		}
+		return
+	}
+	m.deals = m.deals[:0]
+	for i := q; i >= 0; i = m.after[i] {
+		m.deals = append(m.deals, i)
+	}
+	slices.SortFunc(columns, func(a, b Membership) int { return int(a.Cluster) - int(b.Cluster) })
+	slices.SortFunc(m.deals, func(a, b int32) int {
+		if ids := m.s.order.ids; m.s.ordered {
+			a, b = ids[a], ids[b]
+		}
+		return int(a - b)
+	})
+	m.p.deal(columns, m.deals, copies, func(i int32, held []Membership) {
+		v.labels[i] = held[0].Cluster
+		if len(held) > 1 || int64(held[0].Units) < m.p.weight(int(i)) {
+			v.extra = append(v.extra, held...)
+		}
+	})
 }
 
 func byPoint(a, b Membership) int {

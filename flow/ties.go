@@ -100,6 +100,9 @@ type ties struct {
 	union []int32
 }
 
+// origin is a group of the level before, one of its points and its multiplicity.
+type origin struct{ group, point, units int32 }
+
 // arc is a column that a group of ties may be in, and its word of the tie hash there.
 type arc struct {
 	column int32
@@ -218,8 +221,9 @@ func (m *members) narrow(upper *members, ties []tie, word int) {
 		t.bounds[j] = bounds{lo: least, hi: most, top: most, under: infinity, over: infinity}
 		m.columns[j].slots = m.columns[j].slots[:0]
 	}
-	m.several = m.several[:0]
-	m.groups, m.above, m.arcs, m.first = m.groups[:0], m.above[:0], m.arcs[:0], m.first[:0]
+	m.origins, m.arcs, m.first = m.origins[:0], m.arcs[:0], m.first[:0]
+	m.spot, m.labels = m.spot[:0], m.labels[:0]
+	m.unlink()
 	for len(ties) > 0 {
 		own := 1
 		for own < len(ties) && ties[own].group == ties[0].group {
@@ -249,12 +253,13 @@ func (m *members) narrow(upper *members, ties []tie, word int) {
 
 // add adds the group of upper that has the given ties.
 func (m *members) add(upper *members, ties []tie, word int) {
-	from := &upper.groups[ties[0].group]
-	q, point := int32(len(m.groups)), from.point
-	m.groups = append(m.groups, group{point: point, first: place{-1, -1}, units: from.units})
-	m.above = append(m.above, ties[0].group)
-	m.first = append(m.first, int32(len(m.arcs)))
-	hash, left := m.s.hash.digest(m.p, int(point)), int64(0)
+	q, o := int32(len(m.origins)), origin{ties[0].group, ties[0].group, int32(upper.copies(ties[0].group))}
+	if word > 1 {
+		o.point = upper.origins[o.group].point
+	}
+	m.origins = append(m.origins, o)
+	m.spot, m.labels, m.first = append(m.spot, -1), append(m.labels, 0), append(m.first, int32(len(m.arcs)))
+	hash, left := m.s.hash.digest(m.p, int(o.point)), int64(0)
 	for _, x := range ties {
 		var words [2]int64 // 0 for the columns that are no clusters
 		if int(x.column) < m.k {
@@ -284,7 +289,8 @@ func (m *members) arcsOf(q int32) []arc { return m.arcs[m.first[q]:m.first[q+1]]
 // give makes the columns of the groups of lower those of m.
 func (m *members) give(lower *members) {
 	copy(m.t.size, lower.t.size)
-	for q, g := range lower.above {
+	for q, o := range lower.origins {
+		g := o.group
 		for _, a := range lower.arcsOf(int32(q)) {
 			units := int32(0)
 			if s := lower.slotOf(int32(q), a.column); s >= 0 {
