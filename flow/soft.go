@@ -396,6 +396,7 @@ func (s *Solver) anneal(ctx context.Context, run Runner, whole *Problem, size in
 		a.temperature = max(a.temperature/4, 0.5)
 	}
 	copy(s.prices, a.prices)
+	*a = soft{} // its shares are more than all else, and only a solve without prices wants it
 	return nil
 }
 
