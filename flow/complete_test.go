@@ -1,7 +1,10 @@
 package flow
 
 import (
+	"cmp"
 	"context"
+	"math/rand/v2"
+	"slices"
 	"testing"
 	"unsafe"
 )
@@ -30,5 +33,29 @@ func TestLongWaysInLargeQuanta(t *testing.T) {
 func TestEntryBytes(t *testing.T) {
 	if size := unsafe.Sizeof(entry{}); size != entryBytes {
 		t.Errorf("an entry takes %d bytes, not %d", size, entryBytes)
+	}
+}
+
+// TestTally compares it with a sort and a sum over all sides.
+func TestTally(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 300 {
+		columns := 1 + rng.IntN(40)
+		w, want := scratch{size: make([]int64, columns)}, map[edgeCount]float64{}
+		for range rng.IntN(400) {
+			u, v := int32(rng.IntN(columns)), int32(rng.IntN(columns+1))
+			e := edgeCount{u: min(u, v), v: max(u, v)}
+			want[e]++
+			e.count = 1
+			w.sides = append(w.sides, e)
+		}
+		var sorted []edgeCount
+		for e, count := range want {
+			sorted = append(sorted, edgeCount{e.u, e.v, count})
+		}
+		slices.SortFunc(sorted, func(a, b edgeCount) int { return cmp.Compare(a.cell(), b.cell()) })
+		if w.tally(); !slices.Equal(w.sides, sorted) {
+			t.Fatalf("%d columns: %v, want %v", columns, w.sides, sorted)
+		}
 	}
 }

@@ -81,6 +81,10 @@ type scratch struct {
 	near  []int32
 	sides []edgeCount
 
+	// Of tally: the other order of the sides, and where those of a column go.
+	spare  []edgeCount
+	counts []int32
+
 	// Clusters to choose from, their prices, how much dearer than the cheapest others are, and
 	// the memberships of points that have several.
 	clusters    []uint16
@@ -452,37 +456,56 @@ func (s *Solver) countNear(worker, index int) {
 
 // sumSides sets the sizes, and the edges that a cluster has, from the lists of the workers.
 func (s *Solver) sumSides(v *view, workers int) {
-	all := v.edges[:0]
+	w := &s.scratch[0]
 	for i := range s.scratch[:workers] {
 		for j, x := range s.scratch[i].size {
 			v.size[j] += x
 		}
-		all = append(all, s.scratch[i].sides...)
+		if i > 0 {
+			w.sides = append(w.sides, s.scratch[i].sides...)
+		}
 	}
-	v.edges = tally(all)
+	w.tally()
+	v.edges = append(v.edges[:0], w.sides...)
 	for last := len(v.edges) - 1; last >= 0 && int(v.edges[last].u) >= s.pass.p.k(); last-- {
 		v.edges = v.edges[:last] // "unassigned" and "escape": no price can part them
 	}
 }
 
-// tally sorts edges and makes one of those of the same columns.
-func tally(sides []edgeCount) []edgeCount {
-	slices.SortFunc(sides, func(a, b edgeCount) int { return cmp.Compare(a.cell(), b.cell()) })
-	kept := sides[:0]
-	for _, e := range sides {
+// tally sorts the sides, by their columns one after the other, and makes one of those of the same columns.
+func (w *scratch) tally() {
+	w.spare = append(w.spare[:0], w.sides...)
+	from, to := w.sides, w.spare
+	for shift := 0; shift < 64; shift += 32 {
+		w.counts = append(w.counts[:0], make([]int32, len(w.size)+2)...) // the only cluster has column 1 next
+		for i := range from {
+			w.counts[from[i].cell()>>shift&math.MaxUint32+1]++
+		}
+		for j := range len(w.size) + 1 {
+			w.counts[j+1] += w.counts[j]
+		}
+		for _, e := range from {
+			at := &w.counts[e.cell()>>shift&math.MaxUint32]
+			to[*at] = e
+			*at++
+		}
+		from, to = to, from
+	}
+	kept := w.sides[:0]
+	for _, e := range w.sides {
 		if last := len(kept) - 1; last >= 0 && kept[last].cell() == e.cell() {
 			kept[last].count += e.count
 		} else {
 			kept = append(kept, e)
 		}
 	}
-	return kept
+	w.sides = kept
 }
 
 // side notes units of one column next to another.
 func (w *scratch) side(u, v int, units int64) {
 	if len(w.sides) == cap(w.sides) && len(w.sides) >= 1024 {
-		if w.sides = tally(w.sides); len(w.sides) > cap(w.sides)/2 {
+		if w.tally(); len(w.sides) > cap(w.sides)/2 {
 			w.sides = slices.Grow(w.sides, cap(w.sides))
 		}
 	}
