@@ -23,7 +23,8 @@ import (
 // first of several rounds measures up to three times as many clusters, after which the leaves,
 // moved accordingly, are searched again; where the signal is strong they are after further rounds, too,
 // which may have shown that a heavy cell has more clusters than its records need. In two columns at a weak
-// signal all of the budget goes to one grid of counts, with Laplace noise where that is less. High
+// signal all of the budget goes to one grid of counts, with Laplace noise where that is less; in three to nine
+// columns a private mean and the counts of a few cells about it say where the records may be. High
 // dimension: a private mean, found in steps, a histogram of distances to it, and up to twenty
 // relative rounds with James-Stein shrinkage, before some of which histograms of the distances within each cluster
 // give radii and show which clusters are two, from a tree on
