@@ -8,10 +8,10 @@ import (
 )
 
 // A grid takes the place of a tree and rounds in up to gridColumns columns while all records stand less than gridSignal
-// deviations above the noise of a count for each cluster: beyond, rounds pay. It halves each axis at least gridTimes
-// times, as it sees nothing within a cell, and records may be in a small part of the box.
+// deviations above the noise of a count for each cluster: beyond, rounds pay. It halves the axes at least gridTimes
+// times on average, as it sees nothing within a cell, and records may be in a small part of the box.
 const (
-	gridColumns, gridSignal, gridTimes = 2, 25, 3
+	gridColumns, gridSignal, gridTimes = 2, 25, 2.5
 	// gridBits bounds the cells.
 	gridBits = 20
 )
@@ -38,7 +38,8 @@ func (h *plan) chooseGrid(j *Job) error {
 	}
 	signal := float64(h.N) / single.CountNoise(single.Share)
 	cuts := gridCuts(signal, h.D, h.K, h.FractionBits)
-	if auto && (single.Share.Gaussian || h.D > gridColumns || signal > gridSignal*float64(h.K) || cuts < gridTimes*h.D) {
+	if auto && (single.Share.Gaussian || h.D > gridColumns || signal > gridSignal*float64(h.K) ||
+		float64(cuts) < gridTimes*float64(h.D)) {
 		return nil
 	}
 	h.branch, h.Plan, h.tree = "grid", single, single.AddGrid(single.Share, h.D, cuts)
