@@ -9,13 +9,14 @@ import (
 	"github.com/cohort-engine/cohort/internal/elementary"
 )
 
-// A mean has counts of cells beside it in three columns and more, but not many, where all records stand cellSignal
+// A mean has counts of cells beside it in cellColumns and more, but not many, where all records stand cellSignal
 // deviations, and cellEach for each cluster, for the root of a column above the noise of a count: below, the counts
 // would tell less than the mean loses, and in fewer columns a grid tells more. They have cellShare of the budget, and
 // as many cells, up to 2^cellCuts, as let an average one have more records than 1/cellNoise of the noise of its
 // count. The cuts beside the mean are cellWidth deviations of the guessed records from it, so that the cells have
 // about as many records each. The constants come from generated sets of 300 to 5,000 records in 3 to 9 dimensions.
 const (
+	cellColumns          = 3
 	cellSignal, cellEach = 5, 1.4
 	cellShare, cellNoise = 0.6, 1.2
 	cellCuts             = 10
@@ -24,7 +25,7 @@ const (
 
 // cellsTell says, from public numbers only, that counts of cells about a mean tell more than the mean loses by them.
 func (h *plan) cellsTell() bool {
-	return h.K > 1 && h.D > gridColumns && h.D < manyColumns &&
+	return h.K > 1 && h.D >= cellColumns && h.D < manyColumns &&
 		h.Signal(h.Share) >= max(cellSignal, float64(cellEach*float64(h.K)))*math.Sqrt(float64(h.D))
 }
 

@@ -11,7 +11,7 @@ import (
 // deviations above the noise of a count for each cluster: beyond, rounds pay. It halves the axes at least gridTimes
 // times on average, as it sees nothing within a cell, and records may be in a small part of the box.
 const (
-	gridColumns, gridSignal, gridTimes = 2, 25, 2.5
+	gridColumns, gridSignal, gridTimes = 3, 25, 2.5
 	// gridBits bounds the cells.
 	gridBits = 20
 )

@@ -22,7 +22,7 @@ import (
 // and counts, with a radius for each cluster taken from the synopsis. Where the tree is coarse, the
 // first of several rounds measures up to three times as many clusters, after which the leaves,
 // moved accordingly, are searched again; where the signal is strong they are after further rounds, too,
-// which may have shown that a heavy cell has more clusters than its records need. In two columns at a weak
+// which may have shown that a heavy cell has more clusters than its records need. In one to three columns at a weak
 // signal all of the budget goes to one grid of counts, with Laplace noise where that is less; in three to nine
 // columns a private mean and the counts of a few cells about it say where the records may be. High
 // dimension: a private mean, found in steps, a histogram of distances to it, and up to twenty
