@@ -12,14 +12,15 @@ import (
 // A mean has counts of cells beside it in cellColumns and more, but not many, where all records stand cellSignal
 // deviations, and cellEach for each cluster, for the root of a column above the noise of a count: below, the counts
 // would tell less than the mean loses, and in fewer columns a grid tells more. They have cellShare of the budget, and
-// as many cells, up to 2^cellCuts, as let an average one have more records than 1/cellNoise of the noise of its
-// count. The cuts beside the mean are cellWidth deviations of the guessed records from it, so that the cells have
-// about as many records each. The constants come from generated sets of 300 to 5,000 records in 3 to 9 dimensions.
+// as many cells, up to 2^cellCuts, which the draws of a guess still fill, as let an average one have more records
+// than 1/cellNoise of the noise of its count. The cuts beside the mean are cellWidth deviations of the guessed
+// records from it, so that the cells have about as many records each. The constants come from generated sets of 300
+// to 5,000 records in 3 to 9 dimensions.
 const (
 	cellColumns          = 3
 	cellSignal, cellEach = 5, 1.4
 	cellShare, cellNoise = 0.6, 1.2
-	cellCuts             = 10
+	cellCuts             = 7
 	cellWidth            = 0.75
 )
 
@@ -55,7 +56,7 @@ func (o *meanPlan) releaseCells(ctx context.Context, p *staged.Party, centre []f
 	c *cellCounts, err error) {
 	c = &cellCounts{records: float64(p.N), frame: new(staged.Frame), cuts: o.cuts}
 	for _, x := range centre {
-		own := guessWidth * (1 - math.Abs(float64(x)))
+		own := guessWidth * (1 - min(math.Abs(float64(x)), guessWall))
 		half := 2 * cellWidth * math.Sqrt(float64(own*own)+variance)
 		c.frame.Lo, c.frame.Hi = append(c.frame.Lo, float64(x)-half), append(c.frame.Hi, float64(x)+half)
 	}

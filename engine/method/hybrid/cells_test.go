@@ -60,8 +60,8 @@ func TestExpectedCount(t *testing.T) {
 	}
 }
 
-// TestCellsOfRecords: the released counts are those of the cells that draws are weighed by, in the noise of the share,
-// and one record more adds one to one cell.
+// TestCellsOfRecords: the released counts are those of the cells that draws are weighed by, one record less takes one
+// from one cell, and a frame about a corner of the box has a width.
 func TestCellsOfRecords(t *testing.T) {
 	const n, d, cuts = 3000, 3, 5
 	rng := rand.New(rand.NewPCG(81, 82))
@@ -72,17 +72,28 @@ func TestCellsOfRecords(t *testing.T) {
 		}
 		records.Set(i, row)
 	}
-	f := stagedtest.Plan(t, records, 2)
-	o := &meanPlan{cuts: cuts, cells: f.AddCounts("cells about the mean", "tree counts per level",
-		staged.Share{Gaussian: true, Total: 1e4}, 1<<cuts)}
-	if e := o.cells.Entries[0]; e.Sensitivity != 1 {
-		t.Errorf("sensitivity %v", e.Sensitivity)
+	released := func(records *kernels.Panels, centre ...float32) (c *cellCounts) {
+		f := stagedtest.Plan(t, records, 2)
+		o := &meanPlan{cuts: cuts, cells: f.AddCounts("cells about the mean", "tree counts per level",
+			staged.Share{Gaussian: true, Total: 1e4}, 1<<cuts)}
+		stagedtest.OnParty(t, f, records, func(ctx context.Context, p *staged.Party) (err error) {
+			c, err = o.releaseCells(ctx, p, centre, 0)
+			return err
+		})
+		return c
 	}
-	var c *cellCounts
-	stagedtest.OnParty(t, f, records, func(ctx context.Context, p *staged.Party) (err error) {
-		c, err = o.releaseCells(ctx, p, []float32{-0.25, 0.5, 0}, 0.01)
-		return err
-	})
+	c := released(records, -0.25, 0.5, 0)
+	part := records.Slice(0, n-1)
+	changed := 0.0
+	for i, x := range released(&part, -0.25, 0.5, 0).counts {
+		changed += math.Abs(math.Round(c.counts[i]) - math.Round(x))
+	}
+	if changed != 1 {
+		t.Errorf("without a record counts change by %v in all", changed)
+	}
+	if f := released(records, 1, -1, 1).frame; f.Hi[0]-f.Lo[0] < 0.1 {
+		t.Errorf("the frame about a corner is %v wide", f.Hi[0]-f.Lo[0])
+	}
 	counts, x, rest := make([]float64, 1<<cuts), make([]float64, d), make([]float64, d)
 	for i := range n {
 		for h, v := range records.Point(i, row) {

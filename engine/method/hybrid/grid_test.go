@@ -87,27 +87,32 @@ func TestChooseGrid(t *testing.T) {
 // TestGridOfWeakSignal: where the rule takes the grid its loss is well below that of the tree. Over the fixed seeds the
 // outcome is deterministic.
 func TestGridOfWeakSignal(t *testing.T) {
-	norm, _ := datasettest.Builtin(t, "blobs", dataset.Generator{N: 5000, D: 2, K: 15, Separation: 8, Seed: 3})
 	eng, err := engine.New()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer eng.Close()
-	loss := map[string]float64{}
-	for _, branch := range []string{"", "tree"} {
-		for seed := range uint64(6) {
-			res, err := eng.Run(t.Context(), &Job{Branch: branch, Problem: protocol.Problem{Clients: norm.Table(),
-				Bounds: norm.Bounds, K: 15, Budget: privacy.Budget{Epsilon: 0.05, Delta: -1}, Seed: &seed}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			loss[branch] += *res.NICV / 6
-			if branch == "" && (res.Details["branch"] != "grid" || len(res.Sizes) != 15) {
-				t.Errorf("branch %v, sizes %v", res.Details["branch"], res.Sizes)
+	for _, c := range []struct {
+		d, k    int
+		epsilon float64
+	}{{2, 15, 0.05}, {3, 20, 0.1}} {
+		norm, _ := datasettest.Builtin(t, "blobs", dataset.Generator{N: 5000, D: c.d, K: c.k, Separation: 8, Seed: 3})
+		loss := map[string]float64{}
+		for _, branch := range []string{"", "tree"} {
+			for seed := range uint64(6) {
+				res, err := eng.Run(t.Context(), &Job{Branch: branch, Problem: protocol.Problem{Clients: norm.Table(),
+					Bounds: norm.Bounds, K: c.k, Budget: privacy.Budget{Epsilon: c.epsilon, Delta: -1}, Seed: &seed}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				loss[branch] += *res.NICV / 6
+				if branch == "" && (res.Details["branch"] != "grid" || len(res.Sizes) != c.k) {
+					t.Errorf("%+v: branch %v, sizes %v", c, res.Details["branch"], res.Sizes)
+				}
 			}
 		}
-	}
-	if loss[""] > 0.8*loss["tree"] {
-		t.Errorf("the grid's mean loss is %.4g, the tree's %.4g", loss[""], loss["tree"])
+		if loss[""] > 0.8*loss["tree"] {
+			t.Errorf("%+v: the grid's mean loss is %.4g, the tree's %.4g", c, loss[""], loss["tree"])
+		}
 	}
 }

@@ -25,7 +25,7 @@ const histogramShare = 0.1
 
 // tooWeak is the rule, from public numbers only, for one mean in place of clusters: that their signal is too weak, or
 // that counts of cells about a mean tell as much as a tree of as weak a signal, and more where the records are in a
-// part of the box: up to 20 clusters, more are too many for so few cells.
+// part of the box: below 6 deviations for each cluster, from 20 to 120, as more clusters are too many for so few cells.
 func (h *plan) tooWeak() bool {
 	signal := h.Signal(h.Share)
 	return signal < h.leastSignal() || h.cellsTell() && signal < min(max(6*float64(h.K), 20), 120)
