@@ -429,8 +429,9 @@ func (l *laplacian) conjugateGradients(x, r, inverse, d, q []float64, enough flo
 			r[j] -= float64(alpha * q[j])
 			next += float64(r[j] * float64(r[j]*inverse[j]))
 		}
+		beta := next / rz
 		for j := range d {
-			d[j] = float64(r[j]*inverse[j]) + float64(next/rz*d[j])
+			d[j] = float64(r[j]*inverse[j]) + float64(beta*d[j])
 		}
 		rz = next
 	}
@@ -447,9 +448,15 @@ func (l *laplacian) product(d, q []float64) {
 	for j, x := range d {
 		q[j] = float64(l.damp[j] * x)
 	}
-	for _, e := range l.edges {
-		f := float64(e.count * (d[e.u] - d[e.v]))
-		q[e.u] += f
-		q[e.v] -= f
+	for edges := l.edges; len(edges) > 0; { // those of a column, from others on, follow each other
+		u, own := edges[0].u, 0
+		x, sum := d[u], q[u]
+		for ; own < len(edges) && edges[own].u == u; own++ {
+			e := &edges[own]
+			f := float64(e.count * (x - d[e.v]))
+			sum += f
+			q[e.v] -= f
+		}
+		q[u], edges = sum, edges[own:]
 	}
 }
