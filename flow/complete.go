@@ -115,7 +115,10 @@ type transport struct {
 	distance  []int64 // of settled nodes; the least known one of the others
 	within    []int64 // what potential and cost add up to, at most, along a way that is no longer
 	order     []int32 // settled nodes
-	queue     offers
+	now       int64   // distance of the last settled node
+	level     []int32 // nodes at that distance that are to be settled
+	queue     offers  // those farther away
+	ask       offers  // columns whose unknown moves are asked for
 	wanted    int     // deficits to settle
 	nearest   int64   // distance of a deficit, if one is wanted
 	last      int64   // distance of the last deficit that a search settled
@@ -172,11 +175,11 @@ func (t *transport) start(prices []int64) {
 	for j := range t.columns {
 		t.potential[j] = -prices[j]
 	}
-	t.ask()
+	t.setOutflows()
 }
 
-// ask sets the outflows that the prices ask for.
-func (t *transport) ask() {
+// setOutflows sets the outflows that the prices ask for.
+func (t *transport) setOutflows() {
 	t.excess[t.sink] = 0
 	for j := range t.columns {
 		least, most := t.bounds[j].at(t.price(j))
@@ -278,12 +281,17 @@ func (t *transport) scale(ctx context.Context, few, enough, largest int64, round
 // saturate moves all units to where their reduced cost is least: no arc has a
 // negative one then. Outflows follow the prices.
 func (t *transport) saturate(ctx context.Context) error {
-	for u := int32(0); u < t.sink; u++ {
-		for t.limit[u] < 0 {
-			if err := t.m.extend(ctx, u); err != nil {
-				return err
+	for asked := true; asked; {
+		t.ask = t.ask[:0]
+		for u := range t.sink {
+			if t.limit[u] < 0 {
+				t.ask = append(t.ask, offer{0, u})
 			}
 		}
+		if err := t.m.extend(ctx); err != nil {
+			return err
+		}
+		asked = len(t.ask) > 0
 	}
 	for moved := true; moved; {
 		moved = false
@@ -303,7 +311,7 @@ func (t *transport) saturate(ctx context.Context) error {
 			}
 		}
 	}
-	t.ask()
+	t.setOutflows()
 	return nil
 }
 
@@ -351,28 +359,49 @@ func (t *transport) refresh(u int32, e *entry) {
 
 // search finds the distances from the columns with excess to the deficits, and lowers the
 // potentials by them. Where it would need unknown moves it stops at the deficits that it
-// has. It reports false if none can be reached.
+// has, if these are half of them. It reports false if none can be reached.
 func (t *transport) search(ctx context.Context) (found bool, err error) {
-	for t.depart(); ; {
-		last, unknown := t.settle()
-		if last >= 0 {
+	t.depart()
+	for half, last := t.wanted/2, int32(-1); ; {
+		deficit, horizon := t.settle()
+		if deficit >= 0 {
+			last = deficit
+		}
+		if last >= 0 && (horizon == infinity || t.wanted <= half) {
 			t.last = t.distance[last]
 			t.lower(t.last)
 			return true, nil
 		}
-		if unknown < 0 {
+		if horizon == infinity {
 			return false, nil
 		}
-		if err := t.m.extend(ctx, unknown); err != nil {
+		t.lookAhead(horizon)
+		if err := t.m.extend(ctx); err != nil {
 			return false, err
 		}
-		t.relax(unknown, t.distance[unknown])
+		for _, o := range t.ask {
+			t.relax(o.node, t.distance[o.node])
+		}
+	}
+}
+
+// extended is the number of columns whose unknown moves a search asks for at a time, at most: workers share them.
+const extended = 16
+
+// lookAhead lists in ask the settled columns that are the first to have unknown moves, up to twice the horizon.
+func (t *transport) lookAhead(horizon int64) {
+	t.ask = t.ask[:0]
+	for _, u := range t.order {
+		if far := t.unknown(u); far < infinity && far-horizon <= horizon {
+			t.ask.keep(extended, far, u)
+		}
 	}
 }
 
 // depart begins a search.
 func (t *transport) depart() {
-	t.queue, t.order, t.tight, t.nearest = t.queue[:0], t.order[:0], t.tight[:0], infinity
+	t.queue, t.level, t.order, t.tight = t.queue[:0], t.level[:0], t.order[:0], t.tight[:0]
+	t.nearest, t.now = infinity, 0
 	clear(t.next)
 	clear(t.end)
 	t.wanted = 0
@@ -380,39 +409,39 @@ func (t *transport) depart() {
 		t.distance[u], t.within[u] = infinity, math.MaxInt64
 		if excess > 0 {
 			t.distance[u], t.within[u] = 0, t.potential[u]
-			t.queue.add(offer{0, int32(u)})
+			t.level = append(t.level, int32(u))
 		} else if excess < 0 {
 			t.wanted++
 		}
 	}
 }
 
-// horizon returns the distance up to which no unknown move of the settled nodes
-// leads, and the column that has the first one, negative if there is none.
-func (t *transport) horizon() (distance int64, unknown int32) {
-	distance, unknown = infinity, -1
-	for _, u := range t.order {
-		if u != t.sink && t.limit[u] < infinity {
-			if far := t.distance[u] + t.length(t.limit[u]); far < distance {
-				distance, unknown = far, u
-			}
-		}
+// unknown returns the distance up to which no unknown move of a settled node leads.
+func (t *transport) unknown(u int32) int64 {
+	if u == t.sink || t.limit[u] == infinity {
+		return infinity
 	}
-	return distance, unknown
+	return t.distance[u] + t.length(t.limit[u])
 }
 
 // settle goes on to settle nodes in the order of their distance until it has settled
 // as many deficits as wanted or would need unknown moves. It returns the last deficit,
-// negative if there is none, and the column whose unknown moves it needs first,
-// negative if it needs none.
-func (t *transport) settle() (last, unknown int32) {
-	last = -1
-	horizon, unknown := t.horizon()
-	for len(t.queue) > 0 && t.queue[0].distance <= horizon {
-		o := t.queue.take()
-		u := o.node
-		if o.distance != t.distance[u] {
-			continue
+// negative if there is none, and the distance up to which no unknown move leads.
+func (t *transport) settle() (last int32, horizon int64) {
+	last, horizon = -1, infinity
+	for _, u := range t.order {
+		horizon = min(horizon, t.unknown(u))
+	}
+	for len(t.level) > 0 || len(t.queue) > 0 && t.queue[0].distance <= horizon {
+		var u int32
+		if last := len(t.level) - 1; last >= 0 {
+			u, t.level = t.level[last], t.level[:last]
+		} else {
+			o := t.queue.take()
+			if o.distance != t.distance[o.node] {
+				continue
+			}
+			u, t.now = o.node, o.distance
 		}
 		t.order = append(t.order, u)
 		if t.excess[u] < 0 {
@@ -421,14 +450,10 @@ func (t *transport) settle() (last, unknown int32) {
 				break
 			}
 		}
-		if u != t.sink && t.limit[u] < infinity {
-			if far := o.distance + t.length(t.limit[u]); far < horizon {
-				horizon, unknown = far, u
-			}
-		}
-		t.relax(u, o.distance)
+		horizon = min(horizon, t.unknown(u))
+		t.relax(u, t.now)
 	}
-	return last, unknown
+	return last, horizon
 }
 
 // relax offers the ways on from node u at distance d, and notes those that no known way is
@@ -502,7 +527,11 @@ func (t *transport) reach(v int32, distance int64, arc int32) {
 	if t.wanted == 1 && t.excess[v] < 0 {
 		t.nearest = distance
 	}
-	t.queue.add(offer{distance, v})
+	if distance == t.now {
+		t.level = append(t.level, v)
+	} else {
+		t.queue.add(offer{distance, v})
+	}
 }
 
 // lower makes the arcs of the shortest paths of up to the given length admissible.
@@ -641,6 +670,17 @@ func (h *offers) add(o offer) {
 	}
 	q[i] = o
 	*h = q
+}
+
+// keep adds a node at a distance to the count nearest, the farthest first: with distances negated.
+func (h *offers) keep(count int, distance int64, node int32) {
+	if len(*h) == count {
+		if distance >= -(*h)[0].distance {
+			return
+		}
+		h.take()
+	}
+	h.add(offer{-distance, node})
 }
 
 // take takes the nearest off the heap.

@@ -69,6 +69,7 @@ type members struct {
 	near    int64   // reduced cost up to which a new row lists
 	lay     func(worker, column int)
 	find    func(worker, part int)
+	more    func(worker, index int)
 	found   []int // of the parts
 	laying  []laying
 	table   []int32
@@ -210,7 +211,7 @@ func (m *members) list(ctx context.Context) error {
 	m.after = slices.Grow(m.after[:0], n)[:n]
 	m.found = slices.Grow(m.found[:0], n/listPoints+1)[:(n+listPoints-1)/listPoints]
 	if m.find == nil {
-		m.find, m.lay = m.listPart, m.layOut
+		m.find, m.lay, m.more = m.listPart, m.layOut, m.enlistNext
 	}
 	if err := m.run.Run(ctx, len(m.found), m.find); err != nil {
 		return err
@@ -599,19 +600,34 @@ func (m *members) restrict(u int32) {
 	}
 }
 
-// extend lowers the number of unknown moves of column u: it makes more points members where
-// these come first, and appends to its row.
-func (m *members) extend(ctx context.Context, u int32) error {
-	if m.known[u] <= m.listed[u] {
-		if err := m.widen(ctx, u); err != nil {
-			return err
+// extend lowers the number of unknown moves of the columns that are asked for: it makes more points members where
+// these come first, and appends to their rows, on all workers if that pays.
+func (m *members) extend(ctx context.Context) error {
+	const worthwhile = 1 << 12
+	columns := m.t.ask
+	for _, o := range columns {
+		if m.known[o.node] <= m.listed[o.node] {
+			if err := m.widen(ctx, o.node); err != nil {
+				return err
+			}
 		}
 	}
 	if m.t.fallen {
 		m.see()
 	}
-	m.enlist(0, u, 4*max(m.near, min(m.t.limit[u], infinity/8)))
+	if m.run.Workers() > 1 && len(columns)*m.t.columns >= worthwhile {
+		return m.run.Run(ctx, len(columns), m.more)
+	}
+	for index := range columns {
+		m.enlistNext(0, index)
+	}
 	return nil
+}
+
+// enlistNext lists more moves of a column that is asked for.
+func (m *members) enlistNext(worker, index int) {
+	u := m.t.ask[index].node
+	m.enlist(worker, u, 4*max(m.near, min(m.t.limit[u], infinity/8)))
 }
 
 // value returns the cost of column w for the group in slot s of column u.

@@ -109,13 +109,6 @@ func (h *handful) look(p *Problem, j int, price int64, b, count int) {
 	from, values := b*handfulBlock, h.block(b)
 	h.costs = p.costs(h.rows[from*p.Points.D:][:len(values)*p.Points.D], j, h.costs[:0])
 	for q, cost := range h.costs {
-		above := cost + price - values[q]
-		if len(h.takes) == count {
-			if above >= -h.takes[0].distance {
-				continue
-			}
-			h.takes.take()
-		}
-		h.takes.add(offer{distance: -above, node: int32(from + q)})
+		h.takes.keep(count, cost+price-values[q], int32(from+q))
 	}
 }
