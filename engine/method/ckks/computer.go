@@ -39,13 +39,18 @@ type computer struct {
 	pk    [2]rns.Poly
 	small *rns.Key
 	rnd   entropy
+
+	// perRound is the number of totals of a round. Masks of the first of them are drawn in the round before, by workers
+	// that have nothing else left to do.
+	rounds, perRound int
+	masks            masks
 }
 
-// newComputer prepares Alice's own columns. Keys and the others' columns come
+// newComputer prepares Alice's own columns for rounds with k clusters. Keys and the others' columns come
 // with the setup messages.
 func newComputer(ctx context.Context, pool *engine.Pool, p *parameters, lay layout, cols columns, own [][]float64,
-	lowScale float64, rnd entropy) (*computer, error) {
-	c := &computer{params: p, lay: lay, cols: cols, own: own, rnd: rnd}
+	lowScale float64, rnd entropy, k, rounds int) (*computer, error) {
+	c := &computer{params: p, lay: lay, cols: cols, own: own, rnd: rnd, rounds: rounds, perRound: k * (1 + cols.d)}
 	c.work = make([]*scratch, pool.Workers())
 	c.plainScale = lowScale
 	var items []func(w *scratch) error
@@ -83,7 +88,13 @@ func newComputer(ctx context.Context, pool *engine.Pool, p *parameters, lay layo
 	// Most of an encoding runs on one worker, so none is for all of them.
 	c.items = len(items)
 	errs := make([]error, len(items))
-	err := pool.Run(ctx, len(items), func(worker, i int) {
+	masks := c.drawAhead(0)
+	order := deal(len(items)+len(masks), pool.Workers())
+	err := pool.Run(ctx, len(order), func(worker, i int) {
+		if i = order[i]; i >= len(items) {
+			masks[i-len(items)]()
+			return
+		}
 		w := c.its(worker)
 		w.round(c.rnd.rounding("roundings", i))
 		errs[i] = items[i](w)
@@ -105,19 +116,25 @@ func (c *computer) each(ctx context.Context, pool *engine.Pool, n int, f func(w 
 }
 
 // eachOf runs f for as many indices as there are costs, what they take, in their order: most of them each on one
-// worker, some one after the other on all workers.
-func (c *computer) eachOf(ctx context.Context, pool *engine.Pool, costs []int, f func(w *scratch, i int) error) error {
+// worker, some one after the other on all workers. also are little things to do behind them, with which workers end
+// about together; then none is for all workers.
+func (c *computer) eachOf(ctx context.Context, pool *engine.Pool, costs []int, f func(w *scratch, i int) error,
+	also ...func()) error {
 	n := len(costs)
 	errs := make([]error, n)
-	order, wide := schedule(costs, pool.Workers())
+	order, wide := schedule(costs, pool.Workers(), len(also))
 	first := c.items
 	c.items += n
 	item := func(w *scratch, i int) error {
 		w.round(c.rnd.rounding("roundings", first+i))
 		return f(w, i)
 	}
-	err := pool.Run(ctx, n-wide, func(worker, i int) {
-		errs[order[i]] = item(c.its(worker), order[i])
+	err := pool.Run(ctx, len(order)-wide, func(worker, i int) {
+		if i = order[i]; i >= n {
+			also[i-n]()
+			return
+		}
+		errs[i] = item(c.its(worker), i)
 		c.steps.one()
 	})
 	if err == nil && wide > 0 {
@@ -137,25 +154,36 @@ func (c *computer) eachOf(ctx context.Context, pool *engine.Pool, costs []int, f
 	return firstError(err, errs)
 }
 
-// schedule orders items of given costs: the last of them, as many as the workers do not divide evenly, are for all
-// workers at once, the others for one each, in the runs that a pool hands out, with the dearest first and in turn.
-func schedule(costs []int, workers int) (order []int, wide int) {
+// schedule orders items of given costs, and as many little ones behind them: the last, as many as the workers do not
+// divide evenly, are for all workers at once where there are no little ones, the others for one each.
+func schedule(costs []int, workers, little int) (order []int, wide int) {
 	n := len(costs)
-	order = make([]int, n)
-	for i := range order {
-		order[i] = i
+	sorted := make([]int, n+little)
+	for i := range sorted {
+		sorted[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(costs[b], costs[a]) })
-	wide = n % workers
-	sorted, each := slices.Clone(order), n/workers
-	for at, i := range sorted[:n-wide] {
-		lap, worker := at/workers, at%workers
-		if lap%2 == 1 {
+	slices.SortStableFunc(sorted[:n], func(a, b int) int { return cmp.Compare(costs[b], costs[a]) })
+	if little == 0 {
+		wide = n % workers
+	}
+	for _, at := range deal(len(sorted)-wide, workers) {
+		order = append(order, sorted[at])
+	}
+	return append(order, sorted[len(sorted)-wide:]...), wide
+}
+
+// deal orders n items in the runs that a pool hands out, one for each worker: the first items go round the workers, the
+// next ones back, and so on.
+func deal(n, workers int) []int {
+	order, each, more := make([]int, n), n/workers, n%workers
+	for i := range order {
+		lap, worker := i/workers, i%workers
+		if lap%2 == 1 && lap < each {
 			worker = workers - 1 - worker
 		}
-		order[worker*each+lap] = i
+		order[worker*each+min(worker, more)+lap] = i
 	}
-	return order, wide
+	return order
 }
 
 // liveCiphertexts bounds the comparisons that are held at a time.
@@ -314,17 +342,22 @@ func (c *computer) totals(ctx context.Context, pool *engine.Pool, round int, mem
 			costs[index] = 1 // a relinearisation more
 		}
 	}
+	drawn := c.masks
 	err := c.eachOf(ctx, pool, costs, func(w *scratch, index int) error {
-		out[index] = c.total(w, member[index/width], column(index), round*len(out)+index)
+		m := drawn.take(round*len(out) + index)
+		if m == nil {
+			m = c.drawMask(round*len(out) + index)
+		}
+		out[index] = c.total(w, member[index/width], column(index), m)
 		return nil
-	})
+	}, c.drawAhead(round+1)...)
 	for _, ms := range member {
 		c.ev.free(ms...)
 	}
 	return out, err
 }
 
-func (c *computer) total(w *scratch, member []*cipher, h, index int) total {
+func (c *computer) total(w *scratch, member []*cipher, h int, m *mask) total {
 	scale, lattice := member[0].scale, c.params.lattice
 	acc := c.ev.newZero(aggregateLevel)
 	var heads [][]uint32 // what is added to coefficient 0 of the first half, all of it that is sent
@@ -347,7 +380,7 @@ func (c *computer) total(w *scratch, member []*cipher, h, index int) total {
 		heads = append(heads, w.RelineariseHead(aggregateLevel, c.ev.relin, acc.c[1]))
 		w.ops.Relins++
 	}
-	heads = append(heads, c.rerandomise(w, acc, index))
+	heads = append(heads, c.rerandomise(w, acc, m))
 	heads = append(heads, w.SwitchHead(aggregateLevel, c.small, acc.c[1], acc.c[1]), lattice.Head(acc.c[0]))
 	w.ops.Switches++
 	t := total{Aggregate: c.extract(acc.c[1], heads), unit: scale / float64(c.params.N())}
@@ -355,23 +388,65 @@ func (c *computer) total(w *scratch, member []*cipher, h, index int) total {
 	return t
 }
 
+// mask is what an encryption of zero under the public key is made of: its secret, as a factor, the second half's error,
+// and coefficient 0 of the first half's.
+type mask struct {
+	u, e  rns.Poly
+	first int8
+}
+
+// drawMask draws the mask of total number index of all rounds.
+func (c *computer) drawMask(index int) *mask {
+	n, lattice := c.params.N(), c.params.lattice
+	rnd := c.rnd.prng("re-randomisation", index)
+	m := &mask{u: transformed(lattice, ternary(n, rnd), aggregateLevel), first: smallErrors(1, rnd)[0]}
+	lattice.Factor(m.u)
+	m.e = transformed(lattice, smallErrors(n, rnd), aggregateLevel)
+	return m
+}
+
+// masks are those of some totals that follow each other, from number first of all rounds on.
+type masks struct {
+	first int
+	drawn []*mask
+}
+
+// take returns the mask of total number index of all rounds, once; nil where there is none.
+func (m masks) take(index int) (out *mask) {
+	if i := index - m.first; 0 <= i && i < len(m.drawn) {
+		out, m.drawn[i] = m.drawn[i], nil
+	}
+	return out
+}
+
+// masksAhead bounds the masks that are drawn ahead.
+const masksAhead = 16
+
+// drawAhead returns what draws masks of a round, from 0, each once.
+func (c *computer) drawAhead(round int) (draws []func()) {
+	c.masks = masks{}
+	if round < c.rounds {
+		c.masks = masks{round * c.perRound, make([]*mask, min(c.perRound, masksAhead))}
+	}
+	for i := range c.masks.drawn {
+		m := c.masks
+		draws = append(draws, func() { m.drawn[i] = c.drawMask(m.first + i) })
+	}
+	return draws
+}
+
 // rerandomise adds an encryption of zero under the public key: without it c1
 // would be a function of Alice's data that the holder of the secret could test.
 // Of the first half's error it returns coefficient 0, which alone is sent.
-func (c *computer) rerandomise(w *scratch, a *cipher, index int) []uint32 {
-	p, lattice := c.params, c.params.lattice
-	rnd := c.rnd.prng("re-randomisation", index)
-	u := transformed(lattice, ternary(p.N(), rnd), aggregateLevel)
-	lattice.Factor(u)
+func (c *computer) rerandomise(w *scratch, a *cipher, m *mask) []uint32 {
+	lattice := c.params.lattice
 	for i := range a.c {
-		lattice.MultiplyAdd(a.c[i], c.pk[i], u)
+		lattice.MultiplyAdd(a.c[i], c.pk[i], m.u)
 	}
-	first := smallErrors(1, rnd)[0]
-	e := transformed(lattice, smallErrors(p.N(), rnd), aggregateLevel)
-	lattice.Add(a.c[1], a.c[1], e)
-	lattice.Free(u, e)
+	lattice.Add(a.c[1], a.c[1], m.e)
+	lattice.Free(m.u, m.e)
 	w.ops.Encryptions++
-	return splitSmall(lattice, first, aggregateLevel)
+	return splitSmall(lattice, m.first, aggregateLevel)
 }
 
 // extract adds up coefficient 0 of the first half and keeps the coefficients of the second, c1, that meet the secret's.

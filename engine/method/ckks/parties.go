@@ -72,7 +72,7 @@ func (a *alice) prepare(ctx context.Context) error {
 	}
 	var err error
 	if a.computer, err = newComputer(ctx, a.Pool(), a.run.params, a.run.lay, a.run.cols, values, a.lowScale,
-		a.peer.rnd); err != nil {
+		a.peer.rnd, a.job.K, a.job.rounds()); err != nil {
 		return err
 	}
 	if a.job.mode() == Multiparty {

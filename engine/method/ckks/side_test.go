@@ -302,21 +302,24 @@ func TestRoundingKeepsWhatPruningPromises(t *testing.T) {
 	}
 }
 
-// TestScheduleSharesCosts: dear items are divided among workers, and what is left for all of them at once is cheap.
+// TestScheduleSharesCosts: dear items are divided among workers, and what is left for all of them at once is cheap. Little
+// ones come behind the others.
 func TestScheduleSharesCosts(t *testing.T) {
 	for _, c := range []struct {
 		costs   []int
 		workers int
+		little  int
 		order   []int
 		wide    int
 	}{
-		{[]int{1, 1, 1, 1, 1}, 2, []int{0, 3, 1, 2, 4}, 1},
-		{[]int{0, 0, 1, 0, 0, 1}, 2, []int{2, 1, 3, 5, 0, 4}, 0},
-		{[]int{1, 3, 2, 4, 2}, 2, []int{3, 4, 1, 2, 0}, 1},
-		{[]int{1, 2}, 4, []int{1, 0}, 2},
-		{[]int{1, 2}, 1, []int{1, 0}, 0},
+		{[]int{1, 1, 1, 1, 1}, 2, 0, []int{0, 3, 1, 2, 4}, 1},
+		{[]int{0, 0, 1, 0, 0, 1}, 2, 0, []int{2, 1, 3, 5, 0, 4}, 0},
+		{[]int{1, 3, 2, 4, 2}, 2, 0, []int{3, 4, 1, 2, 0}, 1},
+		{[]int{1, 2}, 4, 0, []int{1, 0}, 2},
+		{[]int{1, 2}, 1, 0, []int{1, 0}, 0},
+		{[]int{0, 1, 2}, 2, 4, []int{2, 3, 4, 6, 1, 0, 5}, 0},
 	} {
-		if order, wide := schedule(c.costs, c.workers); !slices.Equal(order, c.order) || wide != c.wide {
+		if order, wide := schedule(c.costs, c.workers, c.little); !slices.Equal(order, c.order) || wide != c.wide {
 			t.Errorf("costs %v on %d workers: %v, %d for all; want %v, %d", c.costs, c.workers, order, wide, c.order, c.wide)
 		}
 	}

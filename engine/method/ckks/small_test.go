@@ -134,7 +134,7 @@ func TestRerandomisationAddsErrorsToBothHalves(t *testing.T) {
 	var heads, rows float64
 	for index := range trials {
 		acc := c.ev.newZero(aggregateLevel)
-		head := c.rerandomise(w, acc, index)
+		head := c.rerandomise(w, acc, c.drawMask(index))
 		head = []uint32{uint32((uint64(head[0]) + uint64(p.lattice.Head(acc.c[0])[0])) % p.Q()[0])}
 		u := wideRows(p, ternary(p.N(), rnd.prng("re-randomisation", index)), aggregateLevel)
 		r.NTT(u, u)
