@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tuneinsight/lattigo/v6/ring"
 	"github.com/tuneinsight/lattigo/v6/ring/ringqp"
 
 	"github.com/cohort-engine/cohort/engine"
@@ -232,10 +231,10 @@ func TestRoundingsAreRandom(t *testing.T) {
 	e := newEmbedder(s.params)
 	values := make([]float64, s.params.N())
 	values[3] = 0.7
-	var whole [2][]uint64
+	var whole [2][]int64
 	for i := range whole {
 		e.roundBy(roles.alice.peer.rnd.rounding("test", i))
-		whole[i] = wideOf(t, e, s.params, values, 0, 1<<20).Coeffs[0]
+		whole[i] = slices.Clone(e.encode(t, values, 1<<20))
 	}
 	if reflect.DeepEqual(whole[0], whole[1]) {
 		t.Error("roundings of an encoding are the same twice: the bound of their error (T4) is void")
@@ -263,11 +262,11 @@ func TestPublicEncryptionRoundsAtRandom(t *testing.T) {
 	}
 	e.b = quarter
 	qp.MForm(e.b, e.b)
-	c := e.encrypt(ring.NewPoly(p.N(), 1), 1, "test", 0)
-	r := lattigo(p).RingQ().AtLevel(1)
-	r.INTT(c.C0, c.C0)
+	c := newColumnCipher(1, 1)
+	e.encrypt(c, make([]int64, p.N()), "test", 0)
+	p.lattice.Inverse(c.C0)
 	var zero int
-	for _, x := range c.C0.Coeffs[0] {
+	for _, x := range c.C0[0] {
 		if x == 0 {
 			zero++
 		}
@@ -394,7 +393,7 @@ func TestWeightsAreThoseOfErrors(t *testing.T) {
 	}
 	const level = 2
 	encrypt := func(index int) *cipher {
-		return encryptSeeded(p, wideOf(t, w.embed, p, values, level, 1<<30), 1<<30, sk, rnd, "test", index).expand(p)
+		return encryptSeeded(p, w.embed.encode(t, values, 1<<30), level, 1<<30, sk, rnd, "test", index).expand(p)
 	}
 	check := func(what string, got *cipher, want func(i int) float64, weight slots) {
 		var squares float64

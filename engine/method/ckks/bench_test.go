@@ -122,11 +122,8 @@ func BenchmarkSign(b *testing.B) {
 			}
 			w := newScratch(p)
 			s := pairSign.plan(p, aggregateLevel, depth, 1)
-			m, err := encodeWide(p, w, w.values, topLevel(depth, pairSign), math.Exp2(s.in))
-			if err != nil {
-				b.Fatal(err)
-			}
-			in := encryptSeeded(p, m, math.Exp2(s.in), sk, rnd, "t", 0).expand(p)
+			m := w.embed.encode(b, w.values, math.Exp2(s.in))
+			in := encryptSeeded(p, m, topLevel(depth, pairSign), math.Exp2(s.in), sk, rnd, "t", 0).expand(p)
 			b.ResetTimer()
 			for b.Loop() {
 				ev.sign(w, in, pairSign)

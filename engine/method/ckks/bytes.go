@@ -78,10 +78,7 @@ type sizes struct{ p *parameters }
 
 // polynomial is that of one modulo the primes of Q up to a level and those of P up to another, -1 for none.
 func (x sizes) polynomial(levelQ, levelP int) (size int) {
-	for _, q := range x.p.Q()[:levelQ+1] {
-		size += packedSize(x.p.N(), q)
-	}
-	for _, q := range x.p.P()[:levelP+1] {
+	for _, q := range x.p.primes(levelQ, levelP) {
 		size += packedSize(x.p.N(), q)
 	}
 	return size

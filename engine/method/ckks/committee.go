@@ -12,6 +12,7 @@ import (
 	"github.com/tuneinsight/lattigo/v6/ring/ringqp"
 
 	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/method/ckks/rns"
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/internal/fault"
 )
@@ -88,11 +89,11 @@ type keyShareMessage struct {
 }
 
 func (m *keyShareMessage) marshal(p *parameters) []byte {
-	w := newWriter(p, kindKeyShare)
+	w := newWriter(p, kindKeyShare, 0)
 	if m.Second {
 		w.b = append(w.b, 2)
 		w.switchKey(m.Relin)
-		return w.b
+		return w.end(alone)
 	}
 	w.b = append(w.b, 1)
 	w.publicKey(m.Public)
@@ -103,7 +104,7 @@ func (m *keyShareMessage) marshal(p *parameters) []byte {
 	}
 	w.switchKey(m.Relin)
 	w.switchKey(m.Mask)
-	return w.b
+	return w.end(alone)
 }
 
 func readKeyShare(p *parameters, second bool, rotations int, b []byte) (*keyShareMessage, error) {
@@ -130,7 +131,7 @@ func readKeyShare(p *parameters, second bool, rotations int, b []byte) (*keyShar
 	if !second {
 		m.Mask = r.switchKey(p.relin)
 	}
-	return m, r.end()
+	return m, r.finish(alone)
 }
 
 // thresholdMessage carries a member's Shamir share for another member: a
@@ -138,7 +139,7 @@ func readKeyShare(p *parameters, second bool, rotations int, b []byte) (*keyShar
 type thresholdMessage struct{ Share [aggregateLevel + 1][]uint64 }
 
 func (m *thresholdMessage) marshal(p *parameters) []byte {
-	w := newWriter(p, kindThreshold)
+	w := newWriter(p, kindThreshold, 0)
 	for j, row := range m.Share {
 		w.pack(row, p.Q()[j])
 	}
@@ -162,7 +163,7 @@ type sharesMessage struct {
 }
 
 func (m *sharesMessage) marshal(p *parameters) []byte {
-	w := newWriter(p, kindShares)
+	w := newWriter(p, kindShares, 0)
 	w.u32(uint32(m.Round))
 	for _, s := range m.Shares {
 		for j, x := range s {
@@ -205,12 +206,12 @@ func (a *alice) prepareCommittee(ctx context.Context) error {
 			continue
 		}
 		sum.Public.addShare(p, got.Public)
-		sum.Small.addShare(p, got.Small)
+		sum.Small.addShare(got.Small)
 		for r := range sum.Rotations {
-			sum.Rotations[r].addShare(p, got.Rotations[r])
+			sum.Rotations[r].addShare(got.Rotations[r])
 		}
-		sum.Relin.addShare(p, got.Relin)
-		sum.Mask.addShare(p, got.Mask)
+		sum.Relin.addShare(got.Relin)
+		sum.Mask.addShare(got.Mask)
 	}
 	a.step = 2
 	// Members need the sums: the public key to encrypt and the relinearisation key's
@@ -230,7 +231,7 @@ func (a *alice) prepareCommittee(ctx context.Context) error {
 		if relin == nil {
 			relin = got.Relin
 		} else {
-			relin.addShare(p, got.Relin)
+			relin.addShare(got.Relin)
 		}
 	}
 	if err := a.receiveCollectiveKeys(ctx, a.Pool(), sum, relin); err != nil {
@@ -328,7 +329,7 @@ func (m *member) firstShares(root []byte, shifts []int) (*keyShareMessage, *rlwe
 		h := gaussian(p, errs, p.MaxLevel(), p.MaxLevelP())
 		qp.MForm(h, h)
 		qp.MulCoeffsMontgomeryThenAdd(a, m.secret.main.Value, h)
-		msg.Mask.Rows = append(msg.Mask.Rows, h)
+		msg.Mask.Rows = append(msg.Mask.Rows, p.narrow(h))
 	}
 	return msg, u
 }
@@ -344,18 +345,27 @@ func (m *member) secondShare(sum *keyShareMessage, u *rlwe.SecretKey) *keyShareM
 	for i := range sum.Relin.Rows {
 		e := gaussian(p, errs, p.MaxLevel(), p.MaxLevelP())
 		qp.MForm(e, e)
-		qp.MulCoeffsMontgomeryThenAdd(m.secret.main.Value, sum.Relin.Rows[i], e)
-		qp.MulCoeffsMontgomeryThenAdd(diff, sum.Mask.Rows[i], e)
-		out.Rows = append(out.Rows, e)
+		qp.MulCoeffsMontgomeryThenAdd(m.secret.main.Value, p.widen(sum.Relin.Rows[i]), e)
+		qp.MulCoeffsMontgomeryThenAdd(diff, p.widen(sum.Mask.Rows[i]), e)
+		out.Rows = append(out.Rows, p.narrow(e))
 	}
 	return &keyShareMessage{Second: true, Relin: out}
 }
 
+// narrow is a polynomial modulo Q P as keys keep it, and widen the inverse for one modulo all primes.
+func (p *parameters) narrow(a ringqp.Poly) rns.Poly {
+	return p.lattice.FromWide(slices.Concat(a.Q.Coeffs, a.P.Coeffs))
+}
+
+func (p *parameters) widen(a rns.Poly) ringqp.Poly {
+	rows := p.lattice.ToWide(a)
+	return ringqp.Poly{Q: ring.Poly{Coeffs: rows[:len(p.q)]}, P: ring.Poly{Coeffs: rows[len(p.q):]}}
+}
+
 // addShare adds another member's rows.
-func (k *switchKey) addShare(p *parameters, o *switchKey) {
-	qp := p.rings.AtLevel(k.levels())
-	for i := range k.Rows {
-		qp.Add(k.Rows[i], o.Rows[i], k.Rows[i])
+func (k *switchKey) addShare(o *switchKey) {
+	for i, rows := range k.Rows {
+		k.gadget.AddRows(rows, o.Rows[i])
 	}
 }
 
@@ -369,8 +379,7 @@ func (c *computer) receiveCollectiveKeys(ctx context.Context, pool *engine.Pool,
 	relin *switchKey) error {
 	key := c.params.relin.NewKey()
 	for i, row := range relin.Rows {
-		mask := sum.Mask.Rows[i]
-		key.Set(i, row.Q.Coeffs, row.P.Coeffs, mask.Q.Coeffs, mask.P.Coeffs)
+		key.Set(i, row, sum.Mask.Rows[i])
 	}
 	all := expandKeys(c.params, abreast(ctx, pool), append([]*switchKey{sum.Small}, sum.Rotations...))
 	c.receivePublicKey(sum.Public)

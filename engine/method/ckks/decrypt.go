@@ -67,126 +67,138 @@ func splitInteger(p *parameters, z int64) (out [aggregateLevel + 1]uint64) {
 	return out
 }
 
-// encryption is that of one plaintext: what can be drawn at once and before there is one, and the rest.
+// encryption is that of one plaintext.
 type encryption struct {
-	draws  []func()
-	finish func(run region, m ring.Poly) columnCipher
+	// draws can be drawn at once, before there is a plaintext.
+	draws []func()
+	// finish encrypts the polynomial of integers m, which it spoils, when what it returns has been called, in any order
+	// or at once.
+	finish func(m []int64) (columnCipher, []func())
 }
 
 // beginning begins an encryption at a level.
 type beginning func(level int, scale float64, purpose string, index int) encryption
 
-// columnTools are what the encryption of columns needs.
-type columnTools struct {
+// columnEncryption is that of a party's columns: its work item is one ciphertext, or where these are few, of two
+// levels, a part of one.
+type columnEncryption struct {
 	p                  *parameters
 	lay                layout
+	pool               *engine.Pool
+	columns            map[int][]float64
 	topScale, lowScale float64
 	rnd                entropy
 	begin              beginning
-	embed              []*embedder // by worker, nil until it needs one
-	values             [][]float64 // likewise
+	msgs               []*columnMessage
+	embed              []*embedder // by worker, or by ciphertext where these are few; nil until one is needed
+	errs               []error
+	// es, of few ciphertexts, have begun, and plain are what they encrypt.
+	es    []encryption
+	plain [][]int64
 }
 
-// its is a worker's embedder. The worker makes it when it first needs one.
-func (c *columnTools) its(worker int) *embedder {
-	if c.embed[worker] == nil {
-		c.embed[worker], c.values[worker] = newEmbedder(c.p), make([]float64, c.p.slots())
+// newColumnEncryption is for columns in a given order.
+func newColumnEncryption(pool *engine.Pool, p *parameters, lay layout, columns map[int][]float64, order []int,
+	topScale, lowScale float64, rnd entropy, begin beginning, seeded bool) *columnEncryption {
+	c := &columnEncryption{p: p, lay: lay, pool: pool, columns: columns, topScale: topScale, lowScale: lowScale, rnd: rnd,
+		begin: begin, errs: make([]error, len(order)*(lay.tops()+lay.lows()))}
+	for _, h := range order {
+		c.msgs = append(c.msgs, &columnMessage{Column: h, Seeded: seeded, Dither: rnd.key("dither", h),
+			Tops: make([]columnCipher, lay.tops()), Lows: make([]columnCipher, lay.lows())})
 	}
-	return c.embed[worker]
+	c.embed = make([]*embedder, max(pool.Workers(), len(c.errs)))
+	return c
 }
 
-// coefficients are those of ciphertext number at of a column: of those for comparisons and then those for aggregates.
-func (c *columnTools) coefficients(worker int, column []float64, at int) ([]float64, error) {
-	t := c.its(worker)
-	values := c.values[worker]
+// place is where ciphertext number index is: in which message, and its number in a column, of those for comparisons and
+// then those for aggregates.
+func (c *columnEncryption) place(index int) (m *columnMessage, at int) {
+	per := c.lay.tops() + c.lay.lows()
+	return c.msgs[index/per], index % per
+}
+
+// encode returns the integers of ciphertext number index, in the memory of an embedder.
+func (c *columnEncryption) encode(embedder, index int) []int64 {
+	if c.embed[embedder] == nil {
+		c.embed[embedder] = newEmbedder(c.p)
+	}
+	t := c.embed[embedder]
+	m, at := c.place(index)
+	values, column, scale := make([]float64, c.p.slots()), c.columns[m.Column], c.topScale
 	if at < c.lay.tops() {
 		c.lay.fillTop(at, column, values)
-	} else {
-		c.lay.fillLow(at-c.lay.tops(), column, values)
-	}
-	out := make([]float64, c.p.N())
-	return out, t.coefficients(values, out)
-}
-
-// start begins the encryption of ciphertext number at of m, number index of all.
-func (c *columnTools) start(m *columnMessage, at, index int) encryption {
-	column := fmt.Sprintf("column %d", m.Column)
-	if at < c.lay.tops() {
-		return c.begin(c.p.MaxLevel(), c.topScale, column, index)
-	}
-	return c.begin(aggregateLevel, c.lowScale, column, index)
-}
-
-// end ends it, given its coefficients.
-func (c *columnTools) end(run region, worker int, m *columnMessage, at, index int, e encryption,
-	coefficients []float64) {
-	t := c.its(worker)
-	if at < c.lay.tops() {
 		t.roundBy(dither(m.Dither))
 		t.drawn = uint64(at)
-		m.Tops[at] = e.finish(run, t.wide(c.p, run, coefficients, c.p.MaxLevel(), c.topScale))
-		return
+	} else {
+		c.lay.fillLow(at-c.lay.tops(), column, values)
+		t.roundBy(c.rnd.rounding(fmt.Sprintf("column %d: rounding", m.Column), index))
+		scale = c.lowScale
 	}
-	t.roundBy(c.rnd.rounding(fmt.Sprintf("column %d: rounding", m.Column), index))
-	m.Lows[at-c.lay.tops()] = e.finish(run, t.wide(c.p, run, coefficients, aggregateLevel, c.lowScale))
+	c.errs[index] = t.coefficients(values, values)
+	return t.round(values, scale)
 }
 
-// encryptColumns encrypts a party's columns: the work item is one ciphertext, or where these are few, of two levels,
-// a part of one.
-func encryptColumns(ctx context.Context, pool *engine.Pool, p *parameters, lay layout, columns map[int][]float64,
-	order []int, topScale, lowScale float64, rnd entropy, begin beginning, seeded bool) ([]*columnMessage, error) {
-	msgs := make([]*columnMessage, len(order))
-	per := lay.tops() + lay.lows()
-	for i, h := range order {
-		msgs[i] = &columnMessage{Column: h, Seeded: seeded, Dither: rnd.key("dither", h),
-			Tops: make([]columnCipher, lay.tops()), Lows: make([]columnCipher, lay.lows())}
+// start begins the encryption of ciphertext number index.
+func (c *columnEncryption) start(index int) encryption {
+	m, at := c.place(index)
+	purpose := fmt.Sprintf("column %d", m.Column)
+	if at < c.lay.tops() {
+		return c.begin(c.p.MaxLevel(), c.topScale, purpose, index)
 	}
-	c := &columnTools{p: p, lay: lay, topScale: topScale, lowScale: lowScale, rnd: rnd, begin: begin,
-		embed: make([]*embedder, pool.Workers()), values: make([][]float64, pool.Workers())}
-	n := len(order) * per
-	errs := make([]error, n)
-	progress := &steps{pool: pool, what: "encryption", total: n}
-	encode := func(worker, index int) (x []float64) {
-		x, errs[index] = c.coefficients(worker, columns[order[index/per]], index%per)
-		return x
+	return c.begin(aggregateLevel, c.lowScale, purpose, index)
+}
+
+// end puts ciphertext number index in its place and returns what is left to do for it.
+func (c *columnEncryption) end(index int, e encryption, plain []int64) (rows []func()) {
+	m, at := c.place(index)
+	if at < c.lay.tops() {
+		m.Tops[at], rows = e.finish(plain)
+	} else {
+		m.Lows[at-c.lay.tops()], rows = e.finish(plain)
 	}
-	end := func(run region, worker, index int, e encryption, coefficients []float64) {
-		defer progress.one()
-		if errs[index] == nil {
-			c.end(run, worker, msgs[index/per], index%per, index, e, coefficients)
-		}
+	return rows
+}
+
+// early returns what can be done beside other things before finish: nothing where there are many ciphertexts.
+func (c *columnEncryption) early() (parts []func()) {
+	n := len(c.errs)
+	if n >= 2*c.pool.Workers() {
+		return nil
 	}
-	if n >= 2*pool.Workers() {
-		err := pool.Run(ctx, n, func(worker, index int) {
-			e, x := c.start(msgs[index/per], index%per, index), encode(worker, index)
+	c.plain = make([][]int64, n)
+	for index := range n {
+		c.es = append(c.es, c.start(index))
+		parts = append(parts, func() { c.plain[index] = c.encode(index, index) })
+		parts = append(parts, c.es[index].draws...)
+	}
+	return parts
+}
+
+// finish returns the messages. What early has returned has been done.
+func (c *columnEncryption) finish(ctx context.Context) ([]*columnMessage, error) {
+	progress := &steps{pool: c.pool, what: "encryption", total: len(c.errs)}
+	if c.es == nil {
+		err := c.pool.Run(ctx, len(c.errs), func(worker, index int) {
+			e := c.start(index)
 			for _, draw := range e.draws {
 				draw()
 			}
-			end(alone, worker, index, e, x)
+			for _, row := range c.end(index, e, c.encode(worker, index)) {
+				row()
+			}
+			progress.one()
 		})
-		return msgs, firstError(err, errs)
+		return c.msgs, firstError(err, c.errs)
 	}
-	var draws []func()
-	var es []encryption
-	for index := range n {
-		es = append(es, c.start(msgs[index/per], index%per, index))
-		draws = append(draws, es[index].draws...)
+	if err := firstError(ctx.Err(), c.errs); err != nil {
+		return nil, err
 	}
-	coefficients := make([][]float64, n)
-	err := pool.Run(ctx, n+len(draws), func(worker, i int) {
-		if i < n {
-			coefficients[i] = encode(worker, i)
-		} else {
-			draws[i-n]()
-		}
-	})
-	for index := range n {
-		if err == nil {
-			end(abreast(ctx, pool), 0, index, es[index], coefficients[index])
-			err = ctx.Err()
-		}
+	var rows []func()
+	for index, e := range c.es {
+		rows = append(rows, c.end(index, e, c.plain[index])...)
+		progress.one()
 	}
-	return msgs, firstError(err, errs)
+	return c.msgs, c.pool.Run(ctx, len(rows), func(_, i int) { rows[i]() })
 }
 
 // checkTotal compares the noisy decrypted counts with the public n: together they

@@ -8,6 +8,7 @@ import (
 	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
 	"github.com/tuneinsight/lattigo/v6/utils/sampling"
 
+	"github.com/cohort-engine/cohort/engine/method/ckks/rns"
 	"github.com/cohort-engine/cohort/internal/fault"
 )
 
@@ -37,8 +38,15 @@ func newPublicEncryptor(p *parameters, key *publicKey, rnd entropy) (*publicEncr
 	return &publicEncryptor{p: p, b: mb, a: ma, rnd: rnd, full: full}, nil
 }
 
-func (e *publicEncryptor) encrypt(m ring.Poly, scale float64, purpose string, index int) columnCipher {
-	p, l := e.p, m.Level()
+// newColumnCipher is a ciphertext at a level that is not seeded and has no rows yet.
+func newColumnCipher(level int, scale float64) columnCipher {
+	return columnCipher{SeededCipher: SeededCipher{Scale: scale, C0: make(rns.Poly, level+1)},
+		C1: make(rns.Poly, level+1)}
+}
+
+// encrypt makes the rows of c encrypt the polynomial of integers m.
+func (e *publicEncryptor) encrypt(c columnCipher, m []int64, purpose string, index int) {
+	p, l := e.p, c.C0.Level()
 	rnd := e.rnd.prng(purpose, index)
 	qp := p.rings.AtLevel(l, 0)
 	u := qp.NewPoly()
@@ -54,9 +62,11 @@ func (e *publicEncryptor) encrypt(m ring.Poly, scale float64, purpose string, in
 		extend.ModDownQPtoQNTT(l, 0, x.Q, x.P, out)
 		return out
 	}
-	c0, c1 := half(e.b), half(e.a)
-	p.rings.RingQ.AtLevel(l).Add(c0, m, c0)
-	return columnCipher{SeededCipher: SeededCipher{Scale: scale, C0: c0}, C1: &c1}
+	copy(c.C0, p.lattice.FromWide(half(e.b).Coeffs))
+	copy(c.C1, p.lattice.FromWide(half(e.a).Coeffs))
+	lifted := p.lattice.Lift(m, l)
+	p.lattice.Add(c.C0, c.C0, lifted)
+	p.lattice.Free(lifted)
 }
 
 // offsets is a polynomial modulo Q p_0, in the NTT domain, with uniform coefficients between -p_0/2 and p_0/2: added

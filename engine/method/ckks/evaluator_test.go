@@ -15,19 +15,13 @@ import (
 
 func testEntropy(seed uint64) entropy { return entropy{secret.Simulated(seed, "test")} }
 
-// encodeWide encodes values as the samplers' and the encryption's rings need it.
-func encodeWide(p *parameters, w *scratch, values []float64, level int, scale float64) (ring.Poly, error) {
-	m, err := w.encode(values, level, scale)
-	return ring.Poly{Coeffs: p.lattice.ToWide(m)}, err
-}
-
-// wideOf is encodeWide with the roundings of an embedder.
-func wideOf(t *testing.T, e *embedder, p *parameters, values []float64, level int, scale float64) ring.Poly {
-	coefficients := make([]float64, p.N())
-	if err := e.coefficients(values, coefficients); err != nil {
+// encode returns the integers of values at a scale, rounded by an embedder.
+func (m *embedder) encode(t testing.TB, values []float64, scale float64) []int64 {
+	coefficients := make([]float64, len(values))
+	if err := m.coefficients(values, coefficients); err != nil {
 		t.Fatal(err)
 	}
-	return e.wide(p, alone, coefficients, level, scale)
+	return m.round(coefficients, scale)
 }
 
 // decrypt returns c0 + c1 s in the NTT domain.
@@ -87,11 +81,8 @@ func TestSignUnderEncryption(t *testing.T) {
 		}
 		s := x.sign.plan(p, aggregateLevel, depth, 1)
 		top := aggregateLevel + depth + x.sign.depth()
-		m, err := encodeWide(p, w, values, top, math.Exp2(s.in))
-		if err != nil {
-			t.Fatal(err)
-		}
-		in := encryptSeeded(p, m, math.Exp2(s.in), sk, rnd, "t", 0).expand(p)
+		m := w.embed.encode(t, values, math.Exp2(s.in))
+		in := encryptSeeded(p, m, top, math.Exp2(s.in), sk, rnd, "t", 0).expand(p)
 		start = time.Now()
 		h := ev.sign(w, in, x.sign)
 		d := time.Since(start)

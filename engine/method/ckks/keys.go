@@ -153,6 +153,9 @@ func fillUniform[T uint32 | uint64](prng sampling.PRNG, rows [][]T, primes []uin
 // region calls f(0) .. f(n-1), which are independent of each other.
 type region func(n int, f func(i int))
 
+// all calls all parts, which are independent of each other.
+func (run region) all(parts []func()) { run(len(parts), func(i int) { parts[i]() }) }
+
 // alone is the region of one worker.
 func alone(n int, f func(i int)) {
 	for i := range n {
@@ -166,11 +169,11 @@ func abreast(ctx context.Context, pool *engine.Pool) region {
 }
 
 // switchKey is a seeded key-switching key: the first component of each row of
-// the gadget; the second is expanded from the seed. Rows are in Montgomery form.
+// the gadget; the second is expanded from the seed. Rows are residues modulo Q and then modulo P, times 2^64.
 type switchKey struct {
 	gadget *rns.Gadget
 	Seed   [32]byte
-	Rows   []ringqp.Poly
+	Rows   []rns.Poly
 }
 
 // levels are the levels of a key's rows.
@@ -220,9 +223,8 @@ func (d *draft) draw(part int) {
 		}
 	default:
 		d.from, d.to = d.secrets()
-		d.key.Rows = make([]ringqp.Poly, digits)
-		for i := range d.key.Rows {
-			d.key.Rows[i].Q.Coeffs, d.key.Rows[i].P.Coeffs = make([][]uint64, levelQ+1), make([][]uint64, levelP+1)
+		for range digits {
+			d.key.Rows = append(d.key.Rows, make(rns.Poly, levelQ+levelP+2))
 		}
 	}
 }
@@ -240,18 +242,16 @@ func (k *switchKey) factors(p *parameters) (a []rns.Poly) {
 // row makes row i of a digit: of those modulo Q and then modulo P.
 func (d *draft) row(digit, i int) {
 	levelQ, _ := d.key.levels()
-	lattice, out := d.p.lattice, make([]uint64, d.p.N())
-	words := lattice.NewPoly(2)
+	lattice := d.p.lattice
+	out, words := lattice.NewPoly(0), lattice.NewPoly(1)
 	if i <= levelQ {
-		rns.Narrow(words[1], d.to.Value.Q.Coeffs[i])
-		rns.Narrow(words[2], d.from.Coeffs[i])
-		d.key.Rows[digit].Q.Coeffs[i] = out
+		rns.Narrow(words[0], d.to.Value.Q.Coeffs[i])
+		rns.Narrow(words[1], d.from.Coeffs[i])
 	} else {
-		rns.Narrow(words[1], d.to.Value.P.Coeffs[i-levelQ-1])
-		d.key.Rows[digit].P.Coeffs[i-levelQ-1] = out
+		rns.Narrow(words[0], d.to.Value.P.Coeffs[i-levelQ-1])
 	}
-	d.key.gadget.Encrypt(digit, i, words[0], d.a[digit][i], words[1], words[2], d.e[digit])
-	rns.Widen(out, words[0])
+	d.key.gadget.Encrypt(digit, i, out[0], d.a[digit][i], words[0], words[1], d.e[digit])
+	d.key.Rows[digit][i] = out[0]
 	lattice.Free(words)
 }
 
@@ -265,14 +265,13 @@ const keysAtOnce = 4
 
 // makeKeys makes the keys of at most keysAtOnce drafts. also are other things to do meanwhile.
 func makeKeys(run region, drafts []*draft, also ...func()) {
-	parts := draftParts * len(drafts)
-	run(parts+len(also), func(i int) {
-		if i < parts {
-			drafts[i%len(drafts)].draw(i / len(drafts))
-		} else {
-			also[i-parts]()
+	var parts []func()
+	for part := range draftParts {
+		for _, d := range drafts {
+			parts = append(parts, func() { d.draw(part) })
 		}
-	})
+	}
+	run.all(append(parts, also...))
 	runRows(run, len(drafts), func(key int) *rns.Gadget { return drafts[key].key.gadget },
 		func(key, digit, i int) { drafts[key].row(digit, i) })
 	for _, d := range drafts {
@@ -294,7 +293,8 @@ func runRows(run region, keys int, gadget func(key int) *rns.Gadget, f func(key,
 	run(len(rows), func(i int) { f(rows[i][0], rows[i][1], rows[i][2]) })
 }
 
-// expandKeys restores full keys. also are other things to do meanwhile.
+// expandKeys restores full keys, of which it takes over the rows. also are other things to do first, such as reading
+// these.
 func expandKeys(p *parameters, run region, keys []*switchKey, also ...func()) []*rns.Key {
 	out := make([]*rns.Key, len(keys))
 	for len(keys) > 0 {
@@ -312,17 +312,12 @@ func expandKeys(p *parameters, run region, keys []*switchKey, also ...func()) []
 			}
 		})
 		runRows(run, n, func(key int) *rns.Gadget { return keys[key].gadget }, func(key, digit, i int) {
-			rows, place := keys[key].Rows[digit].Q.Coeffs, i
-			if levelQ, _ := keys[key].levels(); i > levelQ {
-				rows, place = keys[key].Rows[digit].P.Coeffs, i-levelQ-1
-			}
-			words := p.lattice.NewPoly(0)
-			rns.Narrow(words[0], rows[place])
-			done[key].SetRow(digit, i, words[0], as[key][digit][i])
-			p.lattice.Free(words)
+			done[key].SetRow(digit, i, keys[key].Rows[digit][i], as[key][digit][i])
 		})
-		for _, a := range as {
+		for i, a := range as {
 			p.lattice.Free(a...)
+			p.lattice.Free(keys[i].Rows...)
+			keys[i].Rows = nil
 		}
 		keys, also = keys[n:], nil
 	}
@@ -397,37 +392,37 @@ func (k *publicKey) expand(p *parameters) (b, a ringqp.Poly) {
 type SeededCipher struct {
 	Scale float64
 	Seed  [32]byte
-	C0    ring.Poly
+	C0    rns.Poly
 }
 
 // beginSeeded begins the encryption of a plaintext of a level with the secret key.
 func beginSeeded(p *parameters, level int, scale float64, sk *secretKey, rnd entropy, purpose string,
 	index int) encryption {
 	c := SeededCipher{Scale: scale, Seed: rnd.key(purpose+": seed", index)}
-	var a ringqp.Poly
+	var a rns.Poly
 	var errs []int8
-	draws := []func(){func() { a = uniform(p, newPRNG(c.Seed[:]), level, -1) },
+	draws := []func(){func() { a = uniformRows(p, newPRNG(c.Seed[:]), level, -1) },
 		func() { errs = smallErrors(p.N(), rnd.prng(purpose+": error", index)) }}
-	return encryption{draws, func(run region, m ring.Poly) columnCipher {
-		c.C0 = ring.NewPoly(p.N(), level)
-		run(level+1, func(j int) {
-			r, row := p.rings.RingQ.SubRings[j], c.C0.Coeffs[j]
-			wideRow(row, errs, p.Q()[j])
-			p.lattice.ForwardWideRow(j, row)
-			r.Add(row, m.Coeffs[j], row)
-			r.MulCoeffsMontgomeryThenSub(a.Q.Coeffs[j], sk.main.Value.Q.Coeffs[j], row)
-		})
-		return columnCipher{SeededCipher: c}
+	return encryption{draws, func(m []int64) (columnCipher, []func()) {
+		c.C0 = p.lattice.NewPoly(level)
+		for i, e := range errs {
+			m[i] += int64(e)
+		}
+		var rows []func()
+		for j := range c.C0 {
+			rows = append(rows, func() {
+				s := p.lattice.NewPoly(0)
+				rns.Narrow(s[0], sk.main.Value.Q.Coeffs[j])
+				p.lattice.Encrypt(j, c.C0[j], m, a[j], s[0])
+				p.lattice.Free(s, a[j:j+1])
+			})
+		}
+		return columnCipher{SeededCipher: c}, rows
 	}}
 }
 
-// expand restores the ciphertext.
+// expand restores the ciphertext, which takes over the polynomial.
 func (c *SeededCipher) expand(p *parameters) *cipher {
-	a := uniform(p, newPRNG(c.Seed[:]), c.C0.Level(), -1).Q
-	return newCipherOf(p, c.C0, a, c.Scale)
-}
-
-// newCipherOf takes over a ciphertext of 64-bit residues.
-func newCipherOf(p *parameters, c0, c1 ring.Poly, scale float64) *cipher {
-	return &cipher{c: [2]rns.Poly{p.lattice.FromWide(c0.Coeffs), p.lattice.FromWide(c1.Coeffs)}, scale: scale}
+	a := uniformRows(p, newPRNG(c.Seed[:]), c.C0.Level(), -1)
+	return &cipher{c: [2]rns.Poly{c.C0, a}, scale: c.Scale}
 }

@@ -85,7 +85,8 @@ func (m *measurement) pair(level int) (*cipher, *rlwe.Ciphertext) {
 	a, b := uniform(m.p, rnd, level, -1).Q, uniform(m.p, rnd, level, -1).Q
 	ct := ckks.NewCiphertext(m.full, 1, level)
 	ct.Value[0], ct.Value[1] = a, b
-	return newCipherOf(m.p, a, b, math.Exp2(float64(m.p.Chain.LogLevel))), ct
+	ours := [2]rns.Poly{m.p.lattice.FromWide(a.Coeffs), m.p.lattice.FromWide(b.Coeffs)}
+	return &cipher{c: ours, scale: math.Exp2(float64(m.p.Chain.LogLevel))}, ct
 }
 
 func (m *measurement) transforms() error {

@@ -98,25 +98,25 @@ type keysMessage struct {
 func (w *writer) switchKey(k *switchKey) {
 	w.b = append(w.b, k.Seed[:]...)
 	for _, row := range k.Rows {
-		w.polyQP(row)
+		appendRows(w, row, w.p.primes(k.levels()))
 	}
 }
 
 func (r *reader) switchKey(g *rns.Gadget) *switchKey {
 	k := &switchKey{gadget: g, Seed: r.seed()}
-	levelQ, levelP := k.levels()
+	levelQ, _ := k.levels()
 	for range g.Digits(levelQ) {
 		if r.err != nil {
 			return k
 		}
-		k.Rows = append(k.Rows, r.polyQP(levelQ, levelP))
+		k.Rows = append(k.Rows, r.poly(r.p.primes(k.levels())))
 	}
 	return k
 }
 
 func (w *writer) publicKey(k *publicKey) {
 	w.b = append(w.b, k.Seed[:]...)
-	w.polyQP(k.B)
+	appendRows(w, slices.Concat(k.B.Q.Coeffs, k.B.P.Coeffs), w.p.primes(k.LevelQ, k.LevelP))
 }
 
 func (r *reader) publicKey(levelQ, levelP int) *publicKey {
@@ -133,9 +133,7 @@ func (p *parameters) rotationLevel() int {
 }
 
 func (m *keysMessage) marshal(p *parameters, run region) []byte {
-	w := newWriter(p, kindKeys)
-	w.run = run
-	w.b = slices.Grow(w.b, sizes{p}.keys(len(m.Rotations)))
+	w := newWriter(p, kindKeys, sizes{p}.keys(len(m.Rotations)))
 	w.switchKey(m.Relin)
 	w.u32(uint32(len(m.Rotations)))
 	for _, k := range m.Rotations {
@@ -143,12 +141,12 @@ func (m *keysMessage) marshal(p *parameters, run region) []byte {
 	}
 	w.switchKey(m.Small)
 	w.publicKey(m.Public)
-	return w.b
+	return w.end(run)
 }
 
-func readKeys(p *parameters, run region, rotations int, b []byte) (*keysMessage, error) {
+// readKeys reads keys, whose rows the reader reads late.
+func readKeys(p *parameters, rotations int, b []byte) (*keysMessage, *reader) {
 	r := newReader(p, kindKeys, b)
-	r.run = run
 	m := &keysMessage{Relin: r.switchKey(p.relin)}
 	for range r.count("rotation keys", rotations) {
 		if r.err != nil {
@@ -158,7 +156,7 @@ func readKeys(p *parameters, run region, rotations int, b []byte) (*keysMessage,
 	}
 	m.Small = r.switchKey(p.small)
 	m.Public = r.publicKey(aggregateLevel, -1)
-	return m, r.end()
+	return m, r
 }
 
 // publicKeyMessage carries the full public key to parties that encrypt under
@@ -166,15 +164,15 @@ func readKeys(p *parameters, run region, rotations int, b []byte) (*keysMessage,
 type publicKeyMessage struct{ Key *publicKey }
 
 func (m *publicKeyMessage) marshal(p *parameters) []byte {
-	w := newWriter(p, kindPublicKey)
+	w := newWriter(p, kindPublicKey, sizes{p}.publicKey(m.Key.LevelQ, m.Key.LevelP))
 	w.publicKey(m.Key)
-	return w.b
+	return w.end(alone)
 }
 
 func readPublicKey(p *parameters, b []byte) (*publicKeyMessage, error) {
 	r := newReader(p, kindPublicKey, b)
 	m := &publicKeyMessage{Key: r.publicKey(p.MaxLevel(), 0)}
-	return m, r.end()
+	return m, r.finish(alone)
 }
 
 // columnMessage carries one encrypted column: the ciphertexts for comparisons,
@@ -192,12 +190,13 @@ type columnMessage struct {
 type columnCipher struct {
 	SeededCipher
 	// C1 is set when the ciphertext is not seeded.
-	C1 *ring.Poly
+	C1 rns.Poly
 }
 
+// expand restores the ciphertext, which takes over the polynomials.
 func (c *columnCipher) expand(p *parameters) *cipher {
 	if c.C1 != nil {
-		return newCipherOf(p, c.C0, *c.C1, c.Scale)
+		return &cipher{c: [2]rns.Poly{c.C0, c.C1}, scale: c.Scale}
 	}
 	return c.SeededCipher.expand(p)
 }
@@ -208,17 +207,18 @@ func (w *writer) columnCiphers(cs []columnCipher, seeded bool) {
 		if seeded {
 			w.f64(c.Scale)
 			w.b = append(w.b, c.Seed[:]...)
-			w.poly(c.C0, w.p.rings.RingQ)
+			appendRows(w, c.C0, w.p.Q())
 		} else {
 			w.f64(c.Scale)
-			w.poly(c.C0, w.p.rings.RingQ)
-			w.poly(*c.C1, w.p.rings.RingQ)
+			appendRows(w, c.C0, w.p.Q())
+			appendRows(w, c.C1, w.p.Q())
 		}
 	}
 }
 
 func (r *reader) columnCiphers(what string, n, level int, seeded bool, scale float64) []columnCipher {
 	var cs []columnCipher
+	primes := r.p.primes(level, -1)
 	for range r.count(what, n) {
 		if r.err != nil {
 			return nil
@@ -228,20 +228,18 @@ func (r *reader) columnCiphers(what string, n, level int, seeded bool, scale flo
 			r.fail(fmt.Sprintf("has a ciphertext at scale %g, want %g", s, scale))
 		}
 		if seeded {
-			c := SeededCipher{Scale: s, Seed: r.seed(), C0: r.poly(level, r.p.rings.RingQ)}
+			c := SeededCipher{Scale: s, Seed: r.seed(), C0: r.poly(primes)}
 			cs = append(cs, columnCipher{SeededCipher: c})
 		} else {
-			c0, c1 := r.poly(level, r.p.rings.RingQ), r.poly(level, r.p.rings.RingQ)
-			cs = append(cs, columnCipher{SeededCipher: SeededCipher{Scale: s, C0: c0}, C1: &c1})
+			c0, c1 := r.poly(primes), r.poly(primes)
+			cs = append(cs, columnCipher{SeededCipher: SeededCipher{Scale: s, C0: c0}, C1: c1})
 		}
 	}
 	return cs
 }
 
 func (m *columnMessage) marshal(p *parameters, lay layout, run region) []byte {
-	w := newWriter(p, kindColumn)
-	w.run = run
-	w.b = slices.Grow(w.b, sizes{p}.column(lay, m.Seeded))
+	w := newWriter(p, kindColumn, sizes{p}.column(lay, m.Seeded))
 	w.u32(uint32(m.Column))
 	seeded := byte(0)
 	if m.Seeded {
@@ -250,16 +248,14 @@ func (m *columnMessage) marshal(p *parameters, lay layout, run region) []byte {
 	w.b = append(append(w.b, seeded), m.Dither[:]...)
 	w.columnCiphers(m.Tops, m.Seeded)
 	w.columnCiphers(m.Lows, m.Seeded)
-	return w.b
+	return w.end(run)
 }
 
-// readColumn reads a column's ciphertexts; columns are those that the sender
-// may send, topScale and lowScale the scales of
-// those for comparisons and for aggregates.
-func readColumn(p *parameters, run region, lay layout, columns []int, topScale, lowScale float64,
-	b []byte) (*columnMessage, error) {
+// readColumn reads a column's ciphertexts, whose rows the reader reads late; columns are those that the sender
+// may send, topScale and lowScale the scales of those for comparisons and for aggregates.
+func readColumn(p *parameters, lay layout, columns []int, topScale, lowScale float64,
+	b []byte) (*columnMessage, *reader) {
 	r := newReader(p, kindColumn, b)
-	r.run = run
 	m := &columnMessage{Column: int(r.u32())}
 	if r.err == nil && !slices.Contains(columns, m.Column) {
 		r.fail(fmt.Sprintf("has column %d, which is not the sender's", m.Column))
@@ -274,7 +270,7 @@ func readColumn(p *parameters, run region, lay layout, columns []int, topScale, 
 	m.Dither = r.seed()
 	m.Tops = r.columnCiphers("ciphertexts for comparisons", lay.tops(), p.MaxLevel(), m.Seeded, topScale)
 	m.Lows = r.columnCiphers("ciphertexts for aggregates", lay.lows(), aggregateLevel, m.Seeded, lowScale)
-	return m, r.end()
+	return m, r
 }
 
 // aggregatesMessage carries the encrypted totals of a round, with Alice's noise
@@ -286,8 +282,7 @@ type aggregatesMessage struct {
 }
 
 func (m *aggregatesMessage) marshal(p *parameters, run region) []byte {
-	w := newWriter(p, kindAggregates)
-	w.b = slices.Grow(w.b, sizes{p}.aggregates(len(m.Totals)))
+	w := newWriter(p, kindAggregates, sizes{p}.aggregates(len(m.Totals)))
 	w.u32(uint32(m.Round))
 	w.u32(uint32(len(m.Totals)))
 	size, from := sizes{p}.total(), len(w.b)
@@ -315,7 +310,7 @@ func readAggregates(p *parameters, run region, round, count int, b []byte) (*agg
 	}
 	errs := make([]error, count)
 	run(count, func(i int) {
-		one, t := reader{kind: r.kind, b: body[i*size:][:size], run: alone}, &m.Totals[i]
+		one, t := reader{kind: r.kind, b: body[i*size:][:size]}, &m.Totals[i]
 		m.Units[i] = one.scale()
 		for j := range t.C0 {
 			if v := one.unpack(1, p.Q()[j]); v != nil {
@@ -335,7 +330,7 @@ type centroidsMessage struct {
 }
 
 func (m *centroidsMessage) marshal(p *parameters) []byte {
-	w := newWriter(p, kindCentroids)
+	w := newWriter(p, kindCentroids, 0)
 	w.u32(uint32(m.Round))
 	for _, c := range m.Centroids {
 		for _, x := range c {

@@ -7,14 +7,13 @@ import (
 	"math/bits"
 	"math/rand/v2"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/tuneinsight/lattigo/v6/core/rlwe"
-	"github.com/tuneinsight/lattigo/v6/ring"
 
 	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/method/ckks/rns"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/internal/fault"
@@ -72,13 +71,14 @@ func wireMessages(t testing.TB, p *parameters) []wireMessage {
 		Small:     newSmallRing(p, sk, seedKey, rnd).make(alone),
 		Public:    newPublicKey(p, sk, aggregateLevel, -1, seedKey, rnd),
 	}
-	top, low := lattigo(p).RingQ().NewPoly(), lattigo(p).RingQ().AtLevel(aggregateLevel).NewPoly()
-	topCipher := columnCipher{SeededCipher: *encryptSeeded(p, top, 1<<22, sk, rnd, "top", 0)}
-	lowCipher := columnCipher{SeededCipher: *encryptSeeded(p, low, 1<<26, sk, rnd, "low", 0)}
+	zero := func(level int, scale float64, purpose string) columnCipher {
+		return columnCipher{SeededCipher: *encryptSeeded(p, make([]int64, p.N()), level, scale, sk, rnd, purpose, 0)}
+	}
+	topCipher, lowCipher := zero(p.MaxLevel(), 1<<22, "top"), zero(aggregateLevel, 1<<26, "low")
 	column := &columnMessage{Column: 1, Seeded: true, Tops: []columnCipher{topCipher},
 		Lows: []columnCipher{lowCipher}}
 	topOpen, lowOpen := topCipher, lowCipher
-	topOpen.C1, lowOpen.C1 = &topCipher.C0, &lowCipher.C0
+	topOpen.C1, lowOpen.C1 = topCipher.C0, lowCipher.C0
 	unseeded := &columnMessage{Column: 1, Tops: []columnCipher{topOpen}, Lows: []columnCipher{lowOpen}}
 	full := &publicKeyMessage{Key: newPublicKey(p, sk, p.MaxLevel(), 0, seedKey, rnd)}
 	aggregate := Aggregate{}
@@ -94,13 +94,13 @@ func wireMessages(t testing.TB, p *parameters) []wireMessage {
 	var threshold thresholdMessage
 	copy(threshold.Share[:], aggregate.C1[:])
 	columns := func(b []byte) (marshaller, error) {
-		m, err := readColumn(p, alone, lay, []int{1}, 1<<22, 1<<26, b)
-		return columnAlone{m, lay}, err
+		m, late := readColumn(p, lay, []int{1}, 1<<22, 1<<26, b)
+		return columnAlone{m, lay}, late.finish(alone)
 	}
 	return []wireMessage{
 		{"keys", keys.marshal(p, alone), func(b []byte) (marshaller, error) {
-			m, err := readKeys(p, alone, 1, b)
-			return keysAlone{m}, err
+			m, late := readKeys(p, 1, b)
+			return keysAlone{m}, late.finish(alone)
 		}},
 		{"public key", full.marshal(p), func(b []byte) (marshaller, error) { return readPublicKey(p, b) }},
 		{"seeded column", column.marshal(p, lay, alone), columns},
@@ -162,13 +162,13 @@ func TestMessagesRoundTripAndRefuse(t *testing.T) {
 func TestCoefficientsAreBelowTheirPrime(t *testing.T) {
 	p := smallParameters(t)
 	q := p.Q()[0]
-	w := newWriter(p, kindShares)
+	w := newWriter(p, kindShares, 0)
 	w.pack([]uint64{5, q, 7}, q)
 	r := newReader(p, kindShares, w.b)
 	if r.unpack(3, q); r.err == nil || !strings.Contains(r.err.Error(), "not below its prime") {
 		t.Errorf("error is %v", r.err)
 	}
-	w = newWriter(p, kindShares)
+	w = newWriter(p, kindShares, 0)
 	values := []uint64{q - 1, 0, 1, q / 2, q - 2, 3}
 	w.pack(values, q)
 	r = newReader(p, kindShares, w.b)
@@ -360,19 +360,20 @@ func secretBytes(s *run, roles *parties, party int) map[string][]byte {
 	}
 	if sk != nil {
 		for name, k := range map[string]*rlwe.SecretKey{"its key": sk.main, "its small key": sk.small} {
-			w := &writer{p: s.params, run: alone}
-			w.poly(k.Value.Q, s.params.rings.RingQ)
-			out[name+" in the NTT domain"] = w.b[:64]
+			packed := func(rows [][]uint64) []byte {
+				w := &writer{p: s.params}
+				appendRows(w, rows, s.params.Q())
+				return w.end(alone)[:64]
+			}
+			out[name+" in the NTT domain"] = packed(k.Value.Q.Coeffs)
 			c := lattigo(s.params).RingQ().NewPoly()
 			lattigo(s.params).RingQ().IMForm(k.Value.Q, c)
 			lattigo(s.params).RingQ().INTT(c, c)
-			w = &writer{p: s.params, run: alone}
-			w.poly(c, lattigo(s.params).RingQ())
-			out[name+" as coefficients"] = w.b[:64]
+			out[name+" as coefficients"] = packed(c.Coeffs)
 		}
 	}
 	for c, v := range s.newPeer(party).columns {
-		w := &writer{p: s.params, run: alone}
+		w := &writer{p: s.params}
 		for _, x := range v[:4] {
 			w.f64(x)
 		}
@@ -386,19 +387,21 @@ func secretBytes(s *run, roles *parties, party int) map[string][]byte {
 func TestCheckTotalFindsWrongCiphertexts(t *testing.T) {
 	for name, spoil := range map[string]func(*run, *parties){
 		"a column of random numbers": func(s *run, roles *parties) {
-			noise := uniform(s.params, newPRNG(make([]byte, 32)), s.params.MaxLevel(), -1).Q
-			roles.alice.tops[1][0] = newCipherOf(s.params, noise, noise, s.topScale)
+			noise := uniformRows(s.params, newPRNG(make([]byte, 32)), s.params.MaxLevel(), -1)
+			roles.alice.tops[1][0] = &cipher{c: [2]rns.Poly{noise, noise}, scale: s.topScale}
 		},
 		"values outside the bounds": func(s *run, roles *parties) {
 			far := make([]float64, s.lay.n)
 			for i := range far {
 				far[i] = 3
 			}
-			msgs, err := encryptColumns(context.Background(), roles.bob.Pool(), s.params, s.lay, map[int][]float64{1: far},
+			columns := newColumnEncryption(roles.bob.Pool(), s.params, s.lay, map[int][]float64{1: far},
 				[]int{1}, s.topScale, s.lowScale, roles.bob.rnd,
 				func(level int, scale float64, purpose string, index int) encryption {
 					return beginSeeded(s.params, level, scale, roles.bob.secret, roles.bob.rnd, purpose, index)
 				}, true)
+			region(alone).all(columns.early())
+			msgs, err := columns.finish(context.Background())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -469,15 +472,14 @@ func TestTermsMustAgree(t *testing.T) {
 	}
 }
 
-// encryptSeeded encrypts an NTT plaintext with the secret key.
-func encryptSeeded(p *parameters, m ring.Poly, scale float64, sk *secretKey, rnd entropy, purpose string,
+// encryptSeeded encrypts integers with the secret key.
+func encryptSeeded(p *parameters, m []int64, level int, scale float64, sk *secretKey, rnd entropy, purpose string,
 	index int) *SeededCipher {
-	e := beginSeeded(p, m.Level(), scale, sk, rnd, purpose, index)
-	for _, draw := range e.draws {
-		draw()
-	}
-	c := e.finish(alone, m).SeededCipher
-	return &c
+	e := beginSeeded(p, level, scale, sk, rnd, purpose, index)
+	region(alone).all(e.draws)
+	c, rows := e.finish(m)
+	region(alone).all(rows)
+	return &c.SeededCipher
 }
 
 // packedBits is what packRow writes, bit by bit.
@@ -494,20 +496,30 @@ func packedBits(values []uint64, q uint64) []byte {
 }
 
 func TestRowsArePackedBitByBit(t *testing.T) {
+	rowsArePacked[uint64](t, []uint64{1<<24 - 3, 1<<27 - 39, 1<<30 - 35, 1<<29 + 11, 1<<30 + 3, 1<<33 + 17})
+	rowsArePacked[uint32](t, []uint64{1<<24 - 3, 1<<27 - 39, 1<<30 - 35, 1<<29 + 11, 1<<30 + 3})
+}
+
+func rowsArePacked[T word](t *testing.T, primes []uint64) {
 	rnd := rand.New(rand.NewPCG(1, 2))
-	for _, q := range []uint64{1<<24 - 3, 1<<27 - 39, 1<<30 - 35, 1<<29 + 11, 1<<30 + 3, 1<<33 + 17} {
+	for _, q := range primes {
 		for n := range 70 {
-			values, back := make([]uint64, n), make([]uint64, n)
+			values, back := make([]uint64, n), make([]T, n)
 			for i := range values {
 				values[i] = [...]uint64{rnd.Uint64N(q), q - 1, 0}[rnd.IntN(3)]
+				back[i] = T(values[i])
 			}
 			want, got := packedBits(values, q), make([]byte, packedSize(n, q))
-			packRow(got, values, q)
+			packRow(got, back, q)
 			if !bytes.Equal(got, want) {
 				t.Fatalf("%d values below %d: packed as %x, want %x", n, q, got, want)
 			}
-			if fault := unpackRow(back, got, q); fault != "" || !slices.Equal(back, values) {
-				t.Fatalf("%d values below %d: unpacked as %v %s, want %v", n, q, back, fault, values)
+			clear(back)
+			fault := unpackRow(back, got, q)
+			for i, x := range back {
+				if uint64(x) != values[i] || fault != "" {
+					t.Fatalf("%d values below %d: unpacked as %v %s, want %v", n, q, back, fault, values)
+				}
 			}
 			if n == 0 {
 				continue

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"slices"
 	"sync"
 
 	"github.com/tuneinsight/lattigo/v6/ring"
@@ -264,6 +265,11 @@ func (p *parameters) Q() []uint64 { return p.q }
 
 // P are the auxiliary primes.
 func (p *parameters) P() []uint64 { return p.p }
+
+// primes are those of Q up to a level and those of P up to another, -1 for none.
+func (p *parameters) primes(levelQ, levelP int) []uint64 {
+	return slices.Concat(p.q[:levelQ+1], p.p[:levelP+1])
+}
 
 // MaxLevel is the index of the last prime of ciphertexts.
 func (p *parameters) MaxLevel() int { return len(p.q) - 1 }

@@ -89,11 +89,8 @@ func (a *alice) prepareHolder(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	keys, err := readKeys(p, abreast(ctx, a.Pool()), len(a.run.lay.shifts()), b)
-	if err != nil {
-		return err
-	}
-	if err := a.install(ctx, a.Pool(), keys); err != nil {
+	keys, late := readKeys(p, len(a.run.lay.shifts()), b)
+	if err := a.install(ctx, a.Pool(), keys, late); err != nil {
 		return err
 	}
 	for q := 1; q < len(a.job.Columns); q++ {
@@ -127,11 +124,8 @@ func (a *alice) receiveColumns(ctx context.Context, party int) error {
 		if err != nil {
 			return err
 		}
-		m, err := readColumn(a.run.params, abreast(ctx, a.Pool()), a.run.lay, a.job.Columns[party], a.topScale, a.lowScale, b)
-		if err != nil {
-			return err
-		}
-		if err := a.receiveColumn(ctx, a.Pool(), m); err != nil {
+		m, late := readColumn(a.run.params, a.run.lay, a.job.Columns[party], a.topScale, a.lowScale, b)
+		if err := a.receiveColumn(ctx, a.Pool(), m, late); err != nil {
 			return err
 		}
 	}
@@ -279,17 +273,18 @@ func (b *bob) play(ctx context.Context, p *protocol.Party) (*protocol.Outcome, e
 func (b *bob) prepare(ctx context.Context) error {
 	b.step++
 	p := b.params
-	keys, err := b.keys(ctx)
+	columns := newColumnEncryption(b.Pool(), p, b.lay, b.columns, order(b.columns), b.topScale, b.lowScale, b.rnd,
+		func(level int, scale float64, purpose string, index int) encryption {
+			return beginSeeded(p, level, scale, b.secret, b.rnd, purpose, index)
+		}, true)
+	keys, err := b.keys(ctx, columns.early())
 	if err != nil {
 		return err
 	}
 	if err := b.send(ctx, b.setup, 0, kindKeys, keys.marshal(p, abreast(ctx, b.Pool()))); err != nil {
 		return err
 	}
-	msgs, err := encryptColumns(ctx, b.Pool(), p, b.lay, b.columns, order(b.columns), b.topScale, b.lowScale, b.rnd,
-		func(level int, scale float64, purpose string, index int) encryption {
-			return beginSeeded(p, level, scale, b.secret, b.rnd, purpose, index)
-		}, true)
+	msgs, err := columns.finish(ctx)
 	if err != nil {
 		return err
 	}
@@ -402,8 +397,8 @@ func (v *provider) prepare(ctx context.Context) error {
 	return v.provide(ctx, m.Key)
 }
 
-// keys makes the evaluation keys, each on all workers.
-func (h *bob) keys(ctx context.Context) (*keysMessage, error) {
+// keys makes the evaluation keys, each on all workers. also are other things to do meanwhile.
+func (h *bob) keys(ctx context.Context, also []func()) (*keysMessage, error) {
 	p, run := h.params, abreast(ctx, h.Pool())
 	m := &keysMessage{}
 	shifts := h.lay.shifts()
@@ -413,10 +408,10 @@ func (h *bob) keys(ctx context.Context) (*keysMessage, error) {
 		drafts = append(drafts, newRotation(p, h.secret, shift, h.rnd.key("rotation key: seed", shift), h.rnd))
 	}
 	progress := &steps{pool: h.Pool(), what: "keys", total: 1 + len(drafts)}
-	also := []func(){func() {
+	also = append(also, func() {
 		m.Public = newPublicKey(p, h.secret, aggregateLevel, -1, h.rnd.key("public key: seed", 0), h.rnd)
 		progress.one()
-	}}
+	})
 	for some := range slices.Chunk(drafts, keysAtOnce) {
 		makeKeys(run, some, also...)
 		also = nil
@@ -431,10 +426,17 @@ func (h *bob) keys(ctx context.Context) (*keysMessage, error) {
 	return m, ctx.Err()
 }
 
-// install keeps the evaluation keys.
-func (c *computer) install(ctx context.Context, pool *engine.Pool, m *keysMessage) error {
+// install keeps the evaluation keys, of which rows are read late.
+func (c *computer) install(ctx context.Context, pool *engine.Pool, m *keysMessage, late *reader) error {
+	if err := late.end(); err != nil {
+		return err
+	}
 	keys := append([]*switchKey{m.Relin, m.Small}, m.Rotations...)
-	all := expandKeys(c.params, abreast(ctx, pool), keys, func() { c.receivePublicKey(m.Public) })
+	all := expandKeys(c.params, abreast(ctx, pool), keys, late.late...)
+	if err := firstError(ctx.Err(), []error{late.check()}); err != nil {
+		return err
+	}
+	c.receivePublicKey(m.Public)
 	return c.keep(ctx, all[0], all[1], all[2:])
 }
 
@@ -458,23 +460,31 @@ func (c *computer) receivePublicKey(k *publicKey) {
 		c.params.lattice.FromWide(a.Q.Coeffs[:aggregateLevel+1])}
 }
 
-// receiveColumn installs an encrypted column.
-func (c *computer) receiveColumn(ctx context.Context, pool *engine.Pool, m *columnMessage) error {
+// receiveColumn installs an encrypted column, of which rows are read late.
+func (c *computer) receiveColumn(ctx context.Context, pool *engine.Pool, m *columnMessage, late *reader) error {
+	if err := late.end(); err != nil {
+		return err
+	}
 	tops, lows := len(m.Tops), len(m.Lows)
 	c.tops[m.Column], c.lows[m.Column] = make([]*cipher, tops), make([]*cipher, lows)
 	if c.lay.rank == nil {
 		c.slots[m.Column] = make([][]float64, tops)
 	}
-	return pool.Run(ctx, tops+lows+len(c.slots[m.Column]), func(worker, i int) {
-		if i < tops {
+	ciphers, dithers := tops+lows, len(c.slots[m.Column])
+	err := pool.Run(ctx, ciphers+dithers+len(late.late), func(worker, i int) {
+		switch {
+		case i < tops:
 			c.tops[m.Column][i] = m.Tops[i].expand(c.params)
-		} else if i -= tops; i < lows {
-			c.lows[m.Column][i] = m.Lows[i].expand(c.params)
-		} else {
-			i -= lows
+		case i < ciphers:
+			c.lows[m.Column][i-tops] = m.Lows[i-tops].expand(c.params)
+		case i < ciphers+dithers:
+			i -= ciphers
 			x := make([]float64, c.params.N())
 			c.its(worker).embed.subtractDither(dither(m.Dither), i, m.Tops[i].Scale, x)
 			c.slots[m.Column][i] = x
+		default:
+			late.late[i-ciphers-dithers]()
 		}
 	})
+	return firstError(err, []error{late.check()})
 }

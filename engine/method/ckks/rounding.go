@@ -6,8 +6,6 @@ import (
 	"encoding/binary"
 	"math"
 	"unsafe"
-
-	"github.com/tuneinsight/lattigo/v6/ring"
 )
 
 // rounding is a party's randomness for roundings, which makes their errors independent of the data: what
@@ -87,18 +85,4 @@ func (m *embedder) subtractDither(r *rounding, index int, scale float64, dst []f
 	for i, w := range m.words {
 		dst[i] = (0.5 - fraction(w)) / scale
 	}
-}
-
-// wide returns the polynomial of the given coefficients times scale, rounded, as the samplers write residues.
-func (m *embedder) wide(p *parameters, run region, coefficients []float64, level int, scale float64) ring.Poly {
-	out := ring.NewPoly(p.N(), level)
-	whole := m.roundParts(scale, run, func(lo, hi int) []float64 { return coefficients[lo:hi] })
-	run(len(out.Coeffs), func(j int) {
-		row, q := out.Coeffs[j], newModulus(p.Q()[j])
-		for i, z := range whole {
-			row[i] = q.signed(z)
-		}
-		p.lattice.ForwardWideRow(j, row)
-	})
-	return out
 }

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"sort"
 
-	"github.com/tuneinsight/lattigo/v6/ring"
-
 	"github.com/cohort-engine/cohort/engine/protocol"
 )
 
@@ -139,12 +137,15 @@ func (q *peer) provide(ctx context.Context, key *publicKey) error {
 	if err != nil {
 		return err
 	}
-	msgs, err := encryptColumns(ctx, q.Pool(), q.params, q.lay, q.columns, order(q.columns), q.topScale, q.lowScale, q.rnd,
-		func(_ int, scale float64, purpose string, index int) encryption {
-			return encryption{finish: func(_ region, m ring.Poly) columnCipher {
-				return enc.encrypt(m, scale, purpose, index)
+	columns := newColumnEncryption(q.Pool(), q.params, q.lay, q.columns, order(q.columns), q.topScale, q.lowScale, q.rnd,
+		func(level int, scale float64, purpose string, index int) encryption {
+			return encryption{finish: func(m []int64) (columnCipher, []func()) {
+				c := newColumnCipher(level, scale)
+				return c, []func(){func() { enc.encrypt(c, m, purpose, index) }}
 			}}
 		}, false)
+	abreast(ctx, q.Pool()).all(columns.early())
+	msgs, err := columns.finish(ctx)
 	if err != nil {
 		return err
 	}

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/tuneinsight/lattigo/v6/ring"
-
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/method/ckks/rns"
 	"github.com/cohort-engine/cohort/engine/privacy"
@@ -131,18 +129,20 @@ func TestColumnsAreRoundedWithTheirDither(t *testing.T) {
 	for i := range column {
 		column[i] = float64(j.Clients[0].Points.Point(i, nil)[1])
 	}
-	encoded := make([]ring.Poly, s.lay.tops()+s.lay.lows())
-	msgs, err := encryptColumns(context.Background(), pool, s.params, s.lay, map[int][]float64{1: column}, []int{1},
+	encoded := make([][]int64, s.lay.tops()+s.lay.lows())
+	columns := newColumnEncryption(pool, s.params, s.lay, map[int][]float64{1: column}, []int{1},
 		s.topScale, s.lowScale, testEntropy(4), func(_ int, _ float64, _ string, index int) encryption {
-			return encryption{finish: func(_ region, m ring.Poly) columnCipher {
-				encoded[index] = m
-				return columnCipher{}
+			return encryption{finish: func(m []int64) (columnCipher, []func()) {
+				encoded[index] = slices.Clone(m)
+				return columnCipher{}, nil
 			}}
 		}, true)
+	region(alone).all(columns.early())
+	msgs, err := columns.finish(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, q := newEmbedder(s.params), s.params.Q()[0]
+	m := newEmbedder(s.params)
 	n := s.params.N()
 	values, exact, subtracted := make([]float64, n), make([]float64, n), make([]float64, n)
 	for at := range s.lay.tops() {
@@ -151,9 +151,8 @@ func TestColumnsAreRoundedWithTheirDither(t *testing.T) {
 			t.Fatal(err)
 		}
 		m.subtractDither(dither(msgs[0].Dither), at, s.topScale, subtracted)
-		lattigo(s.params).RingQ().AtLevel(encoded[at].Level()).INTT(encoded[at], encoded[at])
-		for i, x := range encoded[at].Coeffs[0] {
-			left := float64(int64(x+q/2)%int64(q)-int64(q/2)) + (subtracted[i]-exact[i])*s.topScale
+		for i, x := range encoded[at] {
+			left := float64(x) + (subtracted[i]-exact[i])*s.topScale
 			if math.Abs(left) > 0.5+1e-6 {
 				t.Fatalf("ciphertext %d: %g is left of the rounding of coefficient %d", at, left, i)
 			}
@@ -302,8 +301,8 @@ func TestRoundingKeepsWhatPruningPromises(t *testing.T) {
 	}
 }
 
-// TestScheduleSharesCosts: dear items are divided among workers, and what is left for all of them at once is cheap. Little
-// ones come behind the others.
+// TestScheduleSharesCosts: dear items are divided among workers, and what is left for all of them at once is cheap.
+// Little ones come behind the others.
 func TestScheduleSharesCosts(t *testing.T) {
 	for _, c := range []struct {
 		costs   []int

@@ -10,6 +10,7 @@ import (
 	"github.com/tuneinsight/lattigo/v6/ring"
 	"github.com/tuneinsight/lattigo/v6/ring/ringqp"
 
+	"github.com/cohort-engine/cohort/engine/method/ckks/rns"
 	"github.com/cohort-engine/cohort/internal/fault"
 )
 
@@ -57,13 +58,14 @@ func (k Kind) String() string {
 
 // writer appends a message's wire form.
 type writer struct {
-	p   *parameters
-	b   []byte
-	run region // for the rows of polynomials
+	p    *parameters
+	b    []byte
+	late []func() // fill the places of polynomials' rows
 }
 
-func newWriter(p *parameters, kind Kind) *writer {
-	w := &writer{p: p, run: alone}
+// newWriter begins a message, which has room for a body of a size.
+func newWriter(p *parameters, kind Kind, size int) *writer {
+	w := &writer{p: p, b: make([]byte, 0, wireHead+size)}
 	w.u32(wireMagic)
 	w.b = append(w.b, byte(kind))
 	w.u64(p.fingerprint)
@@ -81,8 +83,11 @@ func (w *writer) pack(values []uint64, q uint64) {
 	packRow(w.b[from:], values, q)
 }
 
+// word is what residues are kept in.
+type word interface{ uint32 | uint64 }
+
 // packRow fills out with values of q's width.
-func packRow(out []byte, values []uint64, q uint64) {
+func packRow[T word](out []byte, values []T, q uint64) {
 	width, at := bits.Len64(q-1), 0
 	if width == wideBits {
 		n := packWide(out, values)
@@ -91,12 +96,12 @@ func packRow(out []byte, values []uint64, q uint64) {
 	var acc uint64
 	var fill int
 	for _, v := range values {
-		acc |= v << fill
+		acc |= uint64(v) << fill
 		if fill += width; fill >= 64 {
 			binary.LittleEndian.PutUint64(out[at:], acc)
 			at += 8
 			fill -= 64
-			acc = v >> (width - fill)
+			acc = uint64(v) >> (width - fill)
 		}
 	}
 	for ; at < len(out); at++ {
@@ -109,41 +114,40 @@ func packRow(out []byte, values []uint64, q uint64) {
 const wideBits = 30
 
 // packWide fills out with values of 30 bits, by fours that have a byte behind them, and returns how many.
-func packWide(out []byte, values []uint64) (n int) {
+func packWide[T word](out []byte, values []T) (n int) {
 	for ; len(values) >= 4 && len(out) >= 16; n, values, out = n+4, values[4:], out[15:] {
-		binary.LittleEndian.PutUint64(out, values[0]|values[1]<<30|values[2]<<60)
-		binary.LittleEndian.PutUint64(out[8:], values[2]>>4|values[3]<<26)
+		v0, v1, v2, v3 := uint64(values[0]), uint64(values[1]), uint64(values[2]), uint64(values[3])
+		binary.LittleEndian.PutUint64(out, v0|v1<<30|v2<<60)
+		binary.LittleEndian.PutUint64(out[8:], v2>>4|v3<<26)
 	}
 	return n
 }
 
 // unpackWide is the inverse of packWide for values below q. It returns a word that is negative if one is not.
-func unpackWide(out []uint64, b []byte, q uint64) (n int, over uint64) {
+func unpackWide[T word](out []T, b []byte, q uint64) (n int, over uint64) {
 	const mask = 1<<wideBits - 1
 	for ; len(out) >= 4 && len(b) >= 15; n, out, b = n+4, out[4:], b[15:] {
 		low, high := binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[7:])
 		v0, v1, v2, v3 := low&mask, low>>30&mask, high>>4&mask, high>>34&mask
-		out[0], out[1], out[2], out[3] = v0, v1, v2, v3
+		out[0], out[1], out[2], out[3] = T(v0), T(v1), T(v2), T(v3)
 		over |= (q - 1 - v0) | (q - 1 - v1) | (q - 1 - v2) | (q - 1 - v3)
 	}
 	return n, over
 }
 
-func (w *writer) poly(p ring.Poly, r *ring.Ring) {
-	at := []int{len(w.b)} // of rows
-	for i, row := range p.Coeffs {
-		at = append(at, at[i]+packedSize(len(row), r.SubRings[i].Modulus))
+// appendRows makes places for rows of residues modulo primes, which end fills.
+func appendRows[T word](w *writer, rows [][]T, primes []uint64) {
+	for i, row := range rows {
+		from, size := len(w.b), packedSize(len(row), primes[i])
+		w.b = slices.Grow(w.b, size)[:from+size]
+		w.late = append(w.late, func() { packRow(w.b[from:][:size], row, primes[i]) })
 	}
-	end := at[len(p.Coeffs)]
-	w.b = slices.Grow(w.b, end-at[0])[:end]
-	w.run(len(p.Coeffs), func(i int) { packRow(w.b[at[i]:at[i+1]], p.Coeffs[i], r.SubRings[i].Modulus) })
 }
 
-func (w *writer) polyQP(p ringqp.Poly) {
-	w.poly(p.Q, w.p.rings.RingQ)
-	if len(p.P.Coeffs) > 0 {
-		w.poly(p.P, w.p.rings.RingP)
-	}
+// end returns the message.
+func (w *writer) end(run region) []byte {
+	run.all(w.late)
+	return w.b
 }
 
 // packedSize is the length of n packed values modulo q.
@@ -155,11 +159,13 @@ type reader struct {
 	kind Kind
 	b    []byte
 	err  error
-	run  region // for the rows of polynomials
+	// late read rows of polynomials, and faults is what is wrong with them.
+	late   []func()
+	faults []string
 }
 
 func newReader(p *parameters, kind Kind, b []byte) *reader {
-	r := &reader{p: p, kind: kind, b: b, run: alone}
+	r := &reader{p: p, kind: kind, b: b}
 	switch r.u32() {
 	case wireMagic:
 	case wireFirst:
@@ -251,33 +257,38 @@ func (r *reader) seed() (s [32]byte) {
 
 // unpack reads n values below q.
 func (r *reader) unpack(n int, q uint64) []uint64 {
-	return r.rows(n, []uint64{q})[0]
+	packed := r.take(packedSize(n, q))
+	if r.err != nil {
+		return nil
+	}
+	out := make([]uint64, n)
+	if f := unpackRow(out, packed, q); f != "" {
+		r.fail(f)
+		return nil
+	}
+	return out
 }
 
-// rows reads as many rows of n values as there are primes.
-func (r *reader) rows(n int, primes []uint64) [][]uint64 {
-	out, packed, faults := make([][]uint64, len(primes)), make([][]byte, len(primes)), make([]string, len(primes))
+// readRows takes rows of residues modulo primes out of the message, which are read late, into what room returns.
+func readRows[T word](r *reader, primes []uint64, room func() []T) [][]T {
+	out := make([][]T, len(primes))
 	for i, q := range primes {
-		packed[i] = r.take(packedSize(n, q))
-	}
-	if r.err != nil {
-		return out
-	}
-	r.run(len(primes), func(i int) {
-		out[i] = make([]uint64, n)
-		faults[i] = unpackRow(out[i], packed[i], primes[i])
-	})
-	for i, f := range faults {
-		if f != "" {
-			r.fail(f)
-			out[i] = nil
+		packed := r.take(packedSize(r.p.N(), q))
+		if r.err != nil {
+			return out
 		}
+		at := len(r.late)
+		r.faults = append(r.faults, "")
+		r.late = append(r.late, func() {
+			out[i] = room()
+			r.faults[at] = unpackRow(out[i], packed, q)
+		})
 	}
 	return out
 }
 
 // unpackRow is the inverse of [packRow]. It returns what is wrong with b.
-func unpackRow(out []uint64, b []byte, q uint64) (fault string) {
+func unpackRow[T word](out []T, b []byte, q uint64) (fault string) {
 	width := bits.Len64(q - 1)
 	mask := uint64(1)<<width - 1
 	at, over := 0, uint64(0) // over is the sign of one of q-1-v
@@ -296,7 +307,7 @@ func unpackRow(out []uint64, b []byte, q uint64) (fault string) {
 			}
 		}
 		v := word >> (at % 8) & mask
-		out[i] = v
+		out[i] = T(v)
 		over |= q - 1 - v
 		at += width
 	}
@@ -309,20 +320,15 @@ func unpackRow(out []uint64, b []byte, q uint64) (fault string) {
 	return ""
 }
 
-func (r *reader) poly(level int, rg *ring.Ring) ring.Poly {
-	var primes []uint64
-	for _, s := range rg.SubRings[:level+1] {
-		primes = append(primes, s.Modulus)
-	}
-	return ring.Poly{Coeffs: r.rows(r.p.N(), primes)}
+// poly reads a polynomial late.
+func (r *reader) poly(primes []uint64) rns.Poly {
+	return readRows(r, primes, func() []uint32 { return r.p.lattice.NewPoly(0)[0] })
 }
 
+// polyQP reads one late that Lattigo's rings compute with.
 func (r *reader) polyQP(levelQ, levelP int) ringqp.Poly {
-	p := ringqp.Poly{Q: r.poly(levelQ, r.p.rings.RingQ)}
-	if levelP >= 0 {
-		p.P = r.poly(levelP, r.p.rings.RingP)
-	}
-	return p
+	rows := readRows(r, r.p.primes(levelQ, levelP), func() []uint64 { return make([]uint64, r.p.N()) })
+	return ringqp.Poly{Q: ring.Poly{Coeffs: rows[:levelQ+1]}, P: ring.Poly{Coeffs: rows[levelQ+1:]}}
 }
 
 // end checks that nothing is left.
@@ -331,4 +337,23 @@ func (r *reader) end() error {
 		r.fail(fmt.Sprintf("has %d bytes too many", len(r.b)))
 	}
 	return r.err
+}
+
+// check tells whether what has been read late is sound.
+func (r *reader) check() error {
+	for _, f := range r.faults {
+		if f != "" {
+			r.fail(f)
+		}
+	}
+	return r.err
+}
+
+// finish reads all that is left for late, if nothing else is left.
+func (r *reader) finish(run region) error {
+	if err := r.end(); err != nil {
+		return err
+	}
+	run.all(r.late)
+	return r.check()
 }

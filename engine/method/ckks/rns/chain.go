@@ -163,6 +163,26 @@ func lift(r *ntt.Ring, row, upper []uint32, x []int64) {
 	r.Forward(row, row)
 }
 
+// Encrypt sets dst to row j of x - a s in the transform's domain: x are integers below 2^56 in magnitude, a canonical
+// residues modulo q_j, and s such times 2^64.
+func (c *Chain) Encrypt(j int, dst []uint32, x []int64, a, s []uint32) {
+	r, row := c.rings[j], c.NewPoly(0)
+	lift(r, dst, row[0], x)
+	r.Scale(row[0], s, ^uint32(0)) // -s R
+	r.MultiplyAdd(dst, a, row[0])
+	c.Free(row)
+}
+
+// Lift returns the transform of integers below 2^56 in magnitude at a level.
+func (c *Chain) Lift(x []int64, level int) Poly {
+	out, upper := c.NewPoly(level), c.NewPoly(0)
+	for j, row := range out {
+		lift(c.rings[j], row, upper[0], x)
+	}
+	c.Free(upper)
+	return out
+}
+
 // residue is x, rounded to an integer, modulo q. It divides: x is public.
 func residue(x float64, r *ntt.Ring) uint64 {
 	fraction, exponent := math.Frexp(math.RoundToEven(x))

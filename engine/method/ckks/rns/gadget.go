@@ -2,7 +2,6 @@ package rns
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/cohort-engine/cohort/kernels/ntt"
 )
@@ -170,20 +169,14 @@ func (g *Gadget) NewKey() *Key {
 }
 
 // Set stores the factors b and a of a digit: rows of residues modulo Q and then
-// modulo the auxiliary primes, all times 2^64, as Lattigo keeps keys.
-func (k *Key) Set(digit int, bQ, bP, aQ, aP [][]uint64) {
-	g := k.g
-	b, a := make([]uint32, g.c.n), make([]uint32, g.c.n)
-	allB, allA := slices.Concat(bQ[:g.maxLevel+1], bP[:g.auxiliary]), slices.Concat(aQ[:g.maxLevel+1], aP[:g.auxiliary])
-	for i := range allB {
-		Narrow(b, allB[i])
-		Narrow(a, allA[i])
-		k.SetRow(digit, i, b, a)
+// modulo the auxiliary primes, all times 2^64, as Lattigo keeps keys. It spoils b and a.
+func (k *Key) Set(digit int, b, a Poly) {
+	for i := range k.g.Rows() {
+		k.SetRow(digit, i, b[i], a[i])
 	}
 }
 
-// SetRow is Set for row i of those modulo Q and then the auxiliary primes. It spoils b and a. Several workers may set
-// different rows at once.
+// SetRow is Set for row i. Several workers may set different rows at once.
 func (k *Key) SetRow(digit, i int, b, a []uint32) {
 	j := k.g.ring(i)
 	own, r := k.g.split(k.g.maxLevel)[digit], k.g.c.rings[j]
@@ -208,6 +201,13 @@ func (g *Gadget) ring(i int) int {
 
 // Rows is the number of rows of a digit of a key: of primes of ciphertexts and auxiliary ones.
 func (g *Gadget) Rows() int { return g.maxLevel + 1 + g.auxiliary }
+
+// AddRows adds to dst, rows of a key, those of another.
+func (g *Gadget) AddRows(dst, other Poly) {
+	for i, row := range dst {
+		g.c.rings[g.ring(i)].Add(row, row, other[i])
+	}
+}
 
 // Encrypt sets dst to row i of the factor b of a digit, times 2^64, that goes with the factor a: -a s + e, plus P from
 // modulo the digit's own primes. a, s and from are canonical residues times 2^64, e the coefficients of an error.

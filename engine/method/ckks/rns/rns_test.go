@@ -8,10 +8,12 @@ import (
 	"math"
 	"math/big"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/tuneinsight/lattigo/v6/core/rlwe"
 	"github.com/tuneinsight/lattigo/v6/ring"
+	"github.com/tuneinsight/lattigo/v6/ring/ringqp"
 	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
 
 	"github.com/cohort-engine/cohort/engine"
@@ -144,8 +146,10 @@ func (x *fixture) relinKey() (*rlwe.RelinearizationKey, *Key) {
 func (x *fixture) keyOf(g *Gadget, rows [][]rlwe.VectorQP) *Key {
 	k := g.NewKey()
 	for d := range rows {
-		b, a := rows[d][0][0], rows[d][0][1]
-		k.Set(d, b.Q.Coeffs, b.P.Coeffs, a.Q.Coeffs, a.P.Coeffs)
+		narrow := func(v ringqp.Poly) Poly {
+			return x.FromWide(slices.Concat(v.Q.Coeffs[:g.MaxLevel()+1], v.P.Coeffs[:g.Auxiliary()]))
+		}
+		k.Set(d, narrow(rows[d][0][0]), narrow(rows[d][0][1]))
 	}
 	return k
 }
@@ -224,6 +228,14 @@ func TestLiftEqualsLattigo(t *testing.T) {
 		got := x.NewPoly(x.MaxLevel())
 		x.NewWorkspace().Lift(got, values)
 		x.same(t, "integers", got, want)
+		x.same(t, "integers of a chain", x.Chain.Lift(values, x.MaxLevel()), want)
+
+		a, s := x.random(x.MaxLevel(), false), x.random(x.MaxLevel(), true)
+		r.MulCoeffsMontgomeryThenSub(x.wide(a), x.wide(s), want)
+		for j, row := range got {
+			x.Encrypt(j, row, values, a[j], s[j])
+		}
+		x.same(t, "integers minus a product", got, want)
 	})
 }
 
@@ -624,7 +636,8 @@ func TestGolden(t *testing.T) {
 	g := c.NewGadget(1, 2, 2, 5)
 	key := g.NewKey()
 	for d := range g.Digits(5) {
-		key.Set(d, rows(6, 0), rows(2, 6), rows(6, 0), rows(2, 6))
+		b := c.FromWide(slices.Concat(rows(6, 0), rows(2, 6)))
+		key.Set(d, b, c.FromWide(slices.Concat(rows(6, 0), rows(2, 6))))
 	}
 	w := c.NewWorkspace()
 	a, b := [2]Poly{c.FromWide(rows(6, 0)), c.FromWide(rows(6, 0))}, [2]Poly{c.NewPoly(4), c.NewPoly(4)}
