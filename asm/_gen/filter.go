@@ -198,6 +198,8 @@ func filterRuns(s isa) {
 	r.least = Load(Param("least"), GP64())
 	r.best = Load(Param("best"), GP64())
 	ahead := Load(Param("ahead"), GP64())
+	SHRQ(Imm(1), r.stride) // pairs of words
+	SHRQ(Imm(1), run)
 	ones := constants("filterPairs"+s.name, 0x10001, 0x10001, 0x10001, 0x10001, 0x10001, 0x10001, 0x10001, 0x10001)
 	count("tiles", tiles, func() {
 		r.halves(func() { r.runs(run, ones) })
@@ -244,7 +246,7 @@ func (r *scoring) halves(body func()) {
 // will be.
 func (r *scoring) runs(run reg.Register, ones Mem) {
 	s := r.s
-	sums, value := make([][]reg.VecVirtual, filterTile/2), s.vector()
+	sums := make([][]reg.VecVirtual, filterTile/2)
 	for q := range sums {
 		sums[q] = s.vectors(r.nv)
 	}
@@ -263,36 +265,44 @@ func (r *scoring) runs(run reg.Register, ones Mem) {
 	LEAQ(Mem{Base: run, Index: left, Scale: 1}, n)
 	CMPQ(n, r.stride)
 	JL(LabelRef("more"))
-	each := func(begin func(q int), add func(sum reg.VecVirtual, place Mem)) {
-		for q := range sums {
-			begin(q)
-			for v, sum := range sums[q] {
-				place := Mem{Base: r.scores, Disp: (q*r.nv + v) * s.bytes}
-				VPMADDWD(one, sum, sum)
-				add(sum, place)
-				VMOVDQU(sum, place)
-			}
-		}
+	values := s.vectors(len(sums))
+	for q := range sums {
+		VPBROADCASTD(Mem{Base: r.base, Disp: 4 * q}, values[q])
 	}
-	each(func(q int) { VPBROADCASTD(Mem{Base: r.base, Disp: 4 * q}, value) },
-		func(sum reg.VecVirtual, _ Mem) { VPADDD(value, sum, sum) })
+	r.widen(one, sums, func(q int, _ Mem, sum reg.VecVirtual) { VPADDD(values[q], sum, sum) })
 	TESTQ(left, left)
 	JNZ(LabelRef("run"))
 	JMP(LabelRef("done"))
 	Label("more")
-	each(func(int) {}, func(sum reg.VecVirtual, place Mem) { VPADDD(place, sum, sum) })
+	r.widen(one, sums, func(_ int, place Mem, sum reg.VecVirtual) { VPADDD(place, sum, sum) })
 	TESTQ(left, left)
 	JNZ(LabelRef("run"))
 	Label("done")
 	r.lower(sums)
 }
 
-// run emits the products of n words, an even number, of a panel with centroids at cp, which both move on.
+// widen emits the sums of 32 bits of a run's pairs of 16 bits, adds to them, and stores them where the scores will be.
+func (r *scoring) widen(one reg.VecVirtual, sums [][]reg.VecVirtual,
+	add func(q int, place Mem, sum reg.VecVirtual)) {
+	for _, vectors := range sums {
+		for _, sum := range vectors {
+			VPMADDWD(one, sum, sum)
+		}
+	}
+	for q, vectors := range sums {
+		for v, sum := range vectors {
+			place := Mem{Base: r.scores, Disp: (q*r.nv + v) * r.s.bytes}
+			add(q, place, sum)
+			VMOVDQU(sum, place)
+		}
+	}
+}
+
+// run emits the products of n pairs of words of a panel with centroids at cp, which both move on.
 func (r *scoring) run(xp, cp, n reg.GPVirtual, sums [][]reg.VecVirtual) {
 	const together = 2 // words
 	s := r.s
-	x, value := s.vectors(r.nv), s.vector()
-	SHRQ(Imm(1), n)
+	x, values := s.vectors(r.nv), s.vectors(2)
 	for q := range sums {
 		VPBROADCASTD(Mem{Base: cp, Disp: 4 * q}, sums[q][0])
 		for v := 1; v < r.nv; v++ {
@@ -300,23 +310,66 @@ func (r *scoring) run(xp, cp, n reg.GPVirtual, sums [][]reg.VecVirtual) {
 		}
 	}
 	ADDQ(Imm(4*filterTile), cp)
+	l := &lateSums{products: s.vectors(4), add: VPADDW}
+	align()
 	count("words", n, func() {
-		for w := range together {
-			for v := range x {
-				VMOVDQU(Mem{Base: xp, Disp: 64*w + v*s.bytes}, x[v])
+		value := func(i int) { // of centroid i of those of all words
+			if w, q := i/len(sums), i%len(sums); w < together {
+				VPBROADCASTD(Mem{Base: cp, Disp: 4 * (filterTile*w + q)}, values[i%2])
 			}
+		}
+		value(0)
+		for w := range together {
 			for q := range sums {
-				VPBROADCASTD(Mem{Base: cp, Disp: 4 * (filterTile*w + q)}, value)
+				i := w*len(sums) + q
 				for v := range x {
-					product := s.vector()
-					VPMADDUBSW(value, x[v], product)
-					VPADDW(product, sums[q][v], sums[q][v])
+					if q == 0 {
+						VMOVDQU(Mem{Base: xp, Disp: 64*w + v*s.bytes}, x[v])
+					}
+					if v == 0 {
+						value(i + 1)
+					}
+					l.next(sums[q][v], func(product reg.VecVirtual) { VPMADDUBSW(values[i%2], x[v], product) })
 				}
 			}
 		}
+		l.drain()
 		ADDQ(U32(64*together), xp)
 		ADDQ(Imm(4*filterTile*together), cp)
 	})
+}
+
+// lateSums adds products to sums some products later: an addition that waits for the product before it holds up others,
+// and takes their pipe when it goes (Zen 3 does a fifth more products so).
+type lateSums struct {
+	products []reg.VecVirtual // one more than wait at most
+	add      func(ops ...Op)
+	waiting  [][2]reg.VecVirtual // products with their sums
+	used     int
+}
+
+// next emits a product, and the addition of an earlier one.
+func (l *lateSums) next(sum reg.VecVirtual, multiply func(product reg.VecVirtual)) {
+	product := l.products[l.used%len(l.products)]
+	l.used++
+	multiply(product)
+	if l.waiting = append(l.waiting, [2]reg.VecVirtual{product, sum}); len(l.waiting) == len(l.products) {
+		l.one()
+	}
+}
+
+// one emits the first addition that waits.
+func (l *lateSums) one() {
+	sum := l.waiting[0][1]
+	l.add(l.waiting[0][0], sum, sum)
+	l.waiting = l.waiting[1:]
+}
+
+// drain emits the additions that wait.
+func (l *lateSums) drain() {
+	for len(l.waiting) > 0 {
+		l.one()
+	}
 }
 
 // candidates is the routine of the search for scores near the least, with its arguments in registers.

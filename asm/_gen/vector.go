@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/mmcloughlin/avo/attr"
 	. "github.com/mmcloughlin/avo/build"
+	"github.com/mmcloughlin/avo/ir"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 )
@@ -84,6 +85,9 @@ func count(label string, n reg.GPVirtual, body func()) {
 	DECQ(n)
 	JNZ(LabelRef(label))
 }
+
+// align makes what follows begin a cache line, for loops whose speed depends on where their instructions lie.
+func align() { Instruction(&ir.Instruction{Opcode: "PCALIGN", Operands: []Op{Imm(64)}}) }
 
 // VMOVDQUx is the unaligned integer move of the instruction set.
 func VMOVDQUx(s isa, from, to Op) {
