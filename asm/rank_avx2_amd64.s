@@ -100,6 +100,7 @@ tiles:
 	SUBQ         $0x40, DX
 	SUBQ         $0x18, AX
 	JMP          words_second
+	PCALIGN $0x40
 
 words:
 	VMOVDQU      (DX), Y12
@@ -252,6 +253,7 @@ words_second:
 	SUBQ         $0x40, DX
 	SUBQ         $0x10, AX
 	JMP          last_words_second
+	PCALIGN $0x40
 
 last_words:
 	VMOVDQU      (DX), Y8

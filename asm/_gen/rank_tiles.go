@@ -165,6 +165,7 @@ func (r *tileRanking) tile(words string, n int) {
 	SUBQ(Imm(64), r.room)
 	SUBQ(Imm(uint64(4*n)), r.c)
 	JMP(LabelRef(words + "_second"))
+	align()
 	Label(words)
 	multiply(0)
 	Label(words + "_second")
