@@ -32,7 +32,7 @@ func FilterShortsAVX2(row *float32, blocks int, scale float32, to *int16)
 func FilterShortDotsAVX2(x *float32, d int, rows *int16, pairs *uint32, count int, dots *float32)
 
 // FilterScore1AVX2 writes the integer scores of 1 panels [words][16] at x and tiles > 0 tiles
-// [words][8] at c, words > 0, of integers of 16 bits, two to a word:
+// [words][8] at c, words > 0 and even, of integers of 16 bits, two to a word:
 // base plus the products. scores is [tiles][8][panels][16], least [tiles][panels][16] has the least score of each
 // tile, and best [panels][16] falls to the least of all. For each tile so many lines from ahead on, of what comes
 // next, are fetched into the second-level cache.

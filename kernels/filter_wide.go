@@ -63,7 +63,7 @@ func filterRuns(group int) bool { return current < avx512vnni && group == 4 }
 // filterWords is the number of words of a point that the routines for group integers in a word take, for one that has
 // so many.
 func filterWords(group, words int) int {
-	if current < avx512vnni && group == 4 {
+	if current < avx512vnni {
 		return (words + 1) &^ 1
 	}
 	return words

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"unsafe"
 )
 
 // Screen tells, of the candidates of a step of k-means++, which points they may be nearer to than the centres so far,
@@ -155,9 +156,12 @@ type ScreenRoom struct{ scratch filterScratch }
 func (s *Screen) Scan(first, last int, norms []float32, room *ScreenRoom, take func(ScreenPair)) {
 	f, g := s.points.filter, s.call.c
 	size := f.size() * Lanes
+	lines := (size + lineBytes*g.tiles - 1) / (lineBytes * g.tiles) // of the next panel, for each tile
 	scratch := &room.scratch
 	for panel := first / Lanes; panel*Lanes < last; panel++ {
-		filterScores(&s.call, 1, &f.data[(s.points.firstPanel+panel)*size], 0, 0, g.tiles, 0, 0, scratch)
+		x := &f.data[(s.points.firstPanel+panel)*size]
+		next := uintptr(unsafe.Pointer(x)) + uintptr(size) // fetched, not read
+		filterScores(&s.call, 1, x, 0, 0, g.tiles, next, lines, scratch)
 		limits := (*[Lanes]int32)(s.limits[panel*Lanes:])
 		*(*[Lanes]int32)(scratch.best[:]), *(*[Lanes]int32)(scratch.limit[:]) = *limits, *limits
 		scratch.found = 0

@@ -71,10 +71,14 @@ type scoring struct {
 
 // filterScore emits the integer scores of np panels.
 func filterScore(s isa, name, what string, np int, products products) {
+	even := ""
+	if s == avx2 {
+		even = " and even"
+	}
 	function(fmt.Sprintf("%s%d%s", name, np, s.name),
 		"func(x *byte, words int, c *byte, base *int32, tiles int, scores, least, best *int32, ahead uintptr, lines int)",
 		fmt.Sprintf("writes the integer scores of %d panels [words][16] at x and tiles > 0 tiles", np),
-		"[words][8] at c, words > 0, of "+what+":",
+		fmt.Sprintf("[words][8] at c, words > 0%s, of %s:", even, what),
 		"base plus the products. scores is [tiles][8][panels][16], least [tiles][panels][16] has the least score of each",
 		"tile, and best [panels][16] falls to the least of all. For each tile so many lines from ahead on, of what comes",
 		"next, are fetched into the second-level cache.")
@@ -115,7 +119,6 @@ func (r *scoring) centroids(width int, pass reg.Register) {
 	for q := range sums {
 		sums[q] = s.vectors(r.nv)
 	}
-	value, spare := s.vector(), s.vector()
 	for q := range sums {
 		for v := range sums[q] {
 			VPBROADCASTD(Mem{Base: r.base, Disp: 4 * q}, sums[q][v])
@@ -125,7 +128,24 @@ func (r *scoring) centroids(width int, pass reg.Register) {
 	MOVQ(r.x, xp)
 	LEAQ(Mem{Base: r.c}, cp)
 	MOVQ(r.stride, left)
-	SHRQ(Imm(6), left) // words: 64 bytes each
+	if s == avx2 {
+		SHRQ(Imm(7), left) // pairs of words: 64 bytes each
+		r.pairs(xp, cp, left, sums, VPMADDWD, VPADDD)
+	} else {
+		SHRQ(Imm(6), left)
+		r.words(xp, cp, left, pass, sums)
+	}
+	for q := range sums {
+		for v := range sums[q] {
+			VMOVDQUx(s, sums[q][v], Mem{Base: r.scores, Disp: (q*r.nv + v) * s.bytes})
+		}
+	}
+	r.lower(sums)
+}
+
+// words emits the products of so many words of panels with the centroids at cp.
+func (r *scoring) words(xp, cp, left reg.GPVirtual, pass reg.Register, sums [][]reg.VecVirtual) {
+	s, value, spare := r.s, r.s.vector(), r.s.vector()
 	xs := s.vectors(r.nv)
 	count("words0", left, func() {
 		for v := range xs {
@@ -135,12 +155,7 @@ func (r *scoring) centroids(width int, pass reg.Register) {
 			}
 			VMOVDQUx(s, m, xs[v])
 		}
-		if s == avx2 { // where there are few centroids, points come from memory
-			PREFETCHT0(Mem{Base: xp, Index: r.stride, Scale: 2})
-		}
-		if s == vnni { // the next centroids, into the first-level cache
-			PREFETCHT0(Mem{Base: cp, Index: pass, Scale: 1})
-		}
+		PREFETCHT0(Mem{Base: cp, Index: pass, Scale: 1}) // the next centroids, into the first-level cache
 		for q := range sums {
 			VPBROADCASTD(Mem{Base: cp, Disp: 4 * q}, value)
 			for v := range xs {
@@ -150,12 +165,6 @@ func (r *scoring) centroids(width int, pass reg.Register) {
 		ADDQ(Imm(64), xp)
 		ADDQ(Imm(4*filterTile), cp)
 	})
-	for q := range sums {
-		for v := range xs {
-			VMOVDQUx(s, sums[q][v], Mem{Base: r.scores, Disp: (q*r.nv + v) * s.bytes})
-		}
-	}
-	r.lower(sums)
 }
 
 // lower emits the least of a tile's scores, of which those of some centroids, or of all, are sums.
@@ -300,9 +309,6 @@ func (r *scoring) widen(one reg.VecVirtual, sums [][]reg.VecVirtual,
 
 // run emits the products of n pairs of words of a panel with centroids at cp, which both move on.
 func (r *scoring) run(xp, cp, n reg.GPVirtual, sums [][]reg.VecVirtual) {
-	const together = 2 // words
-	s := r.s
-	x, values := s.vectors(r.nv), s.vectors(2)
 	for q := range sums {
 		VPBROADCASTD(Mem{Base: cp, Disp: 4 * q}, sums[q][0])
 		for v := 1; v < r.nv; v++ {
@@ -310,27 +316,32 @@ func (r *scoring) run(xp, cp, n reg.GPVirtual, sums [][]reg.VecVirtual) {
 		}
 	}
 	ADDQ(Imm(4*filterTile), cp)
-	l := &lateSums{products: s.vectors(4), add: VPADDW}
+	r.pairs(xp, cp, n, sums, VPMADDUBSW, VPADDW)
+}
+
+// pairs emits the products of n pairs of words of a panel with centroids at cp, which both move on.
+func (r *scoring) pairs(xp, cp, n reg.GPVirtual, sums [][]reg.VecVirtual, multiply, add func(ops ...Op)) {
+	const together = 2 // words
+	x, values := r.s.vectors(r.nv), r.s.vectors(2)
+	l := &lateSums{products: r.s.vectors(4), add: add}
 	align()
 	count("words", n, func() {
-		value := func(i int) { // of centroid i of those of all words
+		value := func(i int) { // of centroid i of those of both words
 			if w, q := i/len(sums), i%len(sums); w < together {
 				VPBROADCASTD(Mem{Base: cp, Disp: 4 * (filterTile*w + q)}, values[i%2])
 			}
 		}
 		value(0)
-		for w := range together {
-			for q := range sums {
-				i := w*len(sums) + q
-				for v := range x {
-					if q == 0 {
-						VMOVDQU(Mem{Base: xp, Disp: 64*w + v*s.bytes}, x[v])
-					}
-					if v == 0 {
-						value(i + 1)
-					}
-					l.next(sums[q][v], func(product reg.VecVirtual) { VPMADDUBSW(values[i%2], x[v], product) })
+		for i := range together * len(sums) {
+			w, q := i/len(sums), i%len(sums)
+			for v := range x {
+				if q == 0 {
+					VMOVDQU(Mem{Base: xp, Disp: 64*w + v*r.s.bytes}, x[v])
 				}
+				if v == 0 {
+					value(i + 1)
+				}
+				l.next(sums[q][v], func(product reg.VecVirtual) { multiply(values[i%2], x[v], product) })
 			}
 		}
 		l.drain()
