@@ -228,7 +228,7 @@ func TestConversionsEqualPortable(t *testing.T) {
 				rounds := words(rng, n, -4, 5)
 				c0, c1 := words(rng, n, 0, m), words(rng, n, 0, m)
 				sameOnEveryPath(t, fmt.Sprintf("%d terms of %d words modulo %d", terms, n, q), func() [][]uint32 {
-					out := make([][]uint32, 7)
+					out := make([][]uint32, 9)
 					for i := range out {
 						out[i] = make([]uint32, n)
 					}
@@ -237,6 +237,12 @@ func TestConversionsEqualPortable(t *testing.T) {
 					Whole(out[2], src, fractions, 57)
 					p.Inner(out[3], out[4], digits, key, nil, nil, 0)
 					p.Inner(out[5], out[6], digits, key, c0, c1, c[0])
+					copy(out[7], c0)
+					copy(out[8], c1)
+					p.Inner(out[7], out[8], digits, key, out[7], out[8], c[0])
+					if !slices.Equal(out[7], out[5]) || !slices.Equal(out[8], out[6]) {
+						t.Fatalf("%d terms of %d words modulo %d: other sums in place", terms, n, q)
+					}
 					return out
 				})
 			}

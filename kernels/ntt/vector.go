@@ -163,8 +163,8 @@ func (k *Key) Set(digit int, b, a []uint32) {
 
 // Inner sets k0 = (sum_d x[d] b_d + lift c0)/R and k1 = (sum_d x[d] a_d + lift c1)/R,
 // canonical, for the first len(x) digits of key, words x[d] below 2^31 in
-// magnitude, canonical c0 and c1 and |lift| <= q/2. Without c0 the last terms are
-// left out.
+// magnitude, canonical c0 and c1, which may be k0 and k1, and |lift| <= q/2. Without
+// c0 the last terms are left out.
 func (p *Prime) Inner(k0, k1 []uint32, x [][]uint32, key *Key, c0, c1 []uint32, lift uint32) {
 	checkTerms("Inner", MaxTerms, k0, x)
 	checkLengths("Inner", key.n, len(k0), len(k1))

@@ -75,13 +75,12 @@ func (c *Chain) auxiliary(i int) int { return c.main + i }
 func (c *Chain) NewPoly(level int) Poly {
 	p := make(Poly, level+1)
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	for i := range p {
-		if last := len(c.free) - 1; last >= 0 {
-			p[i], c.free = c.free[last], c.free[:last]
-		} else {
-			p[i] = make([]uint32, c.n)
-		}
+	at := max(0, len(c.free)-len(p))
+	n := copy(p, c.free[at:])
+	c.free = c.free[:at]
+	c.mu.Unlock()
+	for i := range p[n:] { // others need not wait for new memory
+		p[n+i] = make([]uint32, c.n)
 	}
 	return p
 }

@@ -3,6 +3,7 @@ package rns
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 
 	"github.com/cohort-engine/cohort/engine"
@@ -19,7 +20,7 @@ type Workspace struct {
 	C     [3]Poly
 	terms []func(j int)
 	// digits of a polynomial before their extension, and the key's product by
-	// index in rings.
+	// index in rings: it takes the place of c0 and c1, row by row.
 	digits Poly
 	k      [2]Poly
 	// parts serve divisions, local[worker] extensions.
@@ -49,7 +50,7 @@ func (c *Chain) NewWorkspace() *Workspace {
 		w.C[i] = c.NewPoly(c.MaxLevel())
 	}
 	for i := range w.k {
-		w.k[i] = c.NewPoly(len(c.rings) - 1)
+		w.k[i] = append(slices.Clip(w.C[i]), c.NewPoly(len(c.rings)-len(w.C[i])-1)...)
 		w.parts[i] = c.NewPoly(maxTerms)
 	}
 	return w
