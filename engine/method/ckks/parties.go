@@ -408,10 +408,10 @@ func (h *bob) keys(ctx context.Context, also []func()) (*keysMessage, error) {
 		drafts = append(drafts, newRotation(p, h.secret, shift, h.rnd.key("rotation key: seed", shift), h.rnd))
 	}
 	progress := &steps{pool: h.Pool(), what: "keys", total: 1 + len(drafts)}
-	also = append(also, func() {
+	also = append([]func(){func() {
 		m.Public = newPublicKey(p, h.secret, aggregateLevel, -1, h.rnd.key("public key: seed", 0), h.rnd)
 		progress.one()
-	})
+	}}, also...)
 	for some := range slices.Chunk(drafts, keysAtOnce) {
 		makeKeys(run, some, also...)
 		also = nil
