@@ -1000,6 +1000,15 @@ func (m *members) release() {
 	slices.SortFunc(v.extra, byPoint)
 }
 
+// shed lets go of what groups take where these are a large part of the points: the next problem finds better prices, so
+// that it has fewer, or takes long enough for new memory.
+func (m *members) shed() {
+	m.table = nil
+	for u := range m.columns {
+		m.columns[u] = column{}
+	}
+}
+
 // share gives the units of group q back to its points.
 func (m *members) share(q int32) {
 	v, columns, copies := m.v, m.shares[:0], m.copies(q)

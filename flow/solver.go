@@ -324,6 +324,9 @@ func (s *Solver) write(ctx context.Context, p *Problem, res *Result) error {
 		return err
 	}
 	m.release()
+	if 4*m.count > p.Points.N {
+		m.shed()
+	}
 	res.Sizes = slices.Grow(res.Sizes[:0], k)[:k]
 	res.Fillers = slices.Grow(res.Fillers[:0], k)[:k]
 	for j := range k {
