@@ -177,7 +177,7 @@ func (s *Solver) draw(ctx context.Context, run Runner, p *Problem, size int) err
 	}
 	s.scale(p)
 	if s.ordered {
-		s.order.part.set(points)
+		s.order.part.set(points, leafPoints)
 	}
 	return nil
 }

@@ -448,15 +448,9 @@ func (l *laplacian) product(d, q []float64) {
 	for j, x := range d {
 		q[j] = float64(l.damp[j] * x)
 	}
-	for edges := l.edges; len(edges) > 0; { // those of a column, from others on, follow each other
-		u, own := edges[0].u, 0
-		x, sum := d[u], q[u]
-		for ; own < len(edges) && edges[own].u == u; own++ {
-			e := &edges[own]
-			f := float64(e.count * (x - d[e.v]))
-			sum += f
-			q[e.v] -= f
-		}
-		q[u], edges = sum, edges[own:]
+	for _, e := range l.edges {
+		f := float64(e.count * (d[e.u] - d[e.v]))
+		q[e.u] += f
+		q[e.v] -= f
 	}
 }

@@ -99,7 +99,7 @@ func (o *order) sort(ctx context.Context, workers Runner, p *Problem) error {
 	}
 	kernels.Pack(&o.problem.Points, o.rows)
 	o.rows, o.spare, o.keys, o.left, o.right = nil, nil, nil, nil, nil
-	o.whole.set(o.problem.Points)
+	o.whole.set(o.problem.Points, leafPoints)
 	return nil
 }
 
@@ -236,15 +236,13 @@ var levels = [...]int{1, 8, 64}
 // cover holds boxes around the runs of points of each level.
 type cover struct {
 	boxes [len(levels)][]float32 // the least and the largest of each coordinate
-	n, d  int
 }
 
-// set makes the boxes of points.
-func (b *cover) set(points kernels.Panels) {
-	b.n, b.d = points.N, points.D
-	d := b.d
+// set makes the boxes of points, so many in a leaf.
+func (b *cover) set(points kernels.Panels, leaf int) {
+	n, d := points.N, points.D
 	for level := range levels {
-		count := (b.n + leafPoints*levels[level] - 1) / (leafPoints * levels[level])
+		count := (n + leaf*levels[level] - 1) / (leaf * levels[level])
 		b.boxes[level] = slices.Grow(b.boxes[level][:0], count*2*d)[:count*2*d]
 		for index := range count {
 			box := b.boxes[level][index*2*d : (index+1)*2*d]
@@ -261,7 +259,7 @@ func (b *cover) set(points kernels.Panels) {
 				}
 				continue
 			}
-			for i := index * leafPoints; i < min(b.n, (index+1)*leafPoints); i++ {
+			for i := index * leaf; i < min(n, (index+1)*leaf); i++ {
 				from := at(int32(i), d)
 				for c := range d {
 					x := points.Data[from+c*kernels.Lanes]

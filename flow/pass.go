@@ -641,31 +641,6 @@ func (p *Problem) cost(i, j int) int64 {
 	return sum
 }
 
-// costs appends the squared grid distances of points, given row by row, from centroid j.
-func (p *Problem) costs(rows []float32, j int, to []int64) []int64 {
-	d, scale := p.Points.D, float32(int(1)<<p.FractionBits)
-	centroid := p.Centroids[j*d : j*d+d]
-	for ; len(rows) > 0; rows = rows[d:] {
-		sum := int64(0)
-		for h, x := range rows[:d] {
-			t := int64((x - centroid[h]) * scale)
-			sum += t * t
-		}
-		to = append(to, sum)
-	}
-	return to
-}
-
-// boxCost is the least squared grid distance of points in a box from centroid j.
-func (p *Problem) boxCost(box []float32, j int) (sum int64) {
-	d, scale := p.Points.D, float32(int(1)<<p.FractionBits)
-	for h, y := range p.Centroids[j*d : j*d+d] {
-		t := int64(max(0, box[h]-y, y-box[d+h]) * scale)
-		sum += t * t
-	}
-	return sum
-}
-
 // chooseExactly chooses the columns of point i by its costs for w.clusters.
 func (s *Solver) chooseExactly(w *scratch, i int, row []int64) {
 	t := &s.pass

@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"math"
 	"slices"
 
 	"github.com/cohort-engine/cohort/kernels"
@@ -25,90 +26,88 @@ func (s *Solver) refill(p *Problem, prices []int64) (refilled bool) {
 			refilled = true
 		}
 		if count := (int(size) + int(-a.excess[j])) / each; count < len(a.some.values) {
-			a.refilled[j] = -float64(a.some.lower(p, j, prices[j], count)) / a.scale
+			a.refilled[j] = -float64(a.some.lower(j, prices[j], count)) / a.scale
 		}
 	}
 	return refilled
 }
 
-// handful is some of the points, in blocks. Where points are in order a block is in a small box, and most blocks are
-// too far from a cluster to be looked at.
+// handful is some of the points, in boxes: where points are in order these are small, and most are too far from a
+// cluster to be looked at.
 type handful struct {
-	rows   []float32
-	values []int64   // costs plus prices in their clusters
-	boxes  []float32 // the least and the largest of each coordinate of a block
-	most   []int64   // the largest value of a block
-	low    []int64   // lower bounds of what a block's points are above their values
-	costs  []int64   // of a block
-	takes  offers    // the points that take a cluster, the dearest first: less what they are above their values
+	problem Problem // its points
+	cover   cover
+	values  []int64              // costs plus prices in their clusters
+	most    [len(levels)][]int64 // no value of a box is larger
+	boxes   offers               // to be looked at: by what their points are above their values, at least
+	takes   offers               // the points that take a cluster, the dearest first: less what they are above their values
 }
 
-// handfulBlock is the number of points of a block.
-const handfulBlock = 32
+// handfulLeaf is the number of points in the smallest box of a handful.
+const handfulLeaf = kernels.Lanes
 
 // take takes every so manieth point, with its label and prices.
 func (h *handful) take(p *Problem, labels []uint16, prices []int64, each int) {
-	h.rows, h.values, h.boxes, h.most = h.rows[:0], h.values[:0], h.boxes[:0], h.most[:0]
-	for i := 0; i < p.Points.N; i += each {
-		label, from := int(labels[i]), at(int32(i), p.Points.D)
-		h.values = append(h.values, p.cost(i, label)+prices[label])
-		for c := range p.Points.D {
-			h.rows = append(h.rows, p.Points.Data[from+c*kernels.Lanes])
+	n, d := (p.Points.N+each-1)/each, p.Points.D
+	points := h.problem.Points
+	if points.N != n || points.D != d {
+		points = *kernels.NewPanels(n, d)
+	}
+	h.problem = Problem{Points: points, Centroids: p.Centroids, FractionBits: p.FractionBits}
+	h.values = slices.Grow(h.values[:0], n)[:n]
+	for q := range h.values {
+		i := q * each
+		from, to := at(int32(i), d), at(int32(q), d)
+		for range d {
+			points.Data[to] = p.Points.Data[from]
+			from, to = from+kernels.Lanes, to+kernels.Lanes
+		}
+		label := int(labels[i])
+		h.values[q] = p.cost(i, label) + prices[label]
+	}
+	h.cover.set(points, handfulLeaf)
+	for level, leaves := range levels {
+		h.most[level] = h.most[level][:0]
+		for values := range slices.Chunk(h.values, leaves*handfulLeaf) {
+			h.most[level] = append(h.most[level], slices.Max(values))
 		}
 	}
-	d := p.Points.D
-	for b := range (len(h.values) + handfulBlock - 1) / handfulBlock {
-		values := h.block(b)
-		rows := h.rows[b*handfulBlock*d:][:len(values)*d]
-		box := append(append(h.boxes, rows[:d]...), rows[:d]...)
-		lo, hi := box[len(h.boxes):][:d], box[len(h.boxes)+d:]
-		for ; len(rows) > 0; rows = rows[d:] {
-			for c, x := range rows[:d] {
-				lo[c], hi[c] = min(lo[c], x), max(hi[c], x)
-			}
-		}
-		h.boxes, h.most = box, append(h.most, slices.Max(values))
-	}
-}
-
-// block are the values of block b.
-func (h *handful) block(b int) []int64 {
-	return h.values[b*handfulBlock : min((b+1)*handfulBlock, len(h.values))]
 }
 
 // lower returns by how much the price of cluster j has to fall, at least 0, until all but the last of count+1 points
 // come to it, and lets those that come have its value.
-func (h *handful) lower(p *Problem, j int, price int64, count int) int64 {
-	d, first := p.Points.D, 0
-	h.low, h.takes = h.low[:0], h.takes[:0]
-	for b, most := range h.most {
-		h.low = append(h.low, p.boxCost(h.boxes[2*b*d:][:2*d], j)+price-most)
-		if h.low[b] < h.low[first] {
-			first = b
+func (h *handful) lower(j int, price int64, count int) int64 {
+	h.boxes, h.takes = h.boxes[:0], h.takes[:0]
+	h.open(len(levels)-1, 0, len(h.most[len(levels)-1]), j, price)
+	for len(h.boxes) > 0 && (len(h.takes) <= count || h.boxes[0].distance < -h.takes[0].distance) {
+		box := int(h.boxes.take().node)
+		if level := box % len(levels); level > 0 {
+			ratio := levels[level] / levels[level-1]
+			h.open(level-1, box/len(levels)*ratio, ratio, j, price)
+			continue
 		}
-	}
-	h.look(p, j, price, first, count+1)
-	for b, low := range h.low {
-		if b != first && (len(h.takes) <= count || low < -h.takes[0].distance) {
-			h.look(p, j, price, b, count+1)
+		first := box / len(levels) * handfulLeaf
+		for q := first; q < min(len(h.values), first+handfulLeaf); q++ {
+			h.takes.keep(count+1, h.problem.cost(q, j)+price-h.values[q], int32(q))
 		}
 	}
 	by := max(0, -h.takes[0].distance)
 	for _, o := range h.takes {
-		b := int(o.node) / handfulBlock
-		before := h.values[o.node]
-		if h.values[o.node] += min(0, -o.distance-by); before == h.most[b] {
-			h.most[b] = slices.Max(h.block(b))
-		}
+		h.values[o.node] += min(0, -o.distance-by)
+	}
+	for _, o := range h.takes {
+		leaf := int(o.node) / handfulLeaf
+		h.most[0][leaf] = slices.Max(h.values[leaf*handfulLeaf : min(len(h.values), (leaf+1)*handfulLeaf)])
 	}
 	return by
 }
 
-// look lets the points of block b that are least above their values be among those that take cluster j.
-func (h *handful) look(p *Problem, j int, price int64, b, count int) {
-	from, values := b*handfulBlock, h.block(b)
-	h.costs = p.costs(h.rows[from*p.Points.D:][:len(values)*p.Points.D], j, h.costs[:0])
-	for q, cost := range h.costs {
-		h.takes.keep(count, cost+price-values[q], int32(from+q))
+// open lists the boxes of a level from the first on, up to the given number.
+func (h *handful) open(level, first, count, j int, price int64) {
+	d := h.problem.Points.D
+	scale := math.Ldexp(1-pruneRounding, 2*h.problem.FractionBits)
+	for index := first; index < min(len(h.most[level]), first+count); index++ {
+		near, _ := extent(h.cover.boxes[level][index*2*d:(index+1)*2*d], h.problem.Centroids[j*d:(j+1)*d])
+		h.boxes.add(offer{int64(near*scale) + price - h.most[level][index], int32(index*len(levels) + level)})
 	}
 }

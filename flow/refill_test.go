@@ -13,7 +13,7 @@ import (
 func TestLowerSkipsBlocks(t *testing.T) {
 	const bits = 10
 	rnd := rand.New(rand.NewPCG(1, 2))
-	for _, n := range []int{1, handfulBlock, 1000} {
+	for _, n := range []int{1, handfulLeaf, 1000} {
 		for _, d := range []int{1, 2, 5} {
 			for _, side := range []int{8, 1 << bits} {
 				on := func() float32 { return float32(rnd.IntN(2*side+1)-side) / float32(side) }
@@ -56,21 +56,25 @@ func compareLower(t *testing.T, p *Problem, labels []uint16, prices []int64, rnd
 		for range 30 {
 			j, count := rnd.IntN(len(prices)), rnd.IntN(len(want))
 			price := prices[j]
-			above := p.costs(h.rows, j, nil)
+			above := make([]int64, len(want))
 			for q, value := range want {
-				above[q] += price - value
+				above[q] = p.cost(q*each, j) + price - value
 			}
 			by := max(0, slices.Sorted(slices.Values(above))[count])
 			for q, x := range above {
 				want[q] += min(0, x-by)
 			}
-			if got := h.lower(p, j, price, count); got != by || !slices.Equal(h.values, want) {
+			if got := h.lower(j, price, count); got != by || !slices.Equal(h.values, want) {
 				t.Fatalf("n %d, d %d, every %d: lower %d of cluster %d by %d, want %d, and values differ: %t",
 					p.Points.N, p.Points.D, each, count, j, got, by, !slices.Equal(h.values, want))
 			}
-			for b, most := range h.most {
-				if most < slices.Max(h.block(b)) {
-					t.Fatalf("a block has %d, and a point of it %d", most, slices.Max(h.block(b)))
+			for level, leaves := range levels {
+				for b, most := range h.most[level] {
+					first := b * leaves * handfulLeaf
+					values := h.values[first:min(len(h.values), first+leaves*handfulLeaf)]
+					if most < slices.Max(values) {
+						t.Fatalf("a box has %d, and a point of it %d", most, slices.Max(values))
+					}
 				}
 			}
 		}
