@@ -134,6 +134,9 @@ func (s *Solver) Solve(ctx context.Context, run Runner, p *Problem, res *Result)
 		return err
 	}
 	run = parallel.Or(run)
+	if p.Points.N*p.k()*p.Points.D >= worthSharing {
+		parallel.Wake(run)
+	}
 	s.stats, s.looked = Stats{}, 0
 	plain := p.plain()
 	if s.ordered = s.worthOrdering(p); s.ordered {

@@ -34,3 +34,11 @@ func Or(r Runner) Runner {
 	}
 	return r
 }
+
+// Wake wakes the workers of r for regions that are about to come, if it is a pool that can: what comes before them
+// spares them the wait.
+func Wake(r Runner) {
+	if w, ok := r.(interface{ Wake() }); ok {
+		w.Wake()
+	}
+}
