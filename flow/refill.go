@@ -68,8 +68,8 @@ func (h *handful) take(p *Problem, labels []uint16, prices []int64, each int) {
 	h.cover.set(points, handfulLeaf)
 	for level, leaves := range levels {
 		h.most[level] = h.most[level][:0]
-		for values := range slices.Chunk(h.values, leaves*handfulLeaf) {
-			h.most[level] = append(h.most[level], slices.Max(values))
+		for first := 0; first < n; first += leaves * handfulLeaf {
+			h.most[level] = append(h.most[level], slices.Max(h.values[first:min(n, first+leaves*handfulLeaf)]))
 		}
 	}
 }
