@@ -59,7 +59,7 @@ type members struct {
 	free    int32   // a list of links that no group has
 	count   int     // groups
 	after   []int32 // the next point of the same group or, of a point that is no member, of the same column; -1: none
-	arcs    []arc   // of groups of ties, instead of coordinates: those of q are arcs[first[q]:first[q+1]]
+	arcs    []entry // of groups of ties, with a word of the hash: those of q are arcs[first[q]:first[q+1]]
 	first   []int32
 	origins []origin
 	fresh   []int32 // points that become members, ascending: the end of after, until they are

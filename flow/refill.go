@@ -40,7 +40,7 @@ type handful struct {
 	values  []int64              // costs plus prices in their clusters
 	most    [len(levels)][]int64 // no value of a box is larger
 	boxes   offers               // to be looked at: by what their points are above their values, at least
-	takes   offers               // the points that take a cluster, the dearest first: less what they are above their values
+	takes   offers               // points that take a cluster, the dearest first: less what they are above their values
 }
 
 // handfulLeaf is the number of points in the smallest box of a handful.

@@ -103,12 +103,6 @@ type ties struct {
 // origin is a group of the level before, one of its points and its multiplicity.
 type origin struct{ group, point, units int32 }
 
-// arc is a column that a group of ties may be in, and its word of the tie hash there.
-type arc struct {
-	column int32
-	cost   int64
-}
-
 // breakTies applies the tie-break to the flow of s.members.
 func (s *Solver) breakTies(ctx context.Context) error {
 	b := &s.ties
@@ -265,7 +259,7 @@ func (m *members) add(upper *members, ties []tie, word int) {
 		if int(x.column) < m.k {
 			words[0], words[1] = m.s.hash.words(hash, int(x.column))
 		}
-		m.arcs = append(m.arcs, arc{x.column, words[word-1]})
+		m.arcs = append(m.arcs, entry{words[word-1], x.column, stale})
 		if s := upper.slotOf(x.group, x.column); s >= 0 {
 			units := int64(upper.columns[x.column].slots[s].units)
 			m.t.size[x.column] -= units
@@ -273,7 +267,7 @@ func (m *members) add(upper *members, ties []tie, word int) {
 		}
 	}
 	arcs := m.arcs[m.first[q]:]
-	slices.SortFunc(arcs, func(a, b arc) int { return cmp.Compare(a.cost, b.cost) })
+	slices.SortFunc(arcs, func(a, b entry) int { return cmp.Compare(a.cost, b.cost) })
 	for _, a := range arcs {
 		if units := min(left, m.capacity(q, a.column)); units > 0 {
 			m.put(q, a.column, units)
@@ -284,7 +278,7 @@ func (m *members) add(upper *members, ties []tie, word int) {
 }
 
 // arcsOf returns the arcs of a group of ties.
-func (m *members) arcsOf(q int32) []arc { return m.arcs[m.first[q]:m.first[q+1]] }
+func (m *members) arcsOf(q int32) []entry { return m.arcs[m.first[q]:m.first[q+1]] }
 
 // give makes the columns of the groups of lower those of m.
 func (m *members) give(lower *members) {
