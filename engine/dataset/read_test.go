@@ -74,6 +74,8 @@ func TestRead(t *testing.T) {
 		{name: "one column", in: []byte("1\n2\n"), d: 1, rows: []float64{1, 2}},
 		{name: "quotes", in: []byte("\"a,b\",\"c\"\n\"1\", \"2\"\n"), d: 2, rows: []float64{1, 2},
 			names: []string{"a,b", "c"}},
+		{name: "doubled quotes", in: []byte("\"a \"\"x, y\"\"\",\"\"\"c\"\"\"\n1,2\n"), d: 2, rows: []float64{1, 2},
+			names: []string{`a "x, y"`, `"c"`}},
 		{name: "header", in: []byte("x,y\n1,2\n"), d: 2, rows: []float64{1, 2}, names: []string{"x", "y"}},
 		{name: "columns by name", columns: "z,x", in: []byte("x,y,z\n1,no,3\n4,5,6\n"), d: 2, rows: []float64{3, 1, 6, 4},
 			names: []string{"z", "x"}},

@@ -118,7 +118,7 @@ func (f TextFormat) isHeader(cells [][]byte) bool {
 }
 
 // splitCells appends the cells of line to dst. Blanks and one pair of double
-// quotes around a cell are not part of it; a separator inside quotes is.
+// quotes around a cell are not part of it; a separator inside quotes is, and a doubled quote is one (RFC 4180).
 func splitCells(dst [][]byte, line []byte, sep separator) [][]byte {
 	if sep == blank {
 		i := 0
@@ -141,10 +141,12 @@ func splitCells(dst [][]byte, line []byte, sep separator) [][]byte {
 		for i < len(line) && isBlank(line[i]) && separator(line[i]) != sep {
 			i++
 		}
-		if i < len(line) && line[i] == '"' {
-			if j := bytes.IndexByte(line[i+1:], '"'); j >= 0 {
-				i += j + 2
+		for i < len(line) && line[i] == '"' { // a doubled quote goes on
+			j := bytes.IndexByte(line[i+1:], '"')
+			if j < 0 {
+				break
 			}
+			i += j + 2
 		}
 		for i < len(line) && separator(line[i]) != sep {
 			i++
@@ -171,7 +173,10 @@ func trimBlank(b []byte) []byte {
 
 func unquote(b []byte) []byte {
 	if n := len(b); n >= 2 && b[0] == '"' && b[n-1] == '"' {
-		return trimBlank(b[1 : n-1])
+		if b = b[1 : n-1]; bytes.Contains(b, []byte(`""`)) {
+			b = []byte(strings.ReplaceAll(string(b), `""`, `"`))
+		}
+		return trimBlank(b)
 	}
 	return b
 }
