@@ -123,14 +123,20 @@ func (c *collector) bounds(ctx context.Context, s Source, oneScale bool, put fun
 	}
 	b := Bounds{Lo: c.lo, Hi: c.hi, FromData: true}
 	for j := range b.Lo {
-		if lo, hi := b.Lo[j], b.Hi[j]; !(lo < hi) && !(oneScale && lo == hi) {
-			why := fmt.Sprintf("column %s is constant (%g), so the data gives it no bounds", c.schema.column(j), lo)
-			if lo > hi {
-				why = fmt.Sprintf("column %s has no values, so the data gives it no bounds", c.schema.column(j))
-			}
-			return Bounds{}, fault.Failed(c.schema.Name, why,
-				"state the bounds with --bounds or --bounds-file, or leave the column out with --columns", nil)
+		state := ""
+		switch lo, hi := b.Lo[j], b.Hi[j]; {
+		case lo > hi:
+			state = "has no values"
+		case math.IsInf(hi-lo, 1):
+			state = "has values too far apart"
+		case lo == hi && !oneScale:
+			state = fmt.Sprintf("is constant (%g)", lo)
+		default:
+			continue
 		}
+		return Bounds{}, fault.Failed(c.schema.Name,
+			fmt.Sprintf("column %s %s, so the data gives it no bounds", c.schema.column(j), state),
+			"state the bounds with --bounds or --bounds-file, or leave the column out with --columns", nil)
 	}
 	if oneScale {
 		b = b.oneScale()

@@ -144,6 +144,10 @@ func TestBounds(t *testing.T) {
 		!strings.Contains(err.Error(), "column 2 is constant (5)") {
 		t.Errorf("constant column: error is %v", err)
 	}
+	if _, err := BoundsFromData(table(1, -1e308, 1e308)); err == nil || fault.IsRequest(err) ||
+		!strings.Contains(err.Error(), "column 1 has values too far apart") {
+		t.Errorf("column without a finite width: error is %v", err)
+	}
 	bytes := table(2, 1, 5, 2, 5)
 	bytes.Bytes = true
 	if b, err := BoundsFromData(bytes); err != nil || b.FromData || b.Lo[1] != 0 || b.Hi[1] != 255 {
