@@ -604,17 +604,14 @@ TEXT ·FilterCandidatesAVX2(SB), NOSPLIT, $0-120
 	ADDQ         R8, R11
 	XORQ         R9, R9
 	XORQ         R10, R10
+	VPADDD       Y6, Y0, Y7
+	VPADDD       Y6, Y1, Y8
 
 tiles:
-	VMOVDQU   (CX), Y7
-	VPCMPGTD  Y0, Y7, Y7
-	VMOVDQU   32(CX), Y8
-	VPCMPGTD  Y1, Y8, Y8
-	VMOVMSKPS Y7, DI
-	VMOVMSKPS Y8, R12
-	SHLL      $0x08, R12
-	ORL       R12, DI
-	XORL      $0x0000ffff, DI
+	VPCMPGTD  (CX), Y7, Y9
+	VPCMPGTD  32(CX), Y8, Y10
+	VPOR      Y10, Y9, Y9
+	VMOVMSKPS Y9, DI
 	MOVQ      R9, (R11)(R10*8)
 	CMPL      DI, $0x01
 	SBBQ      $-1, R10
@@ -637,17 +634,15 @@ near:
 	ADDQ  AX, R13
 
 centroids:
-	VMOVDQU   (R13), Y7
-	VPCMPGTD  Y0, Y7, Y7
-	VMOVDQU   32(R13), Y8
-	VPCMPGTD  Y1, Y8, Y8
-	VPAND     Y8, Y7, Y7
-	VMOVMSKPS Y7, DI
+	VPCMPGTD  (R13), Y7, Y9
+	VPCMPGTD  32(R13), Y8, Y10
+	VPOR      Y10, Y9, Y9
+	VMOVMSKPS Y9, DI
 	MOVQ      R12, (R8)(R9*8)
 	INCQ      R12
 	ADDQ      BX, R13
-	CMPL      DI, $0x000000ff
-	ADCQ      $0x00, R9
+	CMPL      DI, $0x01
+	SBBQ      $-1, R9
 	TESTQ     $0x00000007, R12
 	JNZ       centroids
 	DECQ      R10

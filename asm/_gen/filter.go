@@ -390,8 +390,9 @@ type candidates struct {
 	scores, least, stride, word, list, kept, found reg.Register
 
 	limit, label, tally []reg.VecVirtual
-	one, at             reg.VecVirtual // ones, and the number of a centroid
-	number, mask        reg.GPVirtual  // of a centroid, and of its points
+	above               []reg.VecVirtual // 1 more than the limits
+	one, at             reg.VecVirtual   // ones, and the number of a centroid
+	number, mask        reg.GPVirtual    // of a centroid, and of its points
 }
 
 // filterCandidates emits the search for scores near the least.
@@ -428,8 +429,15 @@ func filterCandidates(s isa, numbers Mem) {
 	ADDQ(f.list, nears)
 	XORQ(tile, tile)
 	XORQ(near, near)
+	if s == avx2 {
+		f.raise()
+	}
 	count("tiles", tiles, func() {
-		f.within(Mem{Base: f.least})
+		if s == avx2 {
+			f.any(Mem{Base: f.least})
+		} else {
+			f.within(Mem{Base: f.least})
+		}
 		MOVQ(tile, Mem{Base: nears, Index: near, Scale: 8})
 		CMPL(f.mask, Imm(1)) // borrows from no bits
 		SBBQ(I8(-1), near)
@@ -461,7 +469,7 @@ func filterCandidates(s isa, numbers Mem) {
 // each lists the centroids of near > 0 tiles that have scores within the limit, in the place of the entries, and then
 // makes these. Centroids overtake neither the tiles, which are read before, nor entries the centroids.
 func (f *candidates) each(nears, near reg.GPVirtual) {
-	s, some := f.s, GP64()
+	some := GP64()
 	XORQ(some, some)
 	count("near", near, func() {
 		n, place := GP64(), GP64()
@@ -472,18 +480,12 @@ func (f *candidates) each(nears, near reg.GPVirtual) {
 		IMULQ(f.stride, place)
 		ADDQ(f.scores, place)
 		Label("centroids")
-		over := s.vectors(s.parts)
-		for v := range over {
-			VMOVDQU(Mem{Base: place, Disp: v * s.bytes}, over[v])
-			VPCMPGTD(f.limit[v], over[v], over[v])
-		}
-		VPAND(over[1], over[0], over[0])
-		VMOVMSKPS(over[0], f.mask)
+		f.any(Mem{Base: place})
 		MOVQ(n, Mem{Base: f.list, Index: some, Scale: 8})
 		INCQ(n)
 		ADDQ(f.stride, place)
-		CMPL(f.mask, U32(0xff)) // borrows unless all are over
-		ADCQ(Imm(0), some)
+		CMPL(f.mask, Imm(1)) // borrows from no bits
+		SBBQ(I8(-1), some)
 		TESTQ(U32(filterTile-1), n)
 		JNZ(LabelRef("centroids"))
 	})
@@ -545,6 +547,24 @@ func (f *candidates) begin(best, before, limit, labels, counts reg.Register, num
 			VMOVDQU32_Z(of(counts), k, f.tally[v])
 		}
 	}
+}
+
+// raise sets above, which is 1 more than the limits: these are less than the largest integer.
+func (f *candidates) raise() {
+	f.above = f.s.vectors(f.s.parts)
+	for v, limit := range f.limit {
+		VPADDD(f.one, limit, f.above[v])
+	}
+}
+
+// any leaves a mask that is 0 where none of the scores at place is within the limit.
+func (f *candidates) any(place Mem) {
+	under := f.s.vectors(f.s.parts)
+	for v := range under {
+		VPCMPGTD(place.Offset(v*f.s.bytes), f.above[v], under[v])
+	}
+	VPOR(under[1], under[0], under[0])
+	VMOVMSKPS(under[0], f.mask)
 }
 
 // within leaves the bits of the scores at place that are within the limit in
