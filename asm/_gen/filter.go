@@ -20,9 +20,10 @@ var vnni = isa{"VNNI", 64, 1}
 func filterFile(s isa) {
 	numbers := constants("filterOnes"+s.name, 1, 1, 1, 1, 1, 1, 1, 1)
 	const ofBytes, ofWords = "bytes, four to a word, those at x unsigned", "integers of 16 bits, two to a word"
-	words := func(c, x, sum, spare reg.VecVirtual) { multiplyAdd(s, c, x, sum, spare) }
+	var words products
 	if s == vnni {
-		bytes := func(c, x, sum, _ reg.VecVirtual) { VPDPBUSD(c, x, sum) }
+		bytes := func(c, x, sum reg.VecVirtual) { VPDPBUSD(c, x, sum) }
+		words = func(c, x, sum reg.VecVirtual) { VPDPWSSD(c, x, sum) }
 		filterScore(s, "FilterBytes", ofBytes, 3, bytes)
 		filterScore(s, "FilterBytes", ofBytes, 1, bytes)
 		filterScore(s, "FilterScore", ofWords, 3, words)
@@ -45,18 +46,8 @@ func filterFile(s isa) {
 	}
 }
 
-// multiplyAdd adds the products of the pairs of x and c to sum.
-func multiplyAdd(s isa, c, x, sum, spare reg.VecVirtual) {
-	if s == vnni {
-		VPDPWSSD(c, x, sum)
-		return
-	}
-	VPMADDWD(c, x, spare)
-	VPADDD(spare, sum, sum)
-}
-
-// products adds the products of a word of a centroid and of a vector of points to a sum.
-type products func(c, x, sum, spare reg.VecVirtual)
+// products adds the products of a word of a centroid and of a vector of points to a sum, where an instruction does.
+type products func(c, x, sum reg.VecVirtual)
 
 // scoring is a routine of integer scores of np panels, with its arguments in registers.
 type scoring struct {
@@ -145,7 +136,7 @@ func (r *scoring) centroids(width int, pass reg.Register) {
 
 // words emits the products of so many words of panels with the centroids at cp.
 func (r *scoring) words(xp, cp, left reg.GPVirtual, pass reg.Register, sums [][]reg.VecVirtual) {
-	s, value, spare := r.s, r.s.vector(), r.s.vector()
+	s, value := r.s, r.s.vector()
 	xs := s.vectors(r.nv)
 	count("words0", left, func() {
 		for v := range xs {
@@ -159,7 +150,7 @@ func (r *scoring) words(xp, cp, left reg.GPVirtual, pass reg.Register, sums [][]
 		for q := range sums {
 			VPBROADCASTD(Mem{Base: cp, Disp: 4 * q}, value)
 			for v := range xs {
-				r.products(value, xs[v], sums[q][v], spare)
+				r.products(value, xs[v], sums[q][v])
 			}
 		}
 		ADDQ(Imm(64), xp)

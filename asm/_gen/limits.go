@@ -31,9 +31,20 @@ func limitsFile(s isa) {
 		VZEROUPPER()
 		RET()
 	}
-	if s != avx512 {
-		peak("PeakDot", "sums of products of 16-bit integers, two to 32 bits", chains+3, func(q int, v []reg.VecVirtual) {
-			multiplyAdd(s, v[chains], v[chains+1], v[q], v[chains+2])
+	const what = "sums of products of 16-bit integers, two to 32 bits"
+	switch s {
+	case vnni:
+		peak("PeakDot", what, chains+3, func(q int, v []reg.VecVirtual) {
+			VPDPWSSD(v[chains], v[chains+1], v[q])
+		})
+	case avx2: // no product has its sum right after it
+		l := &lateSums{add: VPADDD}
+		peak("PeakDot", what, chains+4, func(q int, v []reg.VecVirtual) {
+			l.products = v[chains+1:]
+			l.next(v[q], func(product reg.VecVirtual) { VPMADDWD(v[chains], v[chains], product) })
+			if q == chains-1 {
+				l.drain()
+			}
 		})
 	}
 	if s == vnni {
