@@ -106,7 +106,10 @@ and every released number stands in a ledger.
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          noArguments,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			return noEmptyFlags(cmd)
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		var own *fault.Error
@@ -150,6 +153,17 @@ func wrongFlag(cmd *cobra.Command, err error) error {
 		why += fault.Meant(unknown.GetSpecifiedName(), names, "--")
 	}
 	return fault.Request("flags", why, see)
+}
+
+// noEmptyFlags refuses a flag whose value is empty, as that of a shell's variable is which is not set: --ledger or
+// --bounds would count as left out, and the run spend from no budget, or look at the data for its bounds.
+func noEmptyFlags(cmd *cobra.Command) (err error) {
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if f.Value.String() == "" && err == nil {
+			err = fault.Request("--"+f.Name, "is empty", "give a value, or leave the flag out")
+		}
+	})
+	return err
 }
 
 // noArguments refuses words that are neither a command nor a flag, with what was meant where that can be told.

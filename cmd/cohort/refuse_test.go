@@ -57,3 +57,18 @@ func TestCommandsRefuseWhatTheyDoNotUse(t *testing.T) {
 		}
 	}
 }
+
+// An empty value, such as that of a variable which is not set, does not count as a flag that was left out.
+func TestEmptyFlagsAreRefused(t *testing.T) {
+	for _, args := range [][]string{
+		{"run", "--epsilon", "1", "--ledger", ""}, {"run", "--epsilon", "1", "--bounds", ""},
+		{"run", "--weights="}, {"run", "--branch", ""}, {"plan", "--columns", ""}, {"predict", "--model", ""},
+		{"bench", "--out", "", "kernels"},
+	} {
+		status, out, errOut := cohort(t, args...)
+		if status != exitWrong || out != "" ||
+			!strings.HasSuffix(errOut, ": is empty: give a value, or leave the flag out\n") {
+			t.Errorf("%q: status %d, %.80q, %q", args, status, out, errOut)
+		}
+	}
+}
