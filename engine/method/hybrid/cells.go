@@ -36,7 +36,7 @@ func (h *plan) addCells(o *meanPlan, l staged.Share) staged.Share {
 		return l
 	}
 	part := l.Part(cellShare)
-	o.cuts = min(int(elementary.Log2(cellNoise*h.Signal(part))), cellCuts)
+	o.cuts = min(int(elementary.Log2(cellNoise*h.Signal(part))), cellCuts, h.D*h.FractionBits)
 	o.cells = h.AddCounts("cells about the mean", "tree counts per level", part, 1<<o.cuts)
 	return l.Part(1 - cellShare)
 }

@@ -156,13 +156,7 @@ func TestCellsOfPlan(t *testing.T) {
 		cuts    int
 	}{{5000, 4, 5, 0.01, 4}, {1000, 4, 2, 0.03, 3}, {1000, 8, 2, 0.03, 3}, {1000, 4, 5, 0.01, 0}, {1000, 4, 20, 0.03, 0},
 		{1000, 3, 20, 0.3, 6}, {5000, 30, 5, 0.03, 0}} {
-		shape := dataset.Part{Points: dataset.Shape(c.n, *box(c.d), datasettest.Bits).Points, FractionBits: datasettest.Bits}
-		job := &Job{Branch: "mean", Problem: protocol.Problem{Clients: []dataset.Part{shape}, Bounds: *box(c.d), K: c.k,
-			Budget: privacy.Budget{Epsilon: c.epsilon, Delta: -1}}}
-		h, err := job.plan()
-		if err != nil {
-			t.Fatal(err)
-		}
+		h := meanPlanOf(t, c.n, c.d, c.k, datasettest.Bits, c.epsilon)
 		total := 0.0
 		for _, r := range h.Releases {
 			total += math.Pow(r.Entries[0].Sensitivity/r.Entries[0].Scale, 2)
@@ -171,4 +165,24 @@ func TestCellsOfPlan(t *testing.T) {
 			t.Errorf("%+v: %d cuts, %.6g of the budget", c, h.mean.cuts, total/h.Share.Total)
 		}
 	}
+}
+
+// TestCellsOfCoarseGrid: no column is cut more often than its grid has halves.
+func TestCellsOfCoarseGrid(t *testing.T) {
+	if h := meanPlanOf(t, 5000, 3, 5, 1, 1); h.mean.cuts != 3 {
+		t.Errorf("three columns with one fraction bit have %d cuts", h.mean.cuts)
+	}
+}
+
+// meanPlanOf is the plan of a mean.
+func meanPlanOf(t *testing.T, n, d, k, fractionBits int, epsilon float64) *plan {
+	t.Helper()
+	shape := dataset.Part{Points: dataset.Shape(n, *box(d), fractionBits).Points, FractionBits: fractionBits}
+	job := &Job{Branch: "mean", Problem: protocol.Problem{Clients: []dataset.Part{shape}, Bounds: *box(d), K: k,
+		Budget: privacy.Budget{Epsilon: epsilon, Delta: -1}}}
+	h, err := job.plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
 }
