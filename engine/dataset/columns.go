@@ -13,8 +13,8 @@ import (
 // commas: names of the header, numbers from 1, ranges 2-5 of numbers, ranges
 // first:last of either, and any of these after a minus sign to leave columns out.
 // Exclusions alone leave out of all columns. A name that is an item as it stands
-// is taken as that name. The result has indices from 0, in the order of the
-// choice; an empty choice is every column.
+// is taken as that name; one that several columns have is refused. The result has
+// indices from 0, in the order of the choice; an empty choice is every column.
 func ChooseColumns(choice string, names []string, width int) ([]int, error) {
 	return chooseColumns("columns", choice, names, width)
 }
@@ -26,8 +26,11 @@ func chooseColumns(what, choice string, names []string, width int) ([]int, error
 		return fault.Request(what+" "+strconv.Quote(choice), why, do)
 	}
 	byName := make(map[string]int, len(names))
-	for i := len(names) - 1; i >= 0; i-- {
-		byName[names[i]] = i
+	for i, name := range names {
+		if _, twice := byName[name]; twice {
+			i = severalColumns
+		}
+		byName[name] = i
 	}
 	var chosen, without []int
 	included := false
@@ -68,10 +71,21 @@ func chooseColumns(what, choice string, names []string, width int) ([]int, error
 	return chosen, nil
 }
 
+// severalColumns stands for the index of a name that several columns have.
+const severalColumns = -1
+
+// columnNamed resolves a name of the header.
+func columnNamed(item string, byName map[string]int) (c int, ok bool, err error) {
+	if c, ok = byName[item]; ok && c == severalColumns {
+		err = fmt.Errorf("%q is the name of several columns, so that it takes a number", item)
+	}
+	return c, ok, err
+}
+
 // columnRange resolves one item to the columns lo to hi, from 0.
 func columnRange(item string, byName map[string]int, width int) (lo, hi int, err error) {
-	if c, ok := byName[item]; ok {
-		return c, c, nil
+	if c, ok, err := columnNamed(item, byName); ok {
+		return c, c, err
 	}
 	for _, mark := range []string{":", "-"} {
 		first, last, ok := strings.Cut(item, mark)
@@ -93,8 +107,10 @@ func columnRange(item string, byName map[string]int, width int) (lo, hi int, err
 // columnNumber resolves a number from 1, or a name, to an index from 0.
 func columnNumber(item string, byName map[string]int, width int, named bool) (int, error) {
 	item = strings.TrimSpace(item)
-	if c, ok := byName[item]; ok && named {
-		return c, nil
+	if named {
+		if c, ok, err := columnNamed(item, byName); ok {
+			return c, err
+		}
 	}
 	c, err := strconv.Atoi(item)
 	if err != nil {

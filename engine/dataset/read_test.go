@@ -144,6 +144,10 @@ func TestReadFaults(t *testing.T) {
 			request: true},
 		{name: "no such name", columns: "c", in: []byte("a,b\n1,2\n"), want: `columns "c": "c" is neither`, request: true},
 		{name: "column twice", columns: "a,1", in: []byte("a,b\n1,2\n"), want: `column 1 is named twice`, request: true},
+		{name: "name of two columns", columns: "a", in: []byte("a,b,a\n1,2,3\n"),
+			want: `"a" is the name of several columns`, request: true},
+		{name: "name of two columns left out", columns: "-a", in: []byte("a,b,a\n1,2,3\n"),
+			want: `"a" is the name of several columns`, request: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := Read(context.Background(), "f", bytes.NewReader(c.in), ReadOptions{Columns: c.columns})
