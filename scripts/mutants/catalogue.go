@@ -299,6 +299,8 @@ func scales() []mutant {
 			"w.Round(nil)\n\tw.embed.roundBy(nil)", inHE, "TestRoundingsAreRandom", "roundings of a comparison"),
 		one("re-randomised totals have no error in the coefficient that is sent", inHE, "first: smallErrors(1, rnd)[0]}",
 			"first: 0}", inHE, "TestRerandomisationAddsErrorsToBothHalves", "beside the key's products"),
+		one("masks of totals come back every round", inHE, `c.rnd.prng("re-randomisation", index)`,
+			`c.rnd.prng("re-randomisation", index%c.perRound)`, inHE, "TestNoMaskServesTwice", "have one mask"),
 		one("the bound of roundings adds nothing to the noise", inHE, "fixed := float64(2*a.rest)",
 			"fixed := 0*float64(2*a.rest)", inHE, "TestProvedBoundIsPaidFor", "bound of roundings"),
 		one("the failure of a bound is not in delta", inHE, "b.Delta -= proved.failure", "b.Delta -= 0", inHE,

@@ -344,11 +344,7 @@ func (c *computer) totals(ctx context.Context, pool *engine.Pool, round int, mem
 	}
 	drawn := c.masks
 	err := c.eachOf(ctx, pool, costs, func(w *scratch, index int) error {
-		m := drawn.take(round*len(out) + index)
-		if m == nil {
-			m = c.drawMask(round*len(out) + index)
-		}
-		out[index] = c.total(w, member[index/width], column(index), m)
+		out[index] = c.total(w, member[index/width], column(index), c.maskOf(drawn, round*len(out)+index))
 		return nil
 	}, c.drawAhead(round+1)...)
 	for _, ms := range member {
@@ -417,6 +413,14 @@ func (m masks) take(index int) (out *mask) {
 		out, m.drawn[i] = m.drawn[i], nil
 	}
 	return out
+}
+
+// maskOf takes the mask of total number index of all rounds, drawn ahead or now.
+func (c *computer) maskOf(drawn masks, index int) *mask {
+	if m := drawn.take(index); m != nil {
+		return m
+	}
+	return c.drawMask(index)
 }
 
 // masksAhead bounds the masks that are drawn ahead.

@@ -1,11 +1,15 @@
 package ckks
 
 import (
+	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/tuneinsight/lattigo/v6/core/rlwe"
 	"github.com/tuneinsight/lattigo/v6/ring"
+
+	"github.com/cohort-engine/cohort/engine/method/ckks/rns"
 )
 
 // The chances of errors are those of Lattigo's default distribution: a Gaussian, truncated and rounded.
@@ -163,5 +167,49 @@ func TestRerandomisationAddsErrorsToBothHalves(t *testing.T) {
 	const want = 3.2*3.2 + 1.0/12
 	if math.Abs(heads/want-1) > 0.5 || math.Abs(rows/want-1) > 0.02 {
 		t.Errorf("what is added beside the key's products has squares of %g and %g, want %g", heads, rows, want)
+	}
+}
+
+// No two totals of a run have one mask, whether it is drawn ahead or not: two that are masked alike differ by the data.
+func TestNoMaskServesTwice(t *testing.T) {
+	p, err := buildParameters(smallChain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const rounds, perRound = 3, masksAhead + 4
+	c := &computer{params: p, rnd: testEntropy(11), rounds: rounds, perRound: perRound}
+	draw := func(round int) {
+		for _, d := range c.drawAhead(round) {
+			d()
+		}
+	}
+	seen := make(map[string]int)
+	draw(0)
+	for round := range rounds {
+		drawn := c.masks
+		if len(drawn.drawn) != masksAhead {
+			t.Fatalf("%d masks were drawn ahead of round %d", len(drawn.drawn), round)
+		}
+		draw(round + 1)
+		for i := range perRound {
+			index := round*perRound + i
+			m, want := c.maskOf(drawn, index), c.drawMask(index)
+			if drawn.take(index) != nil {
+				t.Errorf("the mask of total %d is taken twice", index)
+			}
+			if m.first != want.first || !slices.Equal(m.u[0], want.u[0]) || !slices.Equal(m.e[0], want.e[0]) {
+				t.Errorf("the mask of total %d depends on when it is drawn", index)
+			}
+			for _, half := range []rns.Poly{m.u, m.e} {
+				key := fmt.Sprint(half[0])
+				if other, twice := seen[key]; twice {
+					t.Errorf("totals %d and %d have one mask", other, index)
+				}
+				seen[key] = index
+			}
+		}
+	}
+	if len(c.masks.drawn) > 0 {
+		t.Error("masks are drawn for a round after the last")
 	}
 }
