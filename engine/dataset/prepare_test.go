@@ -491,6 +491,8 @@ func TestTextFormsThatAreRefused(t *testing.T) {
 		{"all excluded", "1,2\n", ReadOptions{Columns: "-1,-2"}, "no column is left"},
 		{"excluded twice over", "a,b\n1,2\n", ReadOptions{Columns: "-c"}, "neither a name"},
 		{"label column alone", "1\n2\n", ReadOptions{LabelColumn: "1"}, "no column but the label-column"},
+		{"chosen label column alone", "1,2\n", ReadOptions{LabelColumn: "1", Columns: "1"},
+			"--columns: names no column but the label-column"},
 		{"label column", "1,2\n", ReadOptions{LabelColumn: "1-2"}, "is not one column"},
 		{"empty label", "a,b\n1,\n", ReadOptions{LabelColumn: "b"}, "f, row 2, column 2: the cell is empty"},
 		{"labels of an array", string(npy("<f8", false, "(2, 1)", []float64{1, 2})), ReadOptions{LabelColumn: "1"},

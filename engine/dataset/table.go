@@ -111,6 +111,16 @@ func (o *ReadOptions) TextColumn() (choice, flag string) {
 	return o.LabelColumn, "label-column"
 }
 
+// NoNumbers is the error of a file, or of a choice of its columns, that leaves no column
+// of numbers beside the column of texts.
+func (o *ReadOptions) NoNumbers(file string) error {
+	_, flag := o.TextColumn()
+	if o.Columns != "" {
+		return fault.Request("--columns", "names no column but the "+flag, "name at least one column of numbers")
+	}
+	return fault.Failed(file, "the file has no column but the "+flag, "give at least one column of numbers", nil)
+}
+
 // builtinPrefix marks a source that is made, not read.
 const builtinPrefix = "builtin:"
 

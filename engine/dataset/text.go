@@ -305,7 +305,7 @@ func (s *textSource) choose(names []string, rowBytes int64) error {
 		chosen = slices.DeleteFunc(chosen, func(other int) bool { return other == c })
 	}
 	if len(chosen) == 0 {
-		return fault.Failed(s.file.name, "the file has no column but the "+flag, "give at least one column of numbers", nil)
+		return o.NoNumbers(s.file.name)
 	}
 	for j, c := range chosen {
 		s.to[c] = j

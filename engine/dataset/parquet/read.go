@@ -116,7 +116,7 @@ func (s *source) choose(info fs.FileInfo, opts *dataset.ReadOptions) error {
 		s.schema.Columns, s.schema.Numbers = append(s.schema.Columns, names[leaf]), append(s.schema.Numbers, leaf+1)
 	}
 	if s.schema.D = len(s.columns); s.schema.D == 0 {
-		return fault.Failed(s.path, "the file has no column but the "+flag, "give at least one column of numbers", nil)
+		return opts.NoNumbers(s.path)
 	}
 	if s.schema.N == 0 && !opts.MayLack {
 		return fault.Failed(s.path, "the file has no records", "give a file with at least one record", nil)
