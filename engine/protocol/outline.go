@@ -24,7 +24,7 @@ func (pl *Plan) Outline() (*engine.Outline, error) {
 		Calibration: string(pl.Calibration),
 		Rounds:      pl.Rounds, Releases: []engine.PlannedRelease{}, ClusterSizes: pl.ClusterSizes,
 		UnassignedAtLeast: pl.Unassigned,
-		Doubts:            pl.Doubts, PublicSeed: pl.PublicSeed.String(), Ledger: ledger}
+		Doubts:            pl.doubts(), PublicSeed: pl.PublicSeed.String(), Ledger: ledger}
 	o.Bytes, o.BytesAtMost = pl.traffic()
 	if pl.Private {
 		epsilon, delta := pl.Budget.Epsilon, pl.Budget.Delta

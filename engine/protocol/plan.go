@@ -3,6 +3,7 @@ package protocol
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/privacy"
@@ -134,6 +135,19 @@ func (pl *Plan) Add(r *Release) *Release {
 	pl.Releases = append(pl.Releases, r)
 	pl.tellsNoise = pl.tellsNoise || r.Makers == ServerAlone && pl.ServerNoise == nil
 	return r
+}
+
+// largeDelta is a delta that says little: the default is above it for fewer than 30 records.
+const largeDelta = 0.01
+
+// doubts are those of the method and that of a large delta, whose guarantee may fail so often.
+func (pl *Plan) doubts() []string {
+	all := slices.Clone(pl.Doubts)
+	if pl.Private && pl.Budget.Delta > largeDelta {
+		all = append(all, fmt.Sprintf("a delta of %.2g says little, for epsilon may fail to hold with this chance: "+
+			"give a smaller --delta, or more records", pl.Budget.Delta))
+	}
+	return all
 }
 
 // Again is the plan of the same run as the simulation of another seed.

@@ -29,3 +29,18 @@ func TestBookRefusesWhatIsDearer(t *testing.T) {
 		}
 	}
 }
+
+// A delta that says little is a doubt of every private plan; a small one and none are not.
+func TestLargeDeltaIsDoubted(t *testing.T) {
+	for _, c := range []struct {
+		private bool
+		delta   float64
+		doubted bool
+	}{{true, privacy.DefaultDelta(2), true}, {true, 0.02, true}, {true, privacy.DefaultDelta(100), false},
+		{true, 0, false}, {false, 0.5, false}} {
+		pl := &Plan{Private: c.private, Budget: privacy.Budget{Epsilon: 1, Delta: c.delta}, Doubts: []string{"another"}}
+		if got := pl.doubts(); (len(got) > 1) != c.doubted || got[0] != "another" {
+			t.Errorf("private %v, delta %g: doubts %q", c.private, c.delta, got)
+		}
+	}
+}

@@ -225,7 +225,7 @@ func (s *Session) result(bounds dataset.Bounds) (*engine.Result, error) {
 		Weight:       first.Weight,
 		LossEstimate: first.LossEstimate, KCurve: first.KCurve, Metric: pl.Metric,
 		Details: first.Details,
-		Doubts:  slices.Clone(pl.Doubts)}
+		Doubts:  pl.doubts()}
 	if rows := len(first.Centroids) / pl.D; rows > 0 {
 		r.K = rows
 	}
