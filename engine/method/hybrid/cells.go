@@ -30,15 +30,10 @@ func (h *plan) cellsTell() bool {
 		h.Signal(h.Share) >= max(cellSignal, float64(cellEach*float64(h.K)))*math.Sqrt(float64(h.D))
 }
 
-// addCells plans the counts of cells about a mean, and returns the share of the budget that is left.
-func (h *plan) addCells(o *meanPlan, l staged.Share) staged.Share {
-	if !h.cellsTell() {
-		return l
-	}
-	part := l.Part(cellShare)
-	o.cuts = min(int(elementary.Log2(cellNoise*h.Signal(part))), cellCuts, h.D*h.FractionBits)
-	o.cells = h.AddCounts("cells about the mean", "tree counts per level", part, 1<<o.cuts)
-	return l.Part(1 - cellShare)
+// addCells plans the counts of cells about a mean.
+func (h *plan) addCells(o *meanPlan, l staged.Share) {
+	o.cuts = min(int(elementary.Log2(cellNoise*h.Signal(l))), cellCuts, h.D*h.FractionBits)
+	o.cells = h.AddCounts("cells about the mean", "tree counts per level", l, 1<<o.cuts)
 }
 
 // cellCounts are noisy counts of the records of cells: of a frame about a mean, halved along its columns in turn.

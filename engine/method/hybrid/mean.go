@@ -49,12 +49,24 @@ func (h *plan) leastSignal() float64 {
 }
 
 func (h *plan) addMean() *meanPlan {
-	o, l := new(meanPlan), h.Share
-	if counts := l.Part(histogramShare); h.Signal(counts) > 12 {
-		o.distances = h.AddDistances(counts)
-		l = l.Part(1 - histogramShare)
+	o, mean := new(meanPlan), h.Share
+	histogram := mean.Part(histogramShare)
+	far := h.Signal(histogram) > 12
+	if far {
+		mean = mean.Part(1 - histogramShare)
 	}
-	o.mean = h.AddSteppedMean(h.addCells(o, l))
+	cells := mean.Part(cellShare)
+	near := h.cellsTell()
+	if near {
+		mean = mean.Part(1 - cellShare)
+	}
+	o.mean = h.AddSteppedMean(mean)
+	if far {
+		o.distances = h.AddDistances(histogram)
+	}
+	if near {
+		h.addCells(o, cells)
+	}
 	around := "and points around it that no record has chosen"
 	if o.cells != nil {
 		around = "and points around it that the counts of a few cells tell"
