@@ -85,8 +85,10 @@ func NewRing(kind Kind, logN int, q uint32) (*Ring, error) {
 	return r, nil
 }
 
-// tables makes them when a transform asks for them first: a plan needs none, and the workers that transform the primes
-// of a secret side by side make theirs so, too.
+// Prepare makes the tables of transforms. It may be called by several workers at once.
+func (r *Ring) Prepare() { r.tables() }
+
+// tables makes them when a transform asks for them first, unless they are prepared: a plan needs none.
 func (r *Ring) tables() *tables {
 	r.once.Do(func() {
 		p := r.Prime

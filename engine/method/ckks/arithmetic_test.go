@@ -407,7 +407,8 @@ func TestWeightsAreThoseOfErrors(t *testing.T) {
 	a, b := encrypt(0), encrypt(1)
 	x, y := decode(t, p, a, sk), decode(t, p, b, sk)
 	ev.product(w, a, b, 1)
-	check("product", ev.finish(w, level, a.scale*b.scale), func(i int) float64 { return x[i] * y[i] }, s.relin)
+	product := ev.finish(w, unfinished{level, a.scale * b.scale})
+	check("product", product, func(i int) float64 { return x[i] * y[i] }, s.relin)
 	turned, err := ev.rotate(w, a, 1)
 	if err != nil {
 		t.Fatal(err)

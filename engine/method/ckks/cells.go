@@ -122,11 +122,17 @@ func prune(pairs []pair, centroids [][]float64) (kept []bool) {
 		distance[n] = elementary.SquaredDistance(centroids[p.i], centroids[p.j])
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(distance[b], distance[a]) })
+	sides := make([][2]half, len(pairs))
+	for n, p := range pairs {
+		sides[n] = [2]half{p.side(p.i), p.side(p.j)}
+	}
 	cell := func(c int) []half {
-		var hs []half
+		hs := make([]half, 0, k)
 		for n, p := range pairs {
-			if kept[n] && (p.i == c || p.j == c) {
-				hs = append(hs, p.side(c))
+			if kept[n] && p.i == c {
+				hs = append(hs, sides[n][0])
+			} else if kept[n] && p.j == c {
+				hs = append(hs, sides[n][1])
 			}
 		}
 		return hs
@@ -142,8 +148,7 @@ func prune(pairs []pair, centroids [][]float64) (kept []bool) {
 		ok := true
 		for m, q := range pairs {
 			touched := q.i == p.i || q.j == p.j || q.i == p.j || q.j == p.i
-			if !kept[m] && touched && meet(append(slices.Clone(cells[q.i]), cells[q.j]...), len(p.gain), centroids[q.i],
-				centroids[q.j]) {
+			if !kept[m] && touched && meet(cells[q.i], cells[q.j], len(p.gain), centroids[q.i], centroids[q.j]) {
 				ok = false
 				break
 			}
@@ -164,20 +169,21 @@ func restore(pairs []pair, kept []bool, rounded []pair, centroids [][]float64) (
 		cells[p.i], cells[p.j] = append(cells[p.i], p.side(p.i)), append(cells[p.j], p.side(p.j))
 	}
 	for n, p := range pairs {
-		if !kept[n] && meet(append(slices.Clone(cells[p.i]), cells[p.j]...), len(p.gain), centroids[p.i], centroids[p.j]) {
+		if !kept[n] && meet(cells[p.i], cells[p.j], len(p.gain), centroids[p.i], centroids[p.j]) {
 			kept[n], more = true, true
 		}
 	}
 	return more
 }
 
-// meet reports whether the half-spaces have a common point in [-1, 1]^d. When
+// meet reports whether the half-spaces of two cells have a common point in [-1, 1]^d. When
 // in doubt it says yes, which keeps a comparison. u and v are two points
 // between which a common point is likely.
-func meet(hs []half, d int, u, v []float64) bool {
+func meet(one, other []half, d int, u, v []float64) bool {
 	if d == 2 {
-		return meetPlane(hs)
+		return meetPlane(one, other)
 	}
+	hs := slices.Concat(one, other)
 	x := make([]float64, d)
 	for step := 1; step < 8; step++ {
 		f := float64(step) / 8
@@ -207,27 +213,36 @@ func contains(hs []half, x []float64) bool {
 	return true
 }
 
-// meetPlane clips the square by each half-plane.
-func meetPlane(hs []half) bool {
-	poly := [][2]float64{{-1, -1}, {1, -1}, {1, 1}, {-1, 1}}
-	for _, h := range hs {
-		var next [][2]float64
-		for i, p := range poly {
-			q := poly[(i+1)%len(poly)]
-			fp := float64(h.a[0]*p[0]) + float64(h.a[1]*p[1]) - h.b
-			fq := float64(h.a[0]*q[0]) + float64(h.a[1]*q[1]) - h.b
-			if fp <= 0 {
-				next = append(next, p)
+// meetPlane clips the square by each half-plane of some cells.
+func meetPlane(cells ...[]half) bool {
+	var room [2][32][2]float64
+	poly, next := append(room[0][:0], [][2]float64{{-1, -1}, {1, -1}, {1, 1}, {-1, 1}}...), room[1][:0]
+	for _, hs := range cells {
+		for _, h := range hs {
+			above := func(p [2]float64) float64 { return float64(h.a[0]*p[0]) + float64(h.a[1]*p[1]) - h.b }
+			next = next[:0]
+			p, fp := poly[0], above(poly[0])
+			first := fp
+			for i := range poly {
+				q, fq := poly[0], first
+				if i+1 < len(poly) {
+					q = poly[i+1]
+					fq = above(q)
+				}
+				if fp <= 0 {
+					next = append(next, p)
+				}
+				if (fp < 0 && fq > 0) || (fp > 0 && fq < 0) {
+					s := fp / (fp - fq)
+					next = append(next, [2]float64{p[0] + float64(s*(q[0]-p[0])), p[1] + float64(s*(q[1]-p[1]))})
+				}
+				p, fp = q, fq
 			}
-			if (fp < 0 && fq > 0) || (fp > 0 && fq < 0) {
-				s := fp / (fp - fq)
-				next = append(next, [2]float64{p[0] + float64(s*(q[0]-p[0])), p[1] + float64(s*(q[1]-p[1]))})
+			if len(next) == 0 {
+				return false
 			}
+			poly, next = next, poly
 		}
-		if len(next) == 0 {
-			return false
-		}
-		poly = next
 	}
 	return true
 }

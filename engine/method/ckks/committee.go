@@ -318,7 +318,9 @@ func (m *member) firstShares(root []byte, shifts []int) (*keyShareMessage, *rlwe
 	}
 	// h0 = s_i P w - u_i a + e0,  h1 = s_i a + e1, row by row.
 	seed := commonSeed(root, "relinearisation key", 0)
-	u := sampleSecret(p, m.rnd.prng("ephemeral secret", 0), 1, alone)
+	ephemeral := &secretDraft{prng: m.rnd.prng("ephemeral secret", 0), stride: 1}
+	sampleSecrets(p, alone, ephemeral)
+	u := ephemeral.key
 	msg.Relin = newSwitchKey(p, m.secret.main.Value.Q, u, p.relin, seed, m.rnd, "relinearisation key, round 1", 0,
 		alone)
 	msg.Mask = &switchKey{gadget: p.relin, Seed: seed}
@@ -381,7 +383,8 @@ func (c *computer) receiveCollectiveKeys(ctx context.Context, pool *engine.Pool,
 	for i, row := range relin.Rows {
 		key.Set(i, row, sum.Mask.Rows[i])
 	}
-	all := expandKeys(c.params, abreast(ctx, pool), append([]*switchKey{sum.Small}, sum.Rotations...))
+	all := expandKeys(c.params, abreast(ctx, pool), append([]*switchKey{sum.Small}, sum.Rotations...), c.ahead...)
+	c.ahead = nil
 	c.receivePublicKey(sum.Public)
 	return c.keep(ctx, key, all[0], all[1:])
 }

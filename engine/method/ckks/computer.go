@@ -5,6 +5,7 @@ import (
 	"context"
 	"math"
 	"slices"
+	"sync/atomic"
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/method/ckks/rns"
@@ -44,6 +45,7 @@ type computer struct {
 	// that have nothing else left to do.
 	rounds, perRound int
 	masks            masks
+	ahead            []func() // of the first round's masks, what is left to do beside the expansion of keys
 }
 
 // newComputer prepares Alice's own columns for rounds with k clusters. Keys and the others' columns come
@@ -53,7 +55,7 @@ func newComputer(ctx context.Context, pool *engine.Pool, p *parameters, lay layo
 	c := &computer{params: p, lay: lay, cols: cols, own: own, rnd: rnd, rounds: rounds, perRound: k * (1 + cols.d)}
 	c.work = make([]*scratch, pool.Workers())
 	c.plainScale = lowScale
-	var items []func(w *scratch) error
+	var items []func(w *scratch)
 	c.plain, c.slots = make([][]rns.Poly, cols.d+1), make([][][]float64, cols.d)
 	c.tops, c.lows = make([][]*cipher, cols.d), make([][]*cipher, cols.d)
 	for h := range c.plain {
@@ -66,40 +68,37 @@ func newComputer(ctx context.Context, pool *engine.Pool, p *parameters, lay layo
 		}
 		c.plain[h] = make([]rns.Poly, lay.lows())
 		for b := range c.plain[h] {
-			items = append(items, func(w *scratch) (err error) {
+			items = append(items, func(w *scratch) {
 				lay.fillLow(b, column, w.values)
-				if c.plain[h][b], err = w.encode(w.values, aggregateLevel, c.plainScale); err == nil {
-					p.lattice.Factor(c.plain[h][b])
-				}
-				return err
+				c.plain[h][b] = w.encode(w.values, aggregateLevel, c.plainScale)
+				p.lattice.Factor(c.plain[h][b])
 			})
 		}
 		if h < cols.d && lay.rank == nil {
 			c.slots[h] = make([][]float64, lay.tops())
 			for i := range c.slots[h] {
-				items = append(items, func(w *scratch) error {
+				items = append(items, func(w *scratch) {
 					lay.fillTop(i, column, w.values)
 					c.slots[h][i] = make([]float64, len(w.values))
-					return w.embed.coefficients(w.values, c.slots[h][i])
+					w.embed.coefficients(w.values, c.slots[h][i])
 				})
 			}
 		}
 	}
 	// Most of an encoding runs on one worker, so none is for all of them.
 	c.items = len(items)
-	errs := make([]error, len(items))
 	masks := c.drawAhead(0)
+	masks, c.ahead = masks[:len(masks)/2], masks[len(masks)/2:]
 	order := deal(len(items)+len(masks), pool.Workers())
-	err := pool.Run(ctx, len(order), func(worker, i int) {
+	return c, pool.Run(ctx, len(order), func(worker, i int) {
 		if i = order[i]; i >= len(items) {
 			masks[i-len(items)]()
 			return
 		}
 		w := c.its(worker)
 		w.round(c.rnd.rounding("roundings", i))
-		errs[i] = items[i](w)
+		items[i](w)
 	})
-	return c, firstError(err, errs)
 }
 
 // its is a worker's memory. The worker makes it when it first needs some.
@@ -391,14 +390,31 @@ type mask struct {
 	first int8
 }
 
-// drawMask draws the mask of total number index of all rounds.
-func (c *computer) drawMask(index int) *mask {
-	n, lattice := c.params.N(), c.params.lattice
+// maskDraft is a mask as it is drawn, in small coefficients.
+type maskDraft struct {
+	u, e  []int8
+	first int8
+}
+
+// draftMask draws the mask of total number index of all rounds.
+func (c *computer) draftMask(index int) (d maskDraft) {
 	rnd := c.rnd.prng("re-randomisation", index)
-	m := &mask{u: transformed(lattice, ternary(n, rnd), aggregateLevel), first: smallErrors(1, rnd)[0]}
+	d.u, d.first = ternary(c.params.N(), rnd), smallErrors(1, rnd)[0]
+	d.e = smallErrors(c.params.N(), rnd)
+	return d
+}
+
+// mask is the draft's.
+func (d *maskDraft) mask(lattice *rns.Chain) *mask {
+	m := &mask{transformed(lattice, d.u, aggregateLevel), transformed(lattice, d.e, aggregateLevel), d.first}
 	lattice.Factor(m.u)
-	m.e = transformed(lattice, smallErrors(n, rnd), aggregateLevel)
 	return m
+}
+
+// drawMask is both.
+func (c *computer) drawMask(index int) *mask {
+	d := c.draftMask(index)
+	return d.mask(c.params.lattice)
 }
 
 // masks are those of some totals that follow each other, from number first of all rounds on.
@@ -426,17 +442,30 @@ func (c *computer) maskOf(drawn masks, index int) *mask {
 // masksAhead bounds the masks that are drawn ahead.
 const masksAhead = 16
 
-// drawAhead returns what draws masks of a round, from 0, each once.
-func (c *computer) drawAhead(round int) (draws []func()) {
+// drawAhead returns what makes masks of a round, from 0, each once: a part for each that draws it, and then one for
+// each that transforms it, unless it is being drawn: then who draws it does.
+func (c *computer) drawAhead(round int) (parts []func()) {
 	c.masks = masks{}
 	if round < c.rounds {
 		c.masks = masks{round * c.perRound, make([]*mask, min(c.perRound, masksAhead))}
 	}
-	for i := range c.masks.drawn {
-		m := c.masks
-		draws = append(draws, func() { m.drawn[i] = c.drawMask(m.first + i) })
+	m := c.masks
+	drafts, come := make([]maskDraft, len(m.drawn)), make([]atomic.Int32, len(m.drawn))
+	second := func(i int) {
+		if come[i].Add(1) == 2 {
+			m.drawn[i] = drafts[i].mask(c.params.lattice)
+		}
 	}
-	return draws
+	for i := range drafts {
+		parts = append(parts, func() {
+			drafts[i] = c.draftMask(m.first + i)
+			second(i)
+		})
+	}
+	for i := range drafts {
+		parts = append(parts, func() { second(i) })
+	}
+	return parts
 }
 
 // rerandomise adds an encryption of zero under the public key: without it c1

@@ -91,7 +91,7 @@ type columnEncryption struct {
 	begin              beginning
 	msgs               []*columnMessage
 	embed              []*embedder // by worker, or by ciphertext where these are few; nil until one is needed
-	errs               []error
+	count              int         // of ciphertexts
 	// es, of few ciphertexts, have begun, and plain are what they encrypt.
 	es    []encryption
 	plain [][]int64
@@ -101,12 +101,12 @@ type columnEncryption struct {
 func newColumnEncryption(pool *engine.Pool, p *parameters, lay layout, columns map[int][]float64, order []int,
 	topScale, lowScale float64, rnd entropy, begin beginning, seeded bool) *columnEncryption {
 	c := &columnEncryption{p: p, lay: lay, pool: pool, columns: columns, topScale: topScale, lowScale: lowScale, rnd: rnd,
-		begin: begin, errs: make([]error, len(order)*(lay.tops()+lay.lows()))}
+		begin: begin, count: len(order) * (lay.tops() + lay.lows())}
 	for _, h := range order {
 		c.msgs = append(c.msgs, &columnMessage{Column: h, Seeded: seeded, Dither: rnd.key("dither", h),
 			Tops: make([]columnCipher, lay.tops()), Lows: make([]columnCipher, lay.lows())})
 	}
-	c.embed = make([]*embedder, max(pool.Workers(), len(c.errs)))
+	c.embed = make([]*embedder, max(pool.Workers(), c.count))
 	return c
 }
 
@@ -134,7 +134,7 @@ func (c *columnEncryption) encode(embedder, index int) []int64 {
 		t.roundBy(c.rnd.rounding(fmt.Sprintf("column %d: rounding", m.Column), index))
 		scale = c.lowScale
 	}
-	c.errs[index] = t.coefficients(values, values)
+	t.coefficients(values, values)
 	return t.round(values, scale)
 }
 
@@ -161,7 +161,7 @@ func (c *columnEncryption) end(index int, e encryption, plain []int64) (rows []f
 
 // early returns what can be done beside other things before finish: nothing where there are many ciphertexts.
 func (c *columnEncryption) early() (parts []func()) {
-	n := len(c.errs)
+	n := c.count
 	if n >= 2*c.pool.Workers() {
 		return nil
 	}
@@ -176,9 +176,9 @@ func (c *columnEncryption) early() (parts []func()) {
 
 // finish returns the messages. What early has returned has been done.
 func (c *columnEncryption) finish(ctx context.Context) ([]*columnMessage, error) {
-	progress := &steps{pool: c.pool, what: "encryption", total: len(c.errs)}
+	progress := &steps{pool: c.pool, what: "encryption", total: c.count}
 	if c.es == nil {
-		err := c.pool.Run(ctx, len(c.errs), func(worker, index int) {
+		err := c.pool.Run(ctx, c.count, func(worker, index int) {
 			e := c.start(index)
 			for _, draw := range e.draws {
 				draw()
@@ -188,9 +188,9 @@ func (c *columnEncryption) finish(ctx context.Context) ([]*columnMessage, error)
 			}
 			progress.one()
 		})
-		return c.msgs, firstError(err, c.errs)
+		return c.msgs, err
 	}
-	if err := firstError(ctx.Err(), c.errs); err != nil {
+	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	var rows []func()

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/tuneinsight/lattigo/v6/ring"
+	"github.com/tuneinsight/lattigo/v6/core/rlwe"
 	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
 
 	"github.com/cohort-engine/cohort/engine"
@@ -65,7 +65,7 @@ func newEvaluator(p *parameters, relin *rns.Key, rotations map[int]*rns.Key) (*e
 		e.rescaling[l] = e.chain.NewRescaling(l)
 	}
 	for by := range rotations {
-		index, err := ring.AutomorphismNTTIndex(p.N(), uint64(p.first().NthRoot()), p.first().GaloisElement(by))
+		index, err := p.turn(by)
 		if err != nil {
 			return nil, fmt.Errorf("rotation by %d slots: %w", by, err)
 		}
@@ -85,8 +85,8 @@ type scratch struct {
 	embed  *embedder
 	values []float64
 	ops    Operations
-	// split, if set, computes n parts on workers with memory of their own; false if it could not.
-	split func(n int, f func(w *scratch, i int)) bool
+	// twin, if set, is for a second product that the same workers compute.
+	twin *scratch
 }
 
 // newScratch makes the memory of one worker.
@@ -101,16 +101,17 @@ func (w *scratch) round(r *rounding) {
 }
 
 // wide is memory for a computation that uses all workers of a pool, prime by prime or in parts, while workers, w's
-// among them, do nothing else.
+// the first of them, do nothing else.
 func (w *scratch) wide(ctx context.Context, pool *engine.Pool, workers []*scratch) *scratch {
 	var memory []*rns.Workspace
 	for _, o := range workers {
 		memory = append(memory, o.Workspace)
 	}
-	return &scratch{Workspace: rns.NewWideWorkspace(ctx, pool, memory), embed: w.embed, values: w.values,
-		split: func(n int, f func(w *scratch, i int)) bool {
-			return len(workers) > 1 && pool.Run(ctx, n, func(worker, i int) { f(workers[worker], i) }) == nil
-		}}
+	all := &scratch{Workspace: rns.NewWideWorkspace(ctx, pool, memory), embed: w.embed, values: w.values}
+	if len(memory) > 1 {
+		all.twin = &scratch{Workspace: all.Twin(memory[1])}
+	}
+	return all
 }
 
 // newCipher returns a ciphertext with any content.
@@ -169,15 +170,44 @@ func (e *evaluator) sparse(w *scratch, dst, a *cipher, coefficients []int64, add
 	w.ops.Plaintexts++
 }
 
-// finish relinearises the unfinished product of level l, which has the given
-// scale, and divides it by the prime of that level, in one step.
-func (e *evaluator) finish(w *scratch, l int, scale float64) *cipher {
-	out := e.newCipher(l - 1)
-	w.Finish(l, e.relin, &out.c)
-	out.scale = scale / float64(e.chain.Q(l))
+// unfinished is the level and the scale of a product that is not finished.
+type unfinished struct {
+	level int
+	scale float64
+}
+
+// finish relinearises the unfinished product and divides it by the prime of its level, in one step.
+func (e *evaluator) finish(w *scratch, p unfinished) *cipher {
+	out := e.finished(w, p)
+	w.Finish(p.level, e.relin, &out.c)
+	return out
+}
+
+// finished is what the unfinished product becomes.
+func (e *evaluator) finished(w *scratch, p unfinished) *cipher {
+	out := e.newCipher(p.level - 1)
+	out.scale = p.scale / float64(e.chain.Q(p.level))
 	w.ops.Relins++
 	w.ops.Rescales++
 	return out
+}
+
+// finishBoth finishes the products of one level that f and g begin, which do not need each other, as stages of the
+// computation: at once where it has several workers, which have twice the rows to share then.
+func (e *evaluator) finishBoth(w *scratch, stage int, f, g func(w *scratch) unfinished) (x, y *cipher) {
+	w.Stage(stage)
+	if w.twin == nil {
+		x = e.finish(w, f(w))
+		w.Stage(stage + 1)
+		return x, e.finish(w, g(w))
+	}
+	w.twin.Like(w.Workspace, stage+1)
+	first, second := f(w), g(w.twin)
+	x, y = e.finished(w, first), e.finished(w.twin, second)
+	w.FinishBoth(first.level, e.relin, &x.c, w.twin.Workspace, &y.c)
+	w.ops.add(w.twin.ops)
+	w.twin.ops = Operations{}
+	return x, y
 }
 
 // rescale divides a by the prime of its level.
@@ -190,44 +220,27 @@ func (e *evaluator) rescale(w *scratch, a *cipher) *cipher {
 	return out
 }
 
-// together computes f and g, which do not need each other, as stages of the computation: on two workers where it has
-// them, which leaves none idle as primes in turn do.
-func (w *scratch) together(stage int, f, g func(w *scratch)) {
-	parts := [2]func(w *scratch){f, g}
-	if w.split != nil && w.split(len(parts), func(own *scratch, i int) {
-		own.Like(w.Workspace, stage+i)
-		parts[i](own)
-	}) {
-		return
-	}
-	for i, part := range parts {
-		w.Stage(stage + i)
-		part(w)
-	}
-}
-
 // double is 2 a^2 - 1, with f a + c added, at the next level.
-func (e *evaluator) double(w *scratch, a *cipher, f, c float64) *cipher {
-	l, s := a.level(), a.scale*a.scale
+func (e *evaluator) double(w *scratch, a *cipher, f, c float64) unfinished {
+	s := a.scale * a.scale
 	e.product(w, a, a, 2)
 	if f != 0 {
 		e.addScaled(w, f*a.scale, a)
 	}
 	w.AddConstant((c - 1) * s)
-	return e.finish(w, l, s)
+	return unfinished{a.level(), s}
 }
 
 // third is u = 2 T1 T2 + r T1, at the level below T2's.
-func (e *evaluator) third(w *scratch, t1, t2 *cipher, r float64) *cipher {
-	l := t2.level()
+func (e *evaluator) third(w *scratch, t1, t2 *cipher, r float64) unfinished {
 	e.product(w, t1, t2, 2)
 	e.addScaled(w, r*t2.scale, t1)
-	return e.finish(w, l, t1.scale*t2.scale)
+	return unfinished{t2.level(), t1.scale * t2.scale}
 }
 
 // join is a x y + f T1 + g u, at the level below y's.
-func (e *evaluator) join(w *scratch, x, y *cipher, a float64, t1 *cipher, f float64, u *cipher, g float64) *cipher {
-	l, times := y.level(), 1
+func (e *evaluator) join(w *scratch, x, y *cipher, a float64, t1 *cipher, f float64, u *cipher, g float64) unfinished {
+	times := 1
 	if a < 0 {
 		times = -1
 	}
@@ -237,35 +250,33 @@ func (e *evaluator) join(w *scratch, x, y *cipher, a float64, t1 *cipher, f floa
 	if g != 0 {
 		e.addScaled(w, g*s/u.scale, u)
 	}
-	return e.finish(w, l, s)
+	return unfinished{y.level(), s}
 }
 
 // polynomial evaluates p on t1. Its products' stages are stage and those that follow.
 func (e *evaluator) polynomial(w *scratch, stage int, t1 *cipher, p *polynomial) *cipher {
 	w.Stage(stage)
-	t2 := e.double(w, t1, 0, 0)
-	var u, t4, out *cipher
-	third := func(w *scratch) { u = e.third(w, t1, t2, p.r) }
+	t2 := e.finish(w, e.double(w, t1, 0, 0))
+	third := func(w *scratch) unfinished { return e.third(w, t1, t2, p.r) }
 	if len(p.odd) == 3 {
 		w.Stage(stage + 1)
-		third(w)
+		u := e.finish(w, third(w))
 		w.Stage(stage + 2)
-		out = e.join(w, t2, u, p.a, t1, p.b, u, 0)
+		out := e.finish(w, e.join(w, t2, u, p.a, t1, p.b, u, 0))
 		e.free(t2, u)
 		return out
 	}
-	w.together(stage+1, third, func(w *scratch) { t4 = e.double(w, t2, 0, 0) })
+	u, t4 := e.finishBoth(w, stage+1, third, func(w *scratch) unfinished { return e.double(w, t2, 0, 0) })
 	if len(p.odd) == 4 {
 		w.Stage(stage + 3)
-		out = e.join(w, t4, u, p.a, t1, p.b, u, p.c)
+		out := e.finish(w, e.join(w, t4, u, p.a, t1, p.b, u, p.c))
 		e.free(t2, u, t4)
 		return out
 	}
-	var x, y *cipher
-	w.together(stage+3, func(w *scratch) { x = e.join(w, t4, u, 1, t1, p.b, u, p.c) },
-		func(w *scratch) { y = e.double(w, t4, p.s, p.t) })
+	x, y := e.finishBoth(w, stage+3, func(w *scratch) unfinished { return e.join(w, t4, u, 1, t1, p.b, u, p.c) },
+		func(w *scratch) unfinished { return e.double(w, t4, p.s, p.t) })
 	w.Stage(stage + 5)
-	out = e.join(w, y, x, p.a, t1, p.f, u, p.g)
+	out := e.finish(w, e.join(w, y, x, p.a, t1, p.f, u, p.g))
 	e.free(t2, u, t4, x, y)
 	return out
 }
@@ -324,7 +335,7 @@ func (e *evaluator) tree(w *scratch, factors []*cipher) *cipher {
 		l := f[0].level()
 		for i := 0; i+1 < len(f); i += 2 {
 			e.product(w, f[i], f[i+1], 1)
-			next = append(next, e.finish(w, l, f[i].scale*f[i+1].scale))
+			next = append(next, e.finish(w, unfinished{l, f[i].scale * f[i+1].scale}))
 			e.free(f[i], f[i+1])
 		}
 		if len(f)%2 == 1 {
@@ -344,10 +355,24 @@ func (e *evaluator) lower(a *cipher, level int) *cipher {
 	return a
 }
 
+// embedding has the tables of Lattigo's encoder, whose transform takes them: powers of the generator of rotations, and
+// the roots of unity. An encoder would make those of a ring's transforms, too, which take it longer.
+type embedding struct {
+	powers []int
+	roots  []complex128
+}
+
+func newEmbedding(n int) embedding {
+	e := embedding{powers: make([]int, n), roots: ckks.GetRootsComplex128(4 * n)}
+	for i, power := 0, 1; i < n; i, power = i+1, power*int(rlwe.GaloisGen)%(4*n) {
+		e.powers[i] = power
+	}
+	return e
+}
+
 // embedder turns slots into the coefficients of a plaintext polynomial.
 type embedder struct {
-	encoder *ckks.Encoder
-	logN    int
+	embedding
 	chain   *rns.Chain
 	complex []complex128
 	whole   []int64
@@ -360,22 +385,20 @@ type embedder struct {
 func (m *embedder) roundBy(r *rounding) { m.dither, m.drawn = r, 0 }
 
 func newEmbedder(p *parameters) *embedder {
-	return &embedder{encoder: p.encoder(), logN: p.LogN(), chain: p.lattice,
+	return &embedder{embedding: p.embedding(), chain: p.lattice,
 		complex: make([]complex128, p.N()), whole: make([]int64, p.N()), words: make([]uint32, p.N())}
 }
 
 // coefficients writes to dst the polynomial with the given values in its slots.
-func (m *embedder) coefficients(values, dst []float64) error {
+func (m *embedder) coefficients(values, dst []float64) {
 	for i, x := range values {
 		m.complex[i] = complex(x, 0)
 	}
-	if err := m.encoder.IFFT(m.complex, m.logN); err != nil {
-		return fmt.Errorf("encoding: %w", err)
-	}
+	n := len(m.complex)
+	ckks.SpecialiFFTDoubleUnrolled8(m.complex, n, 4*n, m.powers, m.roots)
 	for i := range dst {
 		dst[i] = real(m.complex[i])
 	}
-	return nil
 }
 
 // lift returns the polynomial of the given coefficients times scale, rounded, at a
@@ -387,10 +410,8 @@ func (w *scratch) lift(coefficients []float64, level int, scale float64) rns.Pol
 }
 
 // encode returns the polynomial with the given values in its slots.
-func (w *scratch) encode(values []float64, level int, scale float64) (rns.Poly, error) {
+func (w *scratch) encode(values []float64, level int, scale float64) rns.Poly {
 	coefficients := make([]float64, len(values))
-	if err := w.embed.coefficients(values, coefficients); err != nil {
-		return nil, err
-	}
-	return w.lift(coefficients, level, scale), nil
+	w.embed.coefficients(values, coefficients)
+	return w.lift(coefficients, level, scale)
 }

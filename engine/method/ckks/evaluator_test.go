@@ -3,6 +3,7 @@ package ckks
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -18,9 +19,7 @@ func testEntropy(seed uint64) entropy { return entropy{secret.Simulated(seed, "t
 // encode returns the integers of values at a scale, rounded by an embedder.
 func (m *embedder) encode(t testing.TB, values []float64, scale float64) []int64 {
 	coefficients := make([]float64, len(values))
-	if err := m.coefficients(values, coefficients); err != nil {
-		t.Fatal(err)
-	}
+	m.coefficients(values, coefficients)
 	return m.round(coefficients, scale)
 }
 
@@ -44,6 +43,49 @@ func decode(t *testing.T, p *parameters, c *cipher, sk *secretKey) []float64 {
 		t.Fatal(err)
 	}
 	return out
+}
+
+// TestEmbeddingIsLattigos: the coefficients of slots are the encoder's, bit for bit, and rotations move slots as its
+// automorphisms do.
+func TestEmbeddingIsLattigos(t *testing.T) {
+	for _, logN := range []int{10, 14} {
+		p, err := buildParameters(Chain{LogN: logN, Levels: signDepth, LogLevel: 30, LogP: []int{30, 30}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		full, err := p.full()
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, r := p.N(), rand.New(rand.NewPCG(1, 2))
+		values, got, want := make([]float64, n), make([]float64, n), make([]complex128, n)
+		for i := range values {
+			values[i] = 2*r.Float64() - 1
+			want[i] = complex(values[i], 0)
+		}
+		newEmbedder(p).coefficients(values, got)
+		if err := ckks.NewEncoder(full).IFFT(want, logN); err != nil {
+			t.Fatal(err)
+		}
+		for i, x := range got {
+			if x != real(want[i]) {
+				t.Fatalf("LogN %d: coefficient %d is %g, Lattigo's %g", logN, i, x, real(want[i]))
+			}
+		}
+		if root := uint64(full.NthRoot()); p.rootOrder() != root {
+			t.Errorf("LogN %d: roots of order %d, Lattigo's are of order %d", logN, p.rootOrder(), root)
+		}
+		for _, by := range []int{1, 2, 64} {
+			element := full.GaloisElement(by)
+			for sign, e := range map[int]uint64{1: element, -1: full.ModInvGaloisElement(element)} {
+				got, err := p.turn(sign * by)
+				want, err2 := ring.AutomorphismNTTIndex(n, p.rootOrder(), e)
+				if err != nil || err2 != nil || !slices.Equal(got, want) {
+					t.Errorf("LogN %d: turn by %d is not Lattigo's (%v, %v)", logN, sign*by, err, err2)
+				}
+			}
+		}
+	}
 }
 
 func TestSignUnderEncryption(t *testing.T) {

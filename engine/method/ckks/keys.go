@@ -68,32 +68,44 @@ type secretKey struct {
 
 // newSecretKey samples two ternary secrets.
 func newSecretKey(p *parameters, rnd entropy, run region) *secretKey {
-	return &secretKey{
-		main:  sampleSecret(p, rnd.prng("secret", 0), 1, run),
-		small: sampleSecret(p, rnd.prng("secret of the aggregates", 0), p.stride, run),
-	}
+	secrets := [...]*secretDraft{{prng: rnd.prng("secret", 0), stride: 1},
+		{prng: rnd.prng("secret of the aggregates", 0), stride: p.stride}}
+	sampleSecrets(p, run, secrets[:]...)
+	return &secretKey{main: secrets[0].key, small: secrets[1].key}
 }
 
-func sampleSecret(p *parameters, prng sampling.PRNG, stride int, run region) *rlwe.SecretKey {
-	coefficients := ternary(p.N(), prng)
-	if stride > 1 {
-		for i := range coefficients {
-			if i%stride != 0 {
-				coefficients[i] = 0
+// secretDraft is a ternary secret in the making, whose coefficients are zero except at multiples of the stride.
+type secretDraft struct {
+	prng   sampling.PRNG
+	stride int
+	key    *rlwe.SecretKey
+}
+
+// sampleSecrets makes the keys of drafts.
+func sampleSecrets(p *parameters, run region, drafts ...*secretDraft) {
+	coefficients := make([][]int8, len(drafts))
+	run(len(drafts), func(d int) {
+		drawn := ternary(p.N(), drafts[d].prng)
+		for i := range drawn {
+			if i%drafts[d].stride != 0 {
+				drawn[i] = 0
 			}
 		}
-	}
-	sk := &rlwe.SecretKey{}
-	sk.Value.Q.Coeffs, sk.Value.P.Coeffs = make([][]uint64, len(p.Q())), make([][]uint64, len(p.P()))
-	run(len(p.Q())+len(p.P()), func(i int) {
-		row := p.lattice.SmallFactor(i, coefficients)
+		coefficients[d] = drawn
+		sk := &rlwe.SecretKey{}
+		sk.Value.Q.Coeffs, sk.Value.P.Coeffs = make([][]uint64, len(p.Q())), make([][]uint64, len(p.P()))
+		drafts[d].key = sk
+	})
+	rows := len(p.Q()) + len(p.P())
+	run(len(drafts)*rows, func(at int) {
+		d, i := at/rows, at%rows
+		row, sk := p.lattice.SmallFactor(i, coefficients[d]), drafts[d].key
 		if i < len(p.Q()) {
 			sk.Value.Q.Coeffs[i] = row
 		} else {
 			sk.Value.P.Coeffs[i-len(p.Q())] = row
 		}
 	})
-	return sk
 }
 
 // gaussian samples an error polynomial modulo QP in the NTT domain. With
@@ -343,9 +355,8 @@ func newRelinearisation(p *parameters, sk *secretKey, rnd entropy) *draft {
 func newRotation(p *parameters, sk *secretKey, by int, seed [32]byte, rnd entropy) *draft {
 	return newDraft(p, p.rotation, seed, rnd, "rotation key", by, func() (ring.Poly, *rlwe.SecretKey) {
 		// A rotated ciphertext is first switched to the inverse image of s.
-		inverse := p.first().ModInvGaloisElement(p.first().GaloisElement(by))
 		out := &rlwe.SecretKey{Value: p.rings.NewPoly()}
-		index, err := ring.AutomorphismNTTIndex(p.N(), uint64(p.first().NthRoot()), inverse)
+		index, err := p.turn(-by)
 		if err != nil {
 			panic(fmt.Sprintf("he: rotation by %d: %v", by, err))
 		}

@@ -123,7 +123,7 @@ func (m *measurement) finish(level int) {
 	m.ev.product(m.w, a, a, 1)
 	m.w.Make(level)
 	m.add("relinearise and rescale, level "+strconv.Itoa(level),
-		func() { m.ev.free(m.ev.finish(m.w, level, 1<<40)) }, func() {
+		func() { m.ev.free(m.ev.finish(m.w, unfinished{level, 1 << 40})) }, func() {
 			m.try(m.theirs.Relinearize(square, relinearised))
 			m.try(m.theirs.Rescale(relinearised, out))
 		})

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/tuneinsight/lattigo/v6/core/rlwe"
 	"github.com/tuneinsight/lattigo/v6/ring"
 	"github.com/tuneinsight/lattigo/v6/ring/ringqp"
 	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
@@ -135,10 +136,9 @@ const switchLogN = 12
 type parameters struct {
 	Chain Chain
 	q, p  []uint64
-	// rings are Lattigo's rings for arithmetic value by value, without the tables of its transforms. first are its
-	// parameters for the first prime alone, and full those for all primes. Both are made where they are asked for.
+	// rings are Lattigo's rings for arithmetic value by value, without the tables of its transforms, and full its
+	// parameters, which are made where they are asked for.
 	rings    ringqp.Ring
-	first    func() ckks.Parameters
 	full     func() (ckks.Parameters, error)
 	Security Security
 	// stride is N divided by the degree of the aggregates' ring.
@@ -147,8 +147,8 @@ type parameters struct {
 	// first one's inverse modulo the second.
 	aggregate        [aggregateLevel + 1]modulus
 	aggregateInverse uint64
-	// encoder serves all workers: what it changes is its caller's.
-	encoder func() *ckks.Encoder
+	// embedding serves all workers. It is made where it is asked for.
+	embedding func() embedding
 	// lattice computes modulo the primes; relin, rotation and small are the digits
 	// of its three kinds of keys.
 	lattice                *rns.Chain
@@ -194,22 +194,12 @@ func buildParameters(c Chain) (*parameters, error) {
 	if err != nil {
 		return nil, fault.Failed("ckks parameters", err.Error(), "", err)
 	}
-	literal := ckks.ParametersLiteral{LogN: c.LogN, Q: q[:1], LogDefaultScale: c.LogLevel,
-		RingType: ring.ConjugateInvariant}
-	first := sync.OnceValue(func() ckks.Parameters {
-		p, err := ckks.NewParametersFromLiteral(literal)
-		if err != nil {
-			panic(fmt.Sprintf("ckks: a prime that the chain has taken: %v", err))
-		}
-		return p
-	})
 	small := min(switchLogN, c.LogN)
-	p := &parameters{Chain: c, q: q, p: aux, first: first, stride: 1 << (c.LogN - small), lattice: lattice,
-		encoder: sync.OnceValue(func() *ckks.Encoder { return ckks.NewEncoder(first()) })}
+	p := &parameters{Chain: c, q: q, p: aux, stride: 1 << (c.LogN - small), lattice: lattice,
+		embedding: sync.OnceValue(func() embedding { return newEmbedding(1 << c.LogN) })}
 	p.full = sync.OnceValues(func() (ckks.Parameters, error) {
-		all := literal
-		all.Q, all.P = q, aux
-		return ckks.NewParametersFromLiteral(all)
+		return ckks.NewParametersFromLiteral(ckks.ParametersLiteral{LogN: c.LogN, Q: q, P: aux,
+			LogDefaultScale: c.LogLevel, RingType: ring.ConjugateInvariant})
 	})
 	if p.rings, err = pointRings(1<<c.LogN, q, aux); err != nil {
 		return nil, fault.Failed("ckks parameters", err.Error(), "", err)
@@ -253,6 +243,16 @@ func pointRings(n int, q, aux []uint64) (ringqp.Ring, error) {
 	rp, err := build(aux)
 	return ringqp.Ring{RingQ: rq, RingP: rp}, err
 }
+
+// turn is the permutation of values that moves slot i+by to slot i, or with by below 0 its inverse: the automorphism of
+// X to the power generator^by.
+func (p *parameters) turn(by int) ([]uint64, error) {
+	order := p.rootOrder()
+	return ring.AutomorphismNTTIndex(p.N(), order, ring.ModExp(rlwe.GaloisGen, uint64(by)&(order-1), order))
+}
+
+// rootOrder is the order of the roots of unity at which a polynomial has its values.
+func (p *parameters) rootOrder() uint64 { return 4 << p.LogN() }
 
 // N is the degree, 2^LogN.
 func (p *parameters) N() int { return 1 << p.Chain.LogN }

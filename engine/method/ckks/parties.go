@@ -432,7 +432,8 @@ func (c *computer) install(ctx context.Context, pool *engine.Pool, m *keysMessag
 		return err
 	}
 	keys := append([]*switchKey{m.Relin, m.Small}, m.Rotations...)
-	all := expandKeys(c.params, abreast(ctx, pool), keys, late.late...)
+	all := expandKeys(c.params, abreast(ctx, pool), keys, append(late.late, c.ahead...)...)
+	c.ahead = nil
 	if err := firstError(ctx.Err(), []error{late.check()}); err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package ckks
 
 import (
 	"context"
-	"fmt"
 	"math"
 
 	"github.com/cohort-engine/cohort/engine"
@@ -145,10 +144,7 @@ func (c *computer) spread(ctx context.Context, pool *engine.Pool) error {
 
 // masked multiplies a by the given slots at a scale.
 func (c *computer) masked(w *scratch, a *cipher, slots []float64, scale float64) (*cipher, error) {
-	mask, err := w.encode(slots, a.level(), scale)
-	if err != nil {
-		return nil, err
-	}
+	mask := w.encode(slots, a.level(), scale)
 	out := c.ev.newCipher(a.level())
 	out.scale = a.scale * scale
 	c.params.lattice.Factor(mask)
@@ -340,10 +336,7 @@ func (c *computer) distances(w *scratch, r *rankPlan, g int) (*cipher, error) {
 				}
 				return r.centroids[i][h]
 			})
-			m, err := w.encode(w.values, l, x.scale)
-			if err != nil {
-				return nil, err
-			}
+			m := w.encode(w.values, l, x.scale)
 			diff := c.ev.newCipher(l)
 			rns.Copy(diff.c[1], x.c[1])
 			lattice.Sub(diff.c[0], x.c[0], m)
@@ -361,7 +354,7 @@ func (c *computer) distances(w *scratch, r *rankPlan, g int) (*cipher, error) {
 		}
 	}
 	w.ScaleProduct(r.gain)
-	half := c.ev.finish(w, l, rankScale*rankScale*r.gain)
+	half := c.ev.finish(w, unfinished{l, rankScale * rankScale * r.gain})
 	c.ev.free(diffs...)
 	t := c.ev.rescale(w, half)
 	c.ev.free(half)
@@ -375,10 +368,7 @@ func (c *computer) distances(w *scratch, r *rankPlan, g int) (*cipher, error) {
 		}
 		return s
 	})
-	m, err := w.encode(w.values, t.level(), t.scale)
-	if err != nil {
-		return nil, fmt.Errorf("distances: %w", err)
-	}
+	m := w.encode(w.values, t.level(), t.scale)
 	lattice.Add(t.c[0], t.c[0], m)
 	lattice.Free(m)
 	t.scale *= r.span

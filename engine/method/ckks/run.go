@@ -49,15 +49,10 @@ func newRun(pl *jobPlan) (*run, error) {
 	return s, nil
 }
 
-// ready makes what the roles need next: the start, and the encoder's tables, which take about as long.
+// ready makes what the roles need next: the start, the embedding, and the tables of each prime's transforms.
 func (s *run) ready(run region) {
-	run(2, func(i int) {
-		if i == 0 {
-			s.start = s.job.startFrom(s.PublicSeed)
-		} else {
-			s.params.encoder()
-		}
-	})
+	parts := []func(){func() { s.start = s.job.startFrom(s.PublicSeed) }, func() { s.params.embedding() }}
+	run.all(append(parts, s.params.lattice.Tables()...))
 }
 
 // peer is one party's side of a run: its own columns and randomness.

@@ -2,7 +2,6 @@ package ckks
 
 import (
 	"context"
-	"errors"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -40,9 +39,7 @@ func TestSidesAreSparsePolynomials(t *testing.T) {
 			slots[i] = numbers[i%blocks]
 		}
 		got, want, sum := make([]float64, n), make([]float64, n), make([]float64, n)
-		if err := m.coefficients(slots, got); err != nil {
-			t.Fatal(err)
-		}
+		m.coefficients(slots, got)
 		for i, v := range got {
 			expected := 0.0
 			if i%(n/blocks) == 0 {
@@ -56,9 +53,8 @@ func TestSidesAreSparsePolynomials(t *testing.T) {
 			x[i] = 2*r.Float64() - 1
 			product[i] = x[i] * slots[i]
 		}
-		if err := errors.Join(m.coefficients(x, got), m.coefficients(product, want)); err != nil {
-			t.Fatal(err)
-		}
+		m.coefficients(x, got)
+		m.coefficients(product, want)
 		addProduct(sum, 0, sparse, got)
 		for i := range sum {
 			if math.Abs(sum[i]-want[i]) > 1e-12 {
@@ -147,9 +143,7 @@ func TestColumnsAreRoundedWithTheirDither(t *testing.T) {
 	values, exact, subtracted := make([]float64, n), make([]float64, n), make([]float64, n)
 	for at := range s.lay.tops() {
 		s.lay.fillTop(at, column, values)
-		if err := m.coefficients(values, exact); err != nil {
-			t.Fatal(err)
-		}
+		m.coefficients(values, exact)
 		m.subtractDither(dither(msgs[0].Dither), at, s.topScale, subtracted)
 		for i, x := range encoded[at] {
 			left := float64(x) + (subtracted[i]-exact[i])*s.topScale

@@ -67,6 +67,14 @@ func (c *Chain) MaxLevel() int { return c.main - 1 }
 // Q is prime number j of ciphertexts.
 func (c *Chain) Q(j int) uint32 { return c.rings[j].Q() }
 
+// Tables returns what makes the tables of each prime's transforms, which these make otherwise when they come first.
+func (c *Chain) Tables() (parts []func()) {
+	for _, r := range c.rings {
+		parts = append(parts, r.Prepare)
+	}
+	return parts
+}
+
 // auxiliary is the index in rings of auxiliary prime i.
 func (c *Chain) auxiliary(i int) int { return c.main + i }
 

@@ -71,10 +71,15 @@ func (w *Workspace) quotients(d *division, from int, f func(worker, h, j int, re
 	halves := 2 - from
 	w.run(halves*d.to, func(worker, i int) {
 		h, j := from+i%halves, place(i/halves, d.to, len(w.local))
-		rest := w.local[worker][0]
-		w.c.rings[j].Convert(rest, w.parts[h][:len(d.by)+1], d.rest[j])
-		f(worker, h, j, rest)
+		f(worker, h, j, w.rest(d, worker, h, j))
 	})
+}
+
+// rest are the coefficients of the remainder of half h of what is divided modulo prime j, in a worker's memory.
+func (w *Workspace) rest(d *division, worker, h, j int) []uint32 {
+	rest := w.local[worker][0]
+	w.c.rings[j].Convert(rest, w.parts[h][:len(d.by)+1], d.rest[j])
+	return rest
 }
 
 // quotient sets dst to row over M modulo prime j, given the coefficients of the remainder.

@@ -581,6 +581,51 @@ func TestWideWorkspaceGivesTheSameBits(t *testing.T) {
 	})
 }
 
+// TestBothProductsAreThoseOfEach: two products that are finished at once have the bits of each on one worker.
+func TestBothProductsAreThoseOfEach(t *testing.T) {
+	fixtures(t, func(t *testing.T, x *fixture) {
+		_, key := x.relinKey()
+		l := x.MaxLevel()
+		a, b := [2]Poly{x.random(l, false), x.random(l, false)}, [2]Poly{x.random(l, false), x.random(l, false)}
+		room := func() *[2]Poly { return &[2]Poly{x.NewPoly(l - 1), x.NewPoly(l - 1)} }
+		begin := func(w, v *Workspace) {
+			w.Product(&a, &b, 2)
+			w.AddScaled(&b, 12345)
+			v.Product(&b, &b, 1)
+			v.AddConstant(1 << 40)
+		}
+		w, v, first, second := x.NewWorkspace(), x.NewWorkspace(), room(), room()
+		w.Round(numbered{})
+		w.Stage(7)
+		v.Like(w, 8)
+		begin(w, v)
+		w.Finish(l, key, first)
+		v.Finish(l, key, second)
+		want := [2][32]byte{digest(first[0], first[1]), digest(second[0], second[1])}
+		for _, workers := range []int{2, 3, 4} {
+			pool := engine.NewPool(workers)
+			defer pool.Close()
+			var memory []*Workspace
+			for range workers {
+				memory = append(memory, x.NewWorkspace())
+			}
+			w := NewWideWorkspace(context.Background(), pool, memory)
+			v := w.Twin(memory[1])
+			w.Round(numbered{})
+			for range 2 { // the second time in memory that has been used
+				w.Stage(7)
+				v.Like(w, 8)
+				begin(w, v)
+				first, second := room(), room()
+				w.FinishBoth(l, key, first, v, second)
+				if got := [2][32]byte{digest(first[0], first[1]), digest(second[0], second[1])}; got != want {
+					t.Errorf("%d workers give other bits", workers)
+				}
+			}
+		}
+	})
+}
+
 // TestRowsStayWithTheirWorker: of any number of rows a worker's run in a pool's region has those of its remainder.
 func TestRowsStayWithTheirWorker(t *testing.T) {
 	for workers := 1; workers <= 4; workers++ {

@@ -57,19 +57,29 @@ func (c *Chain) NewWorkspace() *Workspace {
 }
 
 // NewWideWorkspace returns a workspace whose operations use all workers of pool and the memory of their workspaces,
-// which stay idle meanwhile or have products of their own between two of its operations. These must not be called from
-// a region of the pool. When ctx is cancelled what they return is not defined.
+// which stay idle meanwhile. These must not be called from a region of the pool. When ctx is cancelled what they return
+// is not defined.
 func NewWideWorkspace(ctx context.Context, pool *engine.Pool, workers []*Workspace) *Workspace {
-	first := workers[0]
-	w := &Workspace{c: first.c, C: first.C, digits: first.digits, k: first.k, parts: first.parts, turns: first.turns,
-		offset: first.offset, run: func(n int, f func(worker, i int)) {
-			// The caller finds out from ctx.
-			_ = pool.Run(ctx, n, f)
-		}}
+	w := &Workspace{run: func(n int, f func(worker, i int)) {
+		// The caller finds out from ctx.
+		_ = pool.Run(ctx, n, f)
+	}}
 	for _, o := range workers {
 		w.local = append(w.local, o.local[0])
 	}
+	return w.with(workers[0])
+}
+
+// with gives the workspace the memory of one worker's.
+func (w *Workspace) with(o *Workspace) *Workspace {
+	w.c, w.C, w.digits, w.k, w.parts, w.turns, w.offset = o.c, o.C, o.digits, o.k, o.parts, o.turns, o.offset
 	return w
+}
+
+// Twin returns a workspace that uses the same workers for a product of its own, in the memory of a second one's:
+// [Workspace.FinishBoth] finishes both.
+func (w *Workspace) Twin(second *Workspace) *Workspace {
+	return (&Workspace{run: w.run, local: w.local}).with(second)
 }
 
 // rows calls f for 0 <= j < n, the places of primes. Those that are equal modulo the number of workers are one
@@ -206,6 +216,24 @@ func (w *Workspace) Finish(l int, key *Key, dst *[2]Poly) {
 	w.quotients(d, 0, func(_, h, j int, rest []uint32) { w.quotient(d, j, dst[h][j], w.k[h][j], rest) })
 }
 
+// FinishBoth finishes the products of level l of the workspace and of its twin v, which do not need each other, row by
+// row: half of the workers begin with each, and help with the other's when none is left.
+func (w *Workspace) FinishBoth(l int, key *Key, dst *[2]Poly, v *Workspace, second *[2]Poly) {
+	d, both := key.g.levels[l].drop, [2]*Workspace{w, v}
+	var switches [2]*keySwitch
+	for i, x := range both {
+		switches[i] = x.newSwitch(l, key, d, 0, x.C[2], x.C[0], x.C[1], x.row)
+	}
+	w.rows(2*switches[0].pieces(), func(_, i int) { switches[i%2].takeApart(i / 2) })
+	w.rows(2*switches[0].rows(), func(worker, i int) { switches[i%2].inner(worker, i/2) })
+	out := [2]*[2]Poly{dst, second}
+	w.rows(2*2*d.to, func(worker, i int) {
+		x, h, j := both[i%2], i/2%2, i/2/2
+		x.quotient(d, j, out[i%2][h][j], x.k[h][j], x.rest(d, worker, h, j))
+	})
+	w.early, v.early = false, false
+}
+
 // Relinearise is Finish without the division by the level's prime; dst is of level
 // l.
 func (w *Workspace) Relinearise(l int, key *Key, dst *[2]Poly) {
@@ -269,79 +297,105 @@ func (c *Chain) NewRescaling(l int) *Rescaling {
 // (c0, c1) added where they are given, and finds the remainders of its halves from the given one on by d. x, c0 and c1
 // are divided by R; row makes their rows.
 func (w *Workspace) inner(l int, key *Key, d *division, from int, x, c0, c1 Poly, row func(j int)) {
-	g, c := key.g, w.c
-	if l > g.maxLevel {
-		panic(fmt.Sprintf("rns: level %d, the key has %d", l, g.maxLevel))
-	}
-	v := &g.levels[l]
-	number := w.takeApart(l, v, x, 2-from, row)
-	rows, terms := l+1+g.auxiliary, len(d.by)
-	w.left[MaxDigits].Store(int32(terms))
-	w.rows(rows, func(worker, p int) {
-		j, by := p, -1 // the place among the primes of d
-		if p > l {
-			j, by = c.auxiliary(p-l-1), p-l-1
-		} else if p == l && terms > g.auxiliary {
-			by = g.auxiliary
-		}
-		r := c.rings[j]
-		digits := w.extend(v, j, x, w.local[worker])
-		var r0, r1 []uint32
-		var lift uint32
-		if c0 != nil && j <= l {
-			r0, r1, lift = c0[j], c1[j], v.lift[j]
-		}
-		key.rows[j].inner(r, w.k[0][j], w.k[1][j], digits[:len(v.digits)], r0, r1, lift)
-		if by >= 0 {
-			for h := from; h < len(w.k); h++ {
-				w.remainder(d, h, by, w.k[h][j])
-			}
-			if w.left[MaxDigits].Add(-1) == 0 {
-				for h := from; h < len(w.k); h++ {
-					w.whole(number+uint64(h-from), MaxDigits+h, w.parts[h][terms], w.parts[h][:terms], &d.turns)
-				}
-			}
-		}
-	})
+	s := w.newSwitch(l, key, d, from, x, c0, c1, row)
+	w.rows(s.pieces(), func(_, i int) { s.takeApart(i) })
+	w.rows(s.rows(), s.inner)
 	w.early = false
 }
 
-// takeApart makes the rows of x, takes it apart into digits and counts how often these go round. It returns the number
-// of the first of halves polynomials of the dither for those of the product. On several workers all words are drawn
-// here: they are little pieces, with which workers end about together.
-func (w *Workspace) takeApart(l int, v *gadgetLevel, x Poly, halves int, row func(j int)) (behind uint64) {
-	var number uint64
-	words := 0
+// keySwitch is a product with a key in the making, piece by piece and then row by row.
+type keySwitch struct {
+	w         *Workspace
+	l         int
+	key       *Key
+	d         *division
+	from      int
+	x, c0, c1 Poly
+	row       func(j int)
+	v         *gadgetLevel
+	// number is that of the dither's first polynomial for the digits, behind that for the halves of the product. words
+	// are those that are drawn first, on several workers all: they are little pieces, with which workers end about
+	// together.
+	number, behind uint64
+	words          int
+}
+
+func (w *Workspace) newSwitch(l int, key *Key, d *division, from int, x, c0, c1 Poly, row func(j int)) *keySwitch {
+	if l > key.g.maxLevel {
+		panic(fmt.Sprintf("rns: level %d, the key has %d", l, key.g.maxLevel))
+	}
+	s := &keySwitch{w: w, l: l, key: key, d: d, from: from, x: x, c0: c0, c1: c1, row: row, v: &key.g.levels[l]}
+	halves := len(w.k) - from
 	if w.dither != nil {
-		number = w.draw(len(v.digits))
+		s.number = w.draw(len(s.v.digits))
 		if w.early = len(w.local) > 1; w.early {
-			words = len(v.digits) + halves
+			s.words = len(s.v.digits) + halves
 		}
 	}
-	behind = w.draw(halves)
-	for d, run := range v.digits {
-		w.left[d].Store(int32(run.count + min(words, 1)))
+	s.behind = w.draw(halves)
+	for d, run := range s.v.digits {
+		w.left[d].Store(int32(run.count + min(s.words, 1)))
 	}
+	w.left[MaxDigits].Store(int32(len(d.by)))
+	return s
+}
+
+// pieces is the number of those in which x is taken apart, rows that of rows of the product.
+func (s *keySwitch) pieces() int { return s.words + s.l + 1 }
+
+func (s *keySwitch) rows() int { return s.l + 1 + s.key.g.auxiliary }
+
+// takeApart makes a row of x and of the digits, and counts how often a digit goes round when all of it is there; or it
+// draws words.
+func (s *keySwitch) takeApart(i int) {
+	w, v := s.w, s.v
 	one := func(d int) {
 		if w.left[d].Add(-1) == 0 && w.dither != nil {
 			run := v.digits[d]
-			w.whole(number+uint64(d), d, w.turns[d], w.digits[run.from:][:run.count], &v.turns[d])
+			w.whole(s.number+uint64(d), d, w.turns[d], w.digits[run.from:][:run.count], &v.turns[d])
 		}
 	}
-	w.rows(words+l+1, func(_, i int) {
-		switch j := i - words; {
-		case j >= 0:
-			row(j)
-			w.c.rings[j].InverseLazy(w.digits[j], x[j], v.shrink[j])
-			one(v.digit(j))
-		case i < len(v.digits):
-			w.dither.Words(number+uint64(i), w.offset[i])
-			one(i)
-		default:
-			w.dither.Words(number+uint64(i), w.offset[MaxDigits+2-words+i])
+	switch j := i - s.words; {
+	case j >= 0:
+		s.row(j)
+		w.c.rings[j].InverseLazy(w.digits[j], s.x[j], v.shrink[j])
+		one(v.digit(j))
+	case i < len(v.digits):
+		w.dither.Words(s.number+uint64(i), w.offset[i])
+		one(i)
+	default:
+		w.dither.Words(s.number+uint64(i), w.offset[MaxDigits+2-s.words+i])
+	}
+}
+
+// inner makes a row of the product, and the remainders when all that these need is there.
+func (s *keySwitch) inner(worker, p int) {
+	w, c, v, l, d, auxiliary := s.w, s.w.c, s.v, s.l, s.d, s.key.g.auxiliary
+	j, by, terms := p, -1, len(d.by) // by is the place among the primes of d
+	if p > l {
+		j, by = c.auxiliary(p-l-1), p-l-1
+	} else if p == l && terms > auxiliary {
+		by = auxiliary
+	}
+	r := c.rings[j]
+	digits := w.extend(v, j, s.x, w.local[worker])
+	var r0, r1 []uint32
+	var lift uint32
+	if s.c0 != nil && j <= l {
+		r0, r1, lift = s.c0[j], s.c1[j], v.lift[j]
+	}
+	s.key.rows[j].inner(r, w.k[0][j], w.k[1][j], digits[:len(v.digits)], r0, r1, lift)
+	if by < 0 {
+		return
+	}
+	for h := s.from; h < len(w.k); h++ {
+		w.remainder(d, h, by, w.k[h][j])
+	}
+	if w.left[MaxDigits].Add(-1) == 0 {
+		for h := s.from; h < len(w.k); h++ {
+			w.whole(s.behind+uint64(h-s.from), MaxDigits+h, w.parts[h][terms], w.parts[h][:terms], &d.turns)
 		}
-	})
-	return behind
+	}
 }
 
 // extend returns the digits of x modulo prime j in the transform's domain, in memory or in x.
