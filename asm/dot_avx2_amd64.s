@@ -28,22 +28,16 @@ GLOBL dotNumbersAVX2<>(SB), RODATA|NOPTR, $24
 // func AssignDot1AVX2(x *float32, panels int, d int, tiles *float32, half *float32, wide int, narrow int, labels *uint16, score *float32, second *float32)
 // Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·AssignDot1AVX2(SB), $784-80
-	MOVQ x+0(FP), CX
-	MOVQ panels+8(FP), BX
-	MOVQ d+16(FP), SI
-	SHLQ $0x06, SI
-	MOVQ labels+56(FP), DI
-	MOVQ score+64(FP), R8
-	MOVQ second+72(FP), R9
-	MOVQ wide+40(FP), R10
-	ADDQ narrow+48(FP), R10
-	LEAQ 63(R10), AX
-	XORQ DX, DX
-	DIVQ R10
-	MOVQ AX, 776(SP)
+	MOVQ x+0(FP), AX
+	MOVQ panels+8(FP), CX
+	MOVQ d+16(FP), DX
+	SHLQ $0x06, DX
+	MOVQ labels+56(FP), BX
+	MOVQ score+64(FP), SI
+	MOVQ second+72(FP), DI
 
 groups:
-	CMPQ         BX, $0x02
+	CMPQ         CX, $0x02
 	JLT          rest
 	VPXOR        Y0, Y0, Y0
 	VBROADCASTSS dotInfinityAVX2<>+0(SB), Y1
@@ -60,38 +54,38 @@ groups:
 	VMOVUPS      Y0, 320(SP)
 	VMOVUPS      Y1, 352(SP)
 	MOVL         $0x00000000, 768(SP)
-	MOVQ         tiles+24(FP), AX
-	MOVQ         half+32(FP), DX
-	LEAQ         (SI)(SI*2), R10
+	MOVQ         tiles+24(FP), R8
+	MOVQ         half+32(FP), R9
+	LEAQ         (DX)(DX*2), R10
 	MOVQ         wide+40(FP), R11
 
 group_wide:
-	VBROADCASTSS (DX), Y0
+	VBROADCASTSS (R9), Y0
 	VMOVAPS      Y0, Y1
 	VMOVAPS      Y0, Y2
 	VMOVAPS      Y0, Y3
-	MOVQ         CX, R12
-	MOVQ         SI, R13
+	MOVQ         AX, R12
+	MOVQ         DX, R13
 	SHRQ         $0x06, R13
 
 group_wide_tile_dims:
 	VMOVUPS      (R12), Y4
 	VMOVUPS      32(R12), Y5
-	VMOVUPS      (R12)(SI*1), Y6
-	VMOVUPS      32(R12)(SI*1), Y7
-	PREFETCHT0   (R12)(SI*2)
+	VMOVUPS      (R12)(DX*1), Y6
+	VMOVUPS      32(R12)(DX*1), Y7
+	PREFETCHT0   (R12)(DX*2)
 	PREFETCHT0   (R12)(R10*1)
-	VBROADCASTSS (AX), Y8
+	VBROADCASTSS (R8), Y8
 	VFNMADD231PS Y8, Y4, Y0
 	VFNMADD231PS Y8, Y5, Y1
 	VFNMADD231PS Y8, Y6, Y2
 	VFNMADD231PS Y8, Y7, Y3
 	ADDQ         $0x40, R12
-	ADDQ         $0x04, AX
+	ADDQ         $0x04, R8
 	DECQ         R13
 	JNZ          group_wide_tile_dims
-	ADDQ         $0x04, DX
-	TESTQ        R9, R9
+	ADDQ         $0x04, R9
+	TESTQ        DI, DI
 	JNZ          group_wide_tile_second
 	VMOVUPS      (SP), Y5
 	VMOVUPS      32(SP), Y6
@@ -183,44 +177,44 @@ group_wide_tile_offered:
 	VMOVUPS   320(SP), Y3
 	VPACKUSDW Y1, Y0, Y0
 	VPERMQ    $0xd8, Y0, Y0
-	VMOVDQU   Y0, (DI)
+	VMOVDQU   Y0, (BX)
 	VPACKUSDW Y3, Y2, Y0
 	VPERMQ    $0xd8, Y0, Y0
-	VMOVDQU   Y0, 32(DI)
-	TESTQ     R8, R8
+	VMOVDQU   Y0, 32(BX)
+	TESTQ     SI, SI
 	JZ        group_skip0
 	VMOVUPS   (SP), Y0
-	VMOVUPS   Y0, (R8)
+	VMOVUPS   Y0, (SI)
 	VMOVUPS   96(SP), Y0
-	VMOVUPS   Y0, 32(R8)
+	VMOVUPS   Y0, 32(SI)
 	VMOVUPS   192(SP), Y0
-	VMOVUPS   Y0, 64(R8)
+	VMOVUPS   Y0, 64(SI)
 	VMOVUPS   288(SP), Y0
-	VMOVUPS   Y0, 96(R8)
-	ADDQ      $0x00000080, R8
+	VMOVUPS   Y0, 96(SI)
+	ADDQ      $0x00000080, SI
 
 group_skip0:
-	TESTQ   R9, R9
+	TESTQ   DI, DI
 	JZ      group_skip1
 	VMOVUPS 64(SP), Y0
-	VMOVUPS Y0, (R9)
+	VMOVUPS Y0, (DI)
 	VMOVUPS 160(SP), Y0
-	VMOVUPS Y0, 32(R9)
+	VMOVUPS Y0, 32(DI)
 	VMOVUPS 256(SP), Y0
-	VMOVUPS Y0, 64(R9)
+	VMOVUPS Y0, 64(DI)
 	VMOVUPS 352(SP), Y0
-	VMOVUPS Y0, 96(R9)
-	ADDQ    $0x00000080, R9
+	VMOVUPS Y0, 96(DI)
+	ADDQ    $0x00000080, DI
 
 group_skip1:
-	ADDQ $0x00000040, DI
-	ADDQ SI, CX
-	ADDQ SI, CX
-	SUBQ $0x02, BX
+	ADDQ $0x00000040, BX
+	ADDQ DX, AX
+	ADDQ DX, AX
+	SUBQ $0x02, CX
 	JMP  groups
 
 rest:
-	TESTQ        BX, BX
+	TESTQ        CX, CX
 	JZ           end
 	VPXOR        Y0, Y0, Y0
 	VBROADCASTSS dotInfinityAVX2<>+0(SB), Y1
@@ -231,33 +225,31 @@ rest:
 	VMOVUPS      Y0, 128(SP)
 	VMOVUPS      Y1, 160(SP)
 	MOVL         $0x00000000, 768(SP)
-	MOVQ         tiles+24(FP), AX
-	MOVQ         half+32(FP), DX
-	LEAQ         (SI)(SI*2), R10
-	LEAQ         (CX)(SI*1), R10
-	MOVQ         wide+40(FP), R11
+	MOVQ         tiles+24(FP), R8
+	MOVQ         half+32(FP), R9
+	LEAQ         (DX)(DX*2), R10
+	MOVQ         wide+40(FP), R10
 
 single_wide:
-	VBROADCASTSS (DX), Y0
+	VBROADCASTSS (R9), Y0
 	VMOVAPS      Y0, Y1
-	MOVQ         CX, R12
-	MOVQ         SI, R13
-	SHRQ         $0x06, R13
+	MOVQ         AX, R11
+	MOVQ         DX, R12
+	SHRQ         $0x06, R12
 
 single_wide_tile_dims:
-	VMOVUPS      (R12), Y2
-	VMOVUPS      32(R12), Y3
-	PREFETCHT0   (R10)
-	ADDQ         776(SP), R10
-	VBROADCASTSS (AX), Y4
+	VMOVUPS      (R11), Y2
+	VMOVUPS      32(R11), Y3
+	PREFETCHT0   (R11)(DX*1)
+	VBROADCASTSS (R8), Y4
 	VFNMADD231PS Y4, Y2, Y0
 	VFNMADD231PS Y4, Y3, Y1
-	ADDQ         $0x40, R12
-	ADDQ         $0x04, AX
-	DECQ         R13
+	ADDQ         $0x40, R11
+	ADDQ         $0x04, R8
+	DECQ         R12
 	JNZ          single_wide_tile_dims
-	ADDQ         $0x04, DX
-	TESTQ        R9, R9
+	ADDQ         $0x04, R9
+	TESTQ        DI, DI
 	JNZ          single_wide_tile_second
 	VMOVUPS      (SP), Y3
 	VMOVUPS      32(SP), Y5
@@ -303,34 +295,34 @@ single_wide_tile_second:
 
 single_wide_tile_offered:
 	ADDL      $0x01, 768(SP)
-	DECQ      R11
+	DECQ      R10
 	JNZ       single_wide
 	VMOVUPS   32(SP), Y0
 	VMOVUPS   128(SP), Y1
 	VPACKUSDW Y1, Y0, Y0
 	VPERMQ    $0xd8, Y0, Y0
-	VMOVDQU   Y0, (DI)
-	TESTQ     R8, R8
+	VMOVDQU   Y0, (BX)
+	TESTQ     SI, SI
 	JZ        single_skip0
 	VMOVUPS   (SP), Y0
-	VMOVUPS   Y0, (R8)
+	VMOVUPS   Y0, (SI)
 	VMOVUPS   96(SP), Y0
-	VMOVUPS   Y0, 32(R8)
-	ADDQ      $0x00000040, R8
+	VMOVUPS   Y0, 32(SI)
+	ADDQ      $0x00000040, SI
 
 single_skip0:
-	TESTQ   R9, R9
+	TESTQ   DI, DI
 	JZ      single_skip1
 	VMOVUPS 64(SP), Y0
-	VMOVUPS Y0, (R9)
+	VMOVUPS Y0, (DI)
 	VMOVUPS 160(SP), Y0
-	VMOVUPS Y0, 32(R9)
-	ADDQ    $0x00000040, R9
+	VMOVUPS Y0, 32(DI)
+	ADDQ    $0x00000040, DI
 
 single_skip1:
-	ADDQ $0x00000020, DI
-	ADDQ SI, CX
-	SUBQ $0x01, BX
+	ADDQ $0x00000020, BX
+	ADDQ DX, AX
+	SUBQ $0x01, CX
 	JMP  rest
 
 end:
@@ -340,22 +332,16 @@ end:
 // func AssignDot2AVX2(x *float32, panels int, d int, tiles *float32, half *float32, wide int, narrow int, labels *uint16, score *float32, second *float32)
 // Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·AssignDot2AVX2(SB), $784-80
-	MOVQ x+0(FP), CX
-	MOVQ panels+8(FP), BX
-	MOVQ d+16(FP), SI
-	SHLQ $0x06, SI
-	MOVQ labels+56(FP), DI
-	MOVQ score+64(FP), R8
-	MOVQ second+72(FP), R9
-	MOVQ wide+40(FP), R10
-	ADDQ narrow+48(FP), R10
-	LEAQ 63(R10), AX
-	XORQ DX, DX
-	DIVQ R10
-	MOVQ AX, 776(SP)
+	MOVQ x+0(FP), AX
+	MOVQ panels+8(FP), CX
+	MOVQ d+16(FP), DX
+	SHLQ $0x06, DX
+	MOVQ labels+56(FP), BX
+	MOVQ score+64(FP), SI
+	MOVQ second+72(FP), DI
 
 groups:
-	CMPQ         BX, $0x02
+	CMPQ         CX, $0x02
 	JLT          rest
 	VPXOR        Y0, Y0, Y0
 	VBROADCASTSS dotInfinityAVX2<>+0(SB), Y1
@@ -372,47 +358,47 @@ groups:
 	VMOVUPS      Y0, 320(SP)
 	VMOVUPS      Y1, 352(SP)
 	MOVL         $0x00000000, 768(SP)
-	MOVQ         tiles+24(FP), AX
-	MOVQ         half+32(FP), DX
-	LEAQ         (SI)(SI*2), R10
+	MOVQ         tiles+24(FP), R8
+	MOVQ         half+32(FP), R9
+	LEAQ         (DX)(DX*2), R10
 	MOVQ         wide+40(FP), R11
 
 group_wide:
-	VBROADCASTSS (DX), Y0
+	VBROADCASTSS (R9), Y0
 	VMOVAPS      Y0, Y1
 	VMOVAPS      Y0, Y2
 	VMOVAPS      Y0, Y3
-	VBROADCASTSS 4(DX), Y4
+	VBROADCASTSS 4(R9), Y4
 	VMOVAPS      Y4, Y5
 	VMOVAPS      Y4, Y6
 	VMOVAPS      Y4, Y7
-	MOVQ         CX, R12
-	MOVQ         SI, R13
+	MOVQ         AX, R12
+	MOVQ         DX, R13
 	SHRQ         $0x06, R13
 
 group_wide_tile_dims:
 	VMOVUPS      (R12), Y8
 	VMOVUPS      32(R12), Y9
-	VMOVUPS      (R12)(SI*1), Y10
-	VMOVUPS      32(R12)(SI*1), Y11
-	PREFETCHT0   (R12)(SI*2)
+	VMOVUPS      (R12)(DX*1), Y10
+	VMOVUPS      32(R12)(DX*1), Y11
+	PREFETCHT0   (R12)(DX*2)
 	PREFETCHT0   (R12)(R10*1)
-	VBROADCASTSS (AX), Y12
+	VBROADCASTSS (R8), Y12
 	VFNMADD231PS Y12, Y8, Y0
 	VFNMADD231PS Y12, Y9, Y1
 	VFNMADD231PS Y12, Y10, Y2
 	VFNMADD231PS Y12, Y11, Y3
-	VBROADCASTSS 4(AX), Y12
+	VBROADCASTSS 4(R8), Y12
 	VFNMADD231PS Y12, Y8, Y4
 	VFNMADD231PS Y12, Y9, Y5
 	VFNMADD231PS Y12, Y10, Y6
 	VFNMADD231PS Y12, Y11, Y7
 	ADDQ         $0x40, R12
-	ADDQ         $0x08, AX
+	ADDQ         $0x08, R8
 	DECQ         R13
 	JNZ          group_wide_tile_dims
-	ADDQ         $0x08, DX
-	TESTQ        R9, R9
+	ADDQ         $0x08, R9
+	TESTQ        DI, DI
 	JNZ          group_wide_tile_second
 	VMOVUPS      (SP), Y9
 	VMOVUPS      32(SP), Y10
@@ -547,32 +533,32 @@ group_wide_tile_offered:
 	JZ    group_found
 
 group_narrow:
-	VBROADCASTSS (DX), Y0
+	VBROADCASTSS (R9), Y0
 	VMOVAPS      Y0, Y1
 	VMOVAPS      Y0, Y2
 	VMOVAPS      Y0, Y3
-	MOVQ         CX, R12
-	MOVQ         SI, R13
+	MOVQ         AX, R12
+	MOVQ         DX, R13
 	SHRQ         $0x06, R13
 
 group_narrow_tile_dims:
 	VMOVUPS      (R12), Y4
 	VMOVUPS      32(R12), Y5
-	VMOVUPS      (R12)(SI*1), Y6
-	VMOVUPS      32(R12)(SI*1), Y7
-	PREFETCHT0   (R12)(SI*2)
+	VMOVUPS      (R12)(DX*1), Y6
+	VMOVUPS      32(R12)(DX*1), Y7
+	PREFETCHT0   (R12)(DX*2)
 	PREFETCHT0   (R12)(R10*1)
-	VBROADCASTSS (AX), Y8
+	VBROADCASTSS (R8), Y8
 	VFNMADD231PS Y8, Y4, Y0
 	VFNMADD231PS Y8, Y5, Y1
 	VFNMADD231PS Y8, Y6, Y2
 	VFNMADD231PS Y8, Y7, Y3
 	ADDQ         $0x40, R12
-	ADDQ         $0x04, AX
+	ADDQ         $0x04, R8
 	DECQ         R13
 	JNZ          group_narrow_tile_dims
-	ADDQ         $0x04, DX
-	TESTQ        R9, R9
+	ADDQ         $0x04, R9
+	TESTQ        DI, DI
 	JNZ          group_narrow_tile_second
 	VMOVUPS      (SP), Y5
 	VMOVUPS      32(SP), Y6
@@ -666,44 +652,44 @@ group_found:
 	VMOVUPS   320(SP), Y3
 	VPACKUSDW Y1, Y0, Y0
 	VPERMQ    $0xd8, Y0, Y0
-	VMOVDQU   Y0, (DI)
+	VMOVDQU   Y0, (BX)
 	VPACKUSDW Y3, Y2, Y0
 	VPERMQ    $0xd8, Y0, Y0
-	VMOVDQU   Y0, 32(DI)
-	TESTQ     R8, R8
+	VMOVDQU   Y0, 32(BX)
+	TESTQ     SI, SI
 	JZ        group_skip0
 	VMOVUPS   (SP), Y0
-	VMOVUPS   Y0, (R8)
+	VMOVUPS   Y0, (SI)
 	VMOVUPS   96(SP), Y0
-	VMOVUPS   Y0, 32(R8)
+	VMOVUPS   Y0, 32(SI)
 	VMOVUPS   192(SP), Y0
-	VMOVUPS   Y0, 64(R8)
+	VMOVUPS   Y0, 64(SI)
 	VMOVUPS   288(SP), Y0
-	VMOVUPS   Y0, 96(R8)
-	ADDQ      $0x00000080, R8
+	VMOVUPS   Y0, 96(SI)
+	ADDQ      $0x00000080, SI
 
 group_skip0:
-	TESTQ   R9, R9
+	TESTQ   DI, DI
 	JZ      group_skip1
 	VMOVUPS 64(SP), Y0
-	VMOVUPS Y0, (R9)
+	VMOVUPS Y0, (DI)
 	VMOVUPS 160(SP), Y0
-	VMOVUPS Y0, 32(R9)
+	VMOVUPS Y0, 32(DI)
 	VMOVUPS 256(SP), Y0
-	VMOVUPS Y0, 64(R9)
+	VMOVUPS Y0, 64(DI)
 	VMOVUPS 352(SP), Y0
-	VMOVUPS Y0, 96(R9)
-	ADDQ    $0x00000080, R9
+	VMOVUPS Y0, 96(DI)
+	ADDQ    $0x00000080, DI
 
 group_skip1:
-	ADDQ $0x00000040, DI
-	ADDQ SI, CX
-	ADDQ SI, CX
-	SUBQ $0x02, BX
+	ADDQ $0x00000040, BX
+	ADDQ DX, AX
+	ADDQ DX, AX
+	SUBQ $0x02, CX
 	JMP  groups
 
 rest:
-	TESTQ        BX, BX
+	TESTQ        CX, CX
 	JZ           end
 	VPXOR        Y0, Y0, Y0
 	VBROADCASTSS dotInfinityAVX2<>+0(SB), Y1
@@ -714,38 +700,36 @@ rest:
 	VMOVUPS      Y0, 128(SP)
 	VMOVUPS      Y1, 160(SP)
 	MOVL         $0x00000000, 768(SP)
-	MOVQ         tiles+24(FP), AX
-	MOVQ         half+32(FP), DX
-	LEAQ         (SI)(SI*2), R10
-	LEAQ         (CX)(SI*1), R10
-	MOVQ         wide+40(FP), R11
+	MOVQ         tiles+24(FP), R8
+	MOVQ         half+32(FP), R9
+	LEAQ         (DX)(DX*2), R10
+	MOVQ         wide+40(FP), R10
 
 single_wide:
-	VBROADCASTSS (DX), Y0
+	VBROADCASTSS (R9), Y0
 	VMOVAPS      Y0, Y1
-	VBROADCASTSS 4(DX), Y2
+	VBROADCASTSS 4(R9), Y2
 	VMOVAPS      Y2, Y3
-	MOVQ         CX, R12
-	MOVQ         SI, R13
-	SHRQ         $0x06, R13
+	MOVQ         AX, R11
+	MOVQ         DX, R12
+	SHRQ         $0x06, R12
 
 single_wide_tile_dims:
-	VMOVUPS      (R12), Y4
-	VMOVUPS      32(R12), Y5
-	PREFETCHT0   (R10)
-	ADDQ         776(SP), R10
-	VBROADCASTSS (AX), Y6
+	VMOVUPS      (R11), Y4
+	VMOVUPS      32(R11), Y5
+	PREFETCHT0   (R11)(DX*1)
+	VBROADCASTSS (R8), Y6
 	VFNMADD231PS Y6, Y4, Y0
 	VFNMADD231PS Y6, Y5, Y1
-	VBROADCASTSS 4(AX), Y6
+	VBROADCASTSS 4(R8), Y6
 	VFNMADD231PS Y6, Y4, Y2
 	VFNMADD231PS Y6, Y5, Y3
-	ADDQ         $0x40, R12
-	ADDQ         $0x08, AX
-	DECQ         R13
+	ADDQ         $0x40, R11
+	ADDQ         $0x08, R8
+	DECQ         R12
 	JNZ          single_wide_tile_dims
-	ADDQ         $0x08, DX
-	TESTQ        R9, R9
+	ADDQ         $0x08, R9
+	TESTQ        DI, DI
 	JNZ          single_wide_tile_second
 	VMOVUPS      (SP), Y5
 	VMOVUPS      32(SP), Y7
@@ -813,33 +797,32 @@ single_wide_tile_second:
 
 single_wide_tile_offered:
 	ADDL  $0x02, 768(SP)
-	DECQ  R11
+	DECQ  R10
 	JNZ   single_wide
-	MOVQ  narrow+48(FP), R11
-	TESTQ R11, R11
+	MOVQ  narrow+48(FP), R10
+	TESTQ R10, R10
 	JZ    single_found
 
 single_narrow:
-	VBROADCASTSS (DX), Y0
+	VBROADCASTSS (R9), Y0
 	VMOVAPS      Y0, Y1
-	MOVQ         CX, R12
-	MOVQ         SI, R13
-	SHRQ         $0x06, R13
+	MOVQ         AX, R11
+	MOVQ         DX, R12
+	SHRQ         $0x06, R12
 
 single_narrow_tile_dims:
-	VMOVUPS      (R12), Y2
-	VMOVUPS      32(R12), Y3
-	PREFETCHT0   (R10)
-	ADDQ         776(SP), R10
-	VBROADCASTSS (AX), Y4
+	VMOVUPS      (R11), Y2
+	VMOVUPS      32(R11), Y3
+	PREFETCHT0   (R11)(DX*1)
+	VBROADCASTSS (R8), Y4
 	VFNMADD231PS Y4, Y2, Y0
 	VFNMADD231PS Y4, Y3, Y1
-	ADDQ         $0x40, R12
-	ADDQ         $0x04, AX
-	DECQ         R13
+	ADDQ         $0x40, R11
+	ADDQ         $0x04, R8
+	DECQ         R12
 	JNZ          single_narrow_tile_dims
-	ADDQ         $0x04, DX
-	TESTQ        R9, R9
+	ADDQ         $0x04, R9
+	TESTQ        DI, DI
 	JNZ          single_narrow_tile_second
 	VMOVUPS      (SP), Y3
 	VMOVUPS      32(SP), Y5
@@ -885,7 +868,7 @@ single_narrow_tile_second:
 
 single_narrow_tile_offered:
 	ADDL $0x01, 768(SP)
-	DECQ R11
+	DECQ R10
 	JNZ  single_narrow
 
 single_found:
@@ -893,28 +876,28 @@ single_found:
 	VMOVUPS   128(SP), Y1
 	VPACKUSDW Y1, Y0, Y0
 	VPERMQ    $0xd8, Y0, Y0
-	VMOVDQU   Y0, (DI)
-	TESTQ     R8, R8
+	VMOVDQU   Y0, (BX)
+	TESTQ     SI, SI
 	JZ        single_skip0
 	VMOVUPS   (SP), Y0
-	VMOVUPS   Y0, (R8)
+	VMOVUPS   Y0, (SI)
 	VMOVUPS   96(SP), Y0
-	VMOVUPS   Y0, 32(R8)
-	ADDQ      $0x00000040, R8
+	VMOVUPS   Y0, 32(SI)
+	ADDQ      $0x00000040, SI
 
 single_skip0:
-	TESTQ   R9, R9
+	TESTQ   DI, DI
 	JZ      single_skip1
 	VMOVUPS 64(SP), Y0
-	VMOVUPS Y0, (R9)
+	VMOVUPS Y0, (DI)
 	VMOVUPS 160(SP), Y0
-	VMOVUPS Y0, 32(R9)
-	ADDQ    $0x00000040, R9
+	VMOVUPS Y0, 32(DI)
+	ADDQ    $0x00000040, DI
 
 single_skip1:
-	ADDQ $0x00000020, DI
-	ADDQ SI, CX
-	SUBQ $0x01, BX
+	ADDQ $0x00000020, BX
+	ADDQ DX, AX
+	SUBQ $0x01, CX
 	JMP  rest
 
 end:
@@ -933,10 +916,9 @@ TEXT ·AssignDot3AVX2(SB), $784-80
 	MOVQ second+72(FP), R9
 	MOVQ wide+40(FP), R10
 	ADDQ narrow+48(FP), R10
-	LEAQ 63(R10), AX
+	LEAQ 127(R10), AX
 	XORQ DX, DX
 	DIVQ R10
-	MOVQ AX, 776(SP)
 
 rest:
 	TESTQ        BX, BX
@@ -950,42 +932,106 @@ rest:
 	VMOVUPS      Y0, 128(SP)
 	VMOVUPS      Y1, 160(SP)
 	MOVL         $0x00000000, 768(SP)
-	MOVQ         tiles+24(FP), AX
-	MOVQ         half+32(FP), DX
-	LEAQ         (SI)(SI*2), R10
-	LEAQ         (CX)(SI*1), R10
-	MOVQ         wide+40(FP), R11
+	MOVQ         tiles+24(FP), DX
+	MOVQ         half+32(FP), R10
+	LEAQ         (SI)(SI*2), R11
+	LEAQ         (CX)(SI*1), R11
+	MOVQ         wide+40(FP), R12
 
 single_wide:
-	VBROADCASTSS (DX), Y0
+	VBROADCASTSS (R10), Y0
 	VMOVAPS      Y0, Y1
-	VBROADCASTSS 4(DX), Y2
+	VBROADCASTSS 4(R10), Y2
 	VMOVAPS      Y2, Y3
-	VBROADCASTSS 8(DX), Y4
+	VBROADCASTSS 8(R10), Y4
 	VMOVAPS      Y4, Y5
-	MOVQ         CX, R12
-	MOVQ         SI, R13
-	SHRQ         $0x06, R13
+	MOVQ         CX, R13
+	MOVQ         SI, R14
+	SHRQ         $0x06, R14
+	MOVQ         R14, R15
+	ANDQ         $0x03, R15
+	JZ           single_wide_tile_fours
 
-single_wide_tile_dims:
-	VMOVUPS      (R12), Y6
-	VMOVUPS      32(R12), Y7
-	PREFETCHT0   (R10)
-	ADDQ         776(SP), R10
-	VBROADCASTSS (AX), Y8
+single_wide_tile_rest:
+	VMOVUPS      (R13), Y6
+	VMOVUPS      32(R13), Y7
+	PREFETCHT0   (R11)
+	ADDQ         AX, R11
+	VBROADCASTSS (DX), Y8
 	VFNMADD231PS Y8, Y6, Y0
 	VFNMADD231PS Y8, Y7, Y1
-	VBROADCASTSS 4(AX), Y8
+	VBROADCASTSS 4(DX), Y8
 	VFNMADD231PS Y8, Y6, Y2
 	VFNMADD231PS Y8, Y7, Y3
-	VBROADCASTSS 8(AX), Y8
+	VBROADCASTSS 8(DX), Y8
 	VFNMADD231PS Y8, Y6, Y4
 	VFNMADD231PS Y8, Y7, Y5
-	ADDQ         $0x40, R12
-	ADDQ         $0x0c, AX
-	DECQ         R13
-	JNZ          single_wide_tile_dims
+	ADDQ         $0x40, R13
 	ADDQ         $0x0c, DX
+	DECQ         R15
+	JNZ          single_wide_tile_rest
+
+single_wide_tile_fours:
+	SHRQ    $0x02, R14
+	JZ      single_wide_tile_multiplied
+	PCALIGN $0x40
+
+single_wide_tile_dims:
+	VMOVUPS      (R13), Y6
+	VMOVUPS      32(R13), Y7
+	PREFETCHT0   (R11)
+	ADDQ         AX, R11
+	VBROADCASTSS (DX), Y8
+	VFNMADD231PS Y8, Y6, Y0
+	VFNMADD231PS Y8, Y7, Y1
+	VBROADCASTSS 4(DX), Y8
+	VFNMADD231PS Y8, Y6, Y2
+	VFNMADD231PS Y8, Y7, Y3
+	VBROADCASTSS 8(DX), Y8
+	VFNMADD231PS Y8, Y6, Y4
+	VFNMADD231PS Y8, Y7, Y5
+	VMOVUPS      64(R13), Y6
+	VMOVUPS      96(R13), Y7
+	VBROADCASTSS 12(DX), Y8
+	VFNMADD231PS Y8, Y6, Y0
+	VFNMADD231PS Y8, Y7, Y1
+	VBROADCASTSS 16(DX), Y8
+	VFNMADD231PS Y8, Y6, Y2
+	VFNMADD231PS Y8, Y7, Y3
+	VBROADCASTSS 20(DX), Y8
+	VFNMADD231PS Y8, Y6, Y4
+	VFNMADD231PS Y8, Y7, Y5
+	VMOVUPS      128(R13), Y6
+	VMOVUPS      160(R13), Y7
+	PREFETCHT0   (R11)
+	ADDQ         AX, R11
+	VBROADCASTSS 24(DX), Y8
+	VFNMADD231PS Y8, Y6, Y0
+	VFNMADD231PS Y8, Y7, Y1
+	VBROADCASTSS 28(DX), Y8
+	VFNMADD231PS Y8, Y6, Y2
+	VFNMADD231PS Y8, Y7, Y3
+	VBROADCASTSS 32(DX), Y8
+	VFNMADD231PS Y8, Y6, Y4
+	VFNMADD231PS Y8, Y7, Y5
+	VMOVUPS      192(R13), Y6
+	VMOVUPS      224(R13), Y7
+	VBROADCASTSS 36(DX), Y8
+	VFNMADD231PS Y8, Y6, Y0
+	VFNMADD231PS Y8, Y7, Y1
+	VBROADCASTSS 40(DX), Y8
+	VFNMADD231PS Y8, Y6, Y2
+	VFNMADD231PS Y8, Y7, Y3
+	VBROADCASTSS 44(DX), Y8
+	VFNMADD231PS Y8, Y6, Y4
+	VFNMADD231PS Y8, Y7, Y5
+	ADDQ         $0x00000100, R13
+	ADDQ         $0x30, DX
+	DECQ         R14
+	JNZ          single_wide_tile_dims
+
+single_wide_tile_multiplied:
+	ADDQ         $0x0c, R10
 	TESTQ        R9, R9
 	JNZ          single_wide_tile_second
 	VMOVUPS      (SP), Y7
@@ -1076,37 +1122,89 @@ single_wide_tile_second:
 
 single_wide_tile_offered:
 	ADDL  $0x03, 768(SP)
-	DECQ  R11
+	DECQ  R12
 	JNZ   single_wide
-	MOVQ  narrow+48(FP), R11
-	TESTQ R11, R11
+	MOVQ  narrow+48(FP), R12
+	TESTQ R12, R12
 	JZ    single_found
 
 single_narrow:
-	VBROADCASTSS (DX), Y0
+	VBROADCASTSS (R10), Y0
 	VMOVAPS      Y0, Y1
-	VBROADCASTSS 4(DX), Y2
+	VBROADCASTSS 4(R10), Y2
 	VMOVAPS      Y2, Y3
-	MOVQ         CX, R12
-	MOVQ         SI, R13
-	SHRQ         $0x06, R13
+	MOVQ         CX, R13
+	MOVQ         SI, R14
+	SHRQ         $0x06, R14
+	MOVQ         R14, R15
+	ANDQ         $0x03, R15
+	JZ           single_narrow_tile_fours
 
-single_narrow_tile_dims:
-	VMOVUPS      (R12), Y4
-	VMOVUPS      32(R12), Y5
-	PREFETCHT0   (R10)
-	ADDQ         776(SP), R10
-	VBROADCASTSS (AX), Y6
+single_narrow_tile_rest:
+	VMOVUPS      (R13), Y4
+	VMOVUPS      32(R13), Y5
+	PREFETCHT0   (R11)
+	ADDQ         AX, R11
+	VBROADCASTSS (DX), Y6
 	VFNMADD231PS Y6, Y4, Y0
 	VFNMADD231PS Y6, Y5, Y1
-	VBROADCASTSS 4(AX), Y6
+	VBROADCASTSS 4(DX), Y6
 	VFNMADD231PS Y6, Y4, Y2
 	VFNMADD231PS Y6, Y5, Y3
-	ADDQ         $0x40, R12
-	ADDQ         $0x08, AX
-	DECQ         R13
-	JNZ          single_narrow_tile_dims
+	ADDQ         $0x40, R13
 	ADDQ         $0x08, DX
+	DECQ         R15
+	JNZ          single_narrow_tile_rest
+
+single_narrow_tile_fours:
+	SHRQ    $0x02, R14
+	JZ      single_narrow_tile_multiplied
+	PCALIGN $0x40
+
+single_narrow_tile_dims:
+	VMOVUPS      (R13), Y4
+	VMOVUPS      32(R13), Y5
+	PREFETCHT0   (R11)
+	ADDQ         AX, R11
+	VBROADCASTSS (DX), Y6
+	VFNMADD231PS Y6, Y4, Y0
+	VFNMADD231PS Y6, Y5, Y1
+	VBROADCASTSS 4(DX), Y6
+	VFNMADD231PS Y6, Y4, Y2
+	VFNMADD231PS Y6, Y5, Y3
+	VMOVUPS      64(R13), Y4
+	VMOVUPS      96(R13), Y5
+	VBROADCASTSS 8(DX), Y6
+	VFNMADD231PS Y6, Y4, Y0
+	VFNMADD231PS Y6, Y5, Y1
+	VBROADCASTSS 12(DX), Y6
+	VFNMADD231PS Y6, Y4, Y2
+	VFNMADD231PS Y6, Y5, Y3
+	VMOVUPS      128(R13), Y4
+	VMOVUPS      160(R13), Y5
+	PREFETCHT0   (R11)
+	ADDQ         AX, R11
+	VBROADCASTSS 16(DX), Y6
+	VFNMADD231PS Y6, Y4, Y0
+	VFNMADD231PS Y6, Y5, Y1
+	VBROADCASTSS 20(DX), Y6
+	VFNMADD231PS Y6, Y4, Y2
+	VFNMADD231PS Y6, Y5, Y3
+	VMOVUPS      192(R13), Y4
+	VMOVUPS      224(R13), Y5
+	VBROADCASTSS 24(DX), Y6
+	VFNMADD231PS Y6, Y4, Y0
+	VFNMADD231PS Y6, Y5, Y1
+	VBROADCASTSS 28(DX), Y6
+	VFNMADD231PS Y6, Y4, Y2
+	VFNMADD231PS Y6, Y5, Y3
+	ADDQ         $0x00000100, R13
+	ADDQ         $0x20, DX
+	DECQ         R14
+	JNZ          single_narrow_tile_dims
+
+single_narrow_tile_multiplied:
+	ADDQ         $0x08, R10
 	TESTQ        R9, R9
 	JNZ          single_narrow_tile_second
 	VMOVUPS      (SP), Y5
@@ -1175,7 +1273,7 @@ single_narrow_tile_second:
 
 single_narrow_tile_offered:
 	ADDL $0x02, 768(SP)
-	DECQ R11
+	DECQ R12
 	JNZ  single_narrow
 
 single_found:
@@ -1223,10 +1321,9 @@ TEXT ·AssignDot4AVX2(SB), $784-80
 	MOVQ second+72(FP), R9
 	MOVQ wide+40(FP), R10
 	ADDQ narrow+48(FP), R10
-	LEAQ 63(R10), AX
+	LEAQ 127(R10), AX
 	XORQ DX, DX
 	DIVQ R10
-	MOVQ AX, 776(SP)
 
 rest:
 	TESTQ        BX, BX
@@ -1240,47 +1337,123 @@ rest:
 	VMOVUPS      Y0, 128(SP)
 	VMOVUPS      Y1, 160(SP)
 	MOVL         $0x00000000, 768(SP)
-	MOVQ         tiles+24(FP), AX
-	MOVQ         half+32(FP), DX
-	LEAQ         (SI)(SI*2), R10
-	LEAQ         (CX)(SI*1), R10
-	MOVQ         wide+40(FP), R11
+	MOVQ         tiles+24(FP), DX
+	MOVQ         half+32(FP), R10
+	LEAQ         (SI)(SI*2), R11
+	LEAQ         (CX)(SI*1), R11
+	MOVQ         wide+40(FP), R12
 
 single_wide:
-	VBROADCASTSS (DX), Y0
+	VBROADCASTSS (R10), Y0
 	VMOVAPS      Y0, Y1
-	VBROADCASTSS 4(DX), Y2
+	VBROADCASTSS 4(R10), Y2
 	VMOVAPS      Y2, Y3
-	VBROADCASTSS 8(DX), Y4
+	VBROADCASTSS 8(R10), Y4
 	VMOVAPS      Y4, Y5
-	VBROADCASTSS 12(DX), Y6
+	VBROADCASTSS 12(R10), Y6
 	VMOVAPS      Y6, Y7
-	MOVQ         CX, R12
-	MOVQ         SI, R13
-	SHRQ         $0x06, R13
+	MOVQ         CX, R13
+	MOVQ         SI, R14
+	SHRQ         $0x06, R14
+	MOVQ         R14, R15
+	ANDQ         $0x03, R15
+	JZ           single_wide_tile_fours
 
-single_wide_tile_dims:
-	VMOVUPS      (R12), Y8
-	VMOVUPS      32(R12), Y9
-	PREFETCHT0   (R10)
-	ADDQ         776(SP), R10
-	VBROADCASTSS (AX), Y10
+single_wide_tile_rest:
+	VMOVUPS      (R13), Y8
+	VMOVUPS      32(R13), Y9
+	PREFETCHT0   (R11)
+	ADDQ         AX, R11
+	VBROADCASTSS (DX), Y10
 	VFNMADD231PS Y10, Y8, Y0
 	VFNMADD231PS Y10, Y9, Y1
-	VBROADCASTSS 4(AX), Y10
+	VBROADCASTSS 4(DX), Y10
 	VFNMADD231PS Y10, Y8, Y2
 	VFNMADD231PS Y10, Y9, Y3
-	VBROADCASTSS 8(AX), Y10
+	VBROADCASTSS 8(DX), Y10
 	VFNMADD231PS Y10, Y8, Y4
 	VFNMADD231PS Y10, Y9, Y5
-	VBROADCASTSS 12(AX), Y10
+	VBROADCASTSS 12(DX), Y10
 	VFNMADD231PS Y10, Y8, Y6
 	VFNMADD231PS Y10, Y9, Y7
-	ADDQ         $0x40, R12
-	ADDQ         $0x10, AX
-	DECQ         R13
-	JNZ          single_wide_tile_dims
+	ADDQ         $0x40, R13
 	ADDQ         $0x10, DX
+	DECQ         R15
+	JNZ          single_wide_tile_rest
+
+single_wide_tile_fours:
+	SHRQ    $0x02, R14
+	JZ      single_wide_tile_multiplied
+	PCALIGN $0x40
+
+single_wide_tile_dims:
+	VMOVUPS      (R13), Y8
+	VMOVUPS      32(R13), Y9
+	PREFETCHT0   (R11)
+	ADDQ         AX, R11
+	VBROADCASTSS (DX), Y10
+	VFNMADD231PS Y10, Y8, Y0
+	VFNMADD231PS Y10, Y9, Y1
+	VBROADCASTSS 4(DX), Y10
+	VFNMADD231PS Y10, Y8, Y2
+	VFNMADD231PS Y10, Y9, Y3
+	VBROADCASTSS 8(DX), Y10
+	VFNMADD231PS Y10, Y8, Y4
+	VFNMADD231PS Y10, Y9, Y5
+	VBROADCASTSS 12(DX), Y10
+	VFNMADD231PS Y10, Y8, Y6
+	VFNMADD231PS Y10, Y9, Y7
+	VMOVUPS      64(R13), Y8
+	VMOVUPS      96(R13), Y9
+	VBROADCASTSS 16(DX), Y10
+	VFNMADD231PS Y10, Y8, Y0
+	VFNMADD231PS Y10, Y9, Y1
+	VBROADCASTSS 20(DX), Y10
+	VFNMADD231PS Y10, Y8, Y2
+	VFNMADD231PS Y10, Y9, Y3
+	VBROADCASTSS 24(DX), Y10
+	VFNMADD231PS Y10, Y8, Y4
+	VFNMADD231PS Y10, Y9, Y5
+	VBROADCASTSS 28(DX), Y10
+	VFNMADD231PS Y10, Y8, Y6
+	VFNMADD231PS Y10, Y9, Y7
+	VMOVUPS      128(R13), Y8
+	VMOVUPS      160(R13), Y9
+	PREFETCHT0   (R11)
+	ADDQ         AX, R11
+	VBROADCASTSS 32(DX), Y10
+	VFNMADD231PS Y10, Y8, Y0
+	VFNMADD231PS Y10, Y9, Y1
+	VBROADCASTSS 36(DX), Y10
+	VFNMADD231PS Y10, Y8, Y2
+	VFNMADD231PS Y10, Y9, Y3
+	VBROADCASTSS 40(DX), Y10
+	VFNMADD231PS Y10, Y8, Y4
+	VFNMADD231PS Y10, Y9, Y5
+	VBROADCASTSS 44(DX), Y10
+	VFNMADD231PS Y10, Y8, Y6
+	VFNMADD231PS Y10, Y9, Y7
+	VMOVUPS      192(R13), Y8
+	VMOVUPS      224(R13), Y9
+	VBROADCASTSS 48(DX), Y10
+	VFNMADD231PS Y10, Y8, Y0
+	VFNMADD231PS Y10, Y9, Y1
+	VBROADCASTSS 52(DX), Y10
+	VFNMADD231PS Y10, Y8, Y2
+	VFNMADD231PS Y10, Y9, Y3
+	VBROADCASTSS 56(DX), Y10
+	VFNMADD231PS Y10, Y8, Y4
+	VFNMADD231PS Y10, Y9, Y5
+	VBROADCASTSS 60(DX), Y10
+	VFNMADD231PS Y10, Y8, Y6
+	VFNMADD231PS Y10, Y9, Y7
+	ADDQ         $0x00000100, R13
+	ADDQ         $0x40, DX
+	DECQ         R14
+	JNZ          single_wide_tile_dims
+
+single_wide_tile_multiplied:
+	ADDQ         $0x10, R10
 	TESTQ        R9, R9
 	JNZ          single_wide_tile_second
 	VMOVUPS      (SP), Y9
@@ -1393,42 +1566,106 @@ single_wide_tile_second:
 
 single_wide_tile_offered:
 	ADDL  $0x04, 768(SP)
-	DECQ  R11
+	DECQ  R12
 	JNZ   single_wide
-	MOVQ  narrow+48(FP), R11
-	TESTQ R11, R11
+	MOVQ  narrow+48(FP), R12
+	TESTQ R12, R12
 	JZ    single_found
 
 single_narrow:
-	VBROADCASTSS (DX), Y0
+	VBROADCASTSS (R10), Y0
 	VMOVAPS      Y0, Y1
-	VBROADCASTSS 4(DX), Y2
+	VBROADCASTSS 4(R10), Y2
 	VMOVAPS      Y2, Y3
-	VBROADCASTSS 8(DX), Y4
+	VBROADCASTSS 8(R10), Y4
 	VMOVAPS      Y4, Y5
-	MOVQ         CX, R12
-	MOVQ         SI, R13
-	SHRQ         $0x06, R13
+	MOVQ         CX, R13
+	MOVQ         SI, R14
+	SHRQ         $0x06, R14
+	MOVQ         R14, R15
+	ANDQ         $0x03, R15
+	JZ           single_narrow_tile_fours
 
-single_narrow_tile_dims:
-	VMOVUPS      (R12), Y6
-	VMOVUPS      32(R12), Y7
-	PREFETCHT0   (R10)
-	ADDQ         776(SP), R10
-	VBROADCASTSS (AX), Y8
+single_narrow_tile_rest:
+	VMOVUPS      (R13), Y6
+	VMOVUPS      32(R13), Y7
+	PREFETCHT0   (R11)
+	ADDQ         AX, R11
+	VBROADCASTSS (DX), Y8
 	VFNMADD231PS Y8, Y6, Y0
 	VFNMADD231PS Y8, Y7, Y1
-	VBROADCASTSS 4(AX), Y8
+	VBROADCASTSS 4(DX), Y8
 	VFNMADD231PS Y8, Y6, Y2
 	VFNMADD231PS Y8, Y7, Y3
-	VBROADCASTSS 8(AX), Y8
+	VBROADCASTSS 8(DX), Y8
 	VFNMADD231PS Y8, Y6, Y4
 	VFNMADD231PS Y8, Y7, Y5
-	ADDQ         $0x40, R12
-	ADDQ         $0x0c, AX
-	DECQ         R13
-	JNZ          single_narrow_tile_dims
+	ADDQ         $0x40, R13
 	ADDQ         $0x0c, DX
+	DECQ         R15
+	JNZ          single_narrow_tile_rest
+
+single_narrow_tile_fours:
+	SHRQ    $0x02, R14
+	JZ      single_narrow_tile_multiplied
+	PCALIGN $0x40
+
+single_narrow_tile_dims:
+	VMOVUPS      (R13), Y6
+	VMOVUPS      32(R13), Y7
+	PREFETCHT0   (R11)
+	ADDQ         AX, R11
+	VBROADCASTSS (DX), Y8
+	VFNMADD231PS Y8, Y6, Y0
+	VFNMADD231PS Y8, Y7, Y1
+	VBROADCASTSS 4(DX), Y8
+	VFNMADD231PS Y8, Y6, Y2
+	VFNMADD231PS Y8, Y7, Y3
+	VBROADCASTSS 8(DX), Y8
+	VFNMADD231PS Y8, Y6, Y4
+	VFNMADD231PS Y8, Y7, Y5
+	VMOVUPS      64(R13), Y6
+	VMOVUPS      96(R13), Y7
+	VBROADCASTSS 12(DX), Y8
+	VFNMADD231PS Y8, Y6, Y0
+	VFNMADD231PS Y8, Y7, Y1
+	VBROADCASTSS 16(DX), Y8
+	VFNMADD231PS Y8, Y6, Y2
+	VFNMADD231PS Y8, Y7, Y3
+	VBROADCASTSS 20(DX), Y8
+	VFNMADD231PS Y8, Y6, Y4
+	VFNMADD231PS Y8, Y7, Y5
+	VMOVUPS      128(R13), Y6
+	VMOVUPS      160(R13), Y7
+	PREFETCHT0   (R11)
+	ADDQ         AX, R11
+	VBROADCASTSS 24(DX), Y8
+	VFNMADD231PS Y8, Y6, Y0
+	VFNMADD231PS Y8, Y7, Y1
+	VBROADCASTSS 28(DX), Y8
+	VFNMADD231PS Y8, Y6, Y2
+	VFNMADD231PS Y8, Y7, Y3
+	VBROADCASTSS 32(DX), Y8
+	VFNMADD231PS Y8, Y6, Y4
+	VFNMADD231PS Y8, Y7, Y5
+	VMOVUPS      192(R13), Y6
+	VMOVUPS      224(R13), Y7
+	VBROADCASTSS 36(DX), Y8
+	VFNMADD231PS Y8, Y6, Y0
+	VFNMADD231PS Y8, Y7, Y1
+	VBROADCASTSS 40(DX), Y8
+	VFNMADD231PS Y8, Y6, Y2
+	VFNMADD231PS Y8, Y7, Y3
+	VBROADCASTSS 44(DX), Y8
+	VFNMADD231PS Y8, Y6, Y4
+	VFNMADD231PS Y8, Y7, Y5
+	ADDQ         $0x00000100, R13
+	ADDQ         $0x30, DX
+	DECQ         R14
+	JNZ          single_narrow_tile_dims
+
+single_narrow_tile_multiplied:
+	ADDQ         $0x0c, R10
 	TESTQ        R9, R9
 	JNZ          single_narrow_tile_second
 	VMOVUPS      (SP), Y7
@@ -1519,7 +1756,7 @@ single_narrow_tile_second:
 
 single_narrow_tile_offered:
 	ADDL $0x03, 768(SP)
-	DECQ R11
+	DECQ R12
 	JNZ  single_narrow
 
 single_found:
@@ -1567,10 +1804,9 @@ TEXT ·AssignDot5AVX2(SB), $784-80
 	MOVQ second+72(FP), R9
 	MOVQ wide+40(FP), R10
 	ADDQ narrow+48(FP), R10
-	LEAQ 63(R10), AX
+	LEAQ 127(R10), AX
 	XORQ DX, DX
 	DIVQ R10
-	MOVQ AX, 776(SP)
 
 rest:
 	TESTQ        BX, BX
@@ -1584,52 +1820,140 @@ rest:
 	VMOVUPS      Y0, 128(SP)
 	VMOVUPS      Y1, 160(SP)
 	MOVL         $0x00000000, 768(SP)
-	MOVQ         tiles+24(FP), AX
-	MOVQ         half+32(FP), DX
-	LEAQ         (SI)(SI*2), R10
-	LEAQ         (CX)(SI*1), R10
-	MOVQ         wide+40(FP), R11
+	MOVQ         tiles+24(FP), DX
+	MOVQ         half+32(FP), R10
+	LEAQ         (SI)(SI*2), R11
+	LEAQ         (CX)(SI*1), R11
+	MOVQ         wide+40(FP), R12
 
 single_wide:
-	VBROADCASTSS (DX), Y0
+	VBROADCASTSS (R10), Y0
 	VMOVAPS      Y0, Y1
-	VBROADCASTSS 4(DX), Y2
+	VBROADCASTSS 4(R10), Y2
 	VMOVAPS      Y2, Y3
-	VBROADCASTSS 8(DX), Y4
+	VBROADCASTSS 8(R10), Y4
 	VMOVAPS      Y4, Y5
-	VBROADCASTSS 12(DX), Y6
+	VBROADCASTSS 12(R10), Y6
 	VMOVAPS      Y6, Y7
-	VBROADCASTSS 16(DX), Y8
+	VBROADCASTSS 16(R10), Y8
 	VMOVAPS      Y8, Y9
-	MOVQ         CX, R12
-	MOVQ         SI, R13
-	SHRQ         $0x06, R13
+	MOVQ         CX, R13
+	MOVQ         SI, R14
+	SHRQ         $0x06, R14
+	MOVQ         R14, R15
+	ANDQ         $0x03, R15
+	JZ           single_wide_tile_fours
 
-single_wide_tile_dims:
-	VMOVUPS      (R12), Y10
-	VMOVUPS      32(R12), Y11
-	PREFETCHT0   (R10)
-	ADDQ         776(SP), R10
-	VBROADCASTSS (AX), Y12
+single_wide_tile_rest:
+	VMOVUPS      (R13), Y10
+	VMOVUPS      32(R13), Y11
+	PREFETCHT0   (R11)
+	ADDQ         AX, R11
+	VBROADCASTSS (DX), Y12
 	VFNMADD231PS Y12, Y10, Y0
 	VFNMADD231PS Y12, Y11, Y1
-	VBROADCASTSS 4(AX), Y12
+	VBROADCASTSS 4(DX), Y12
 	VFNMADD231PS Y12, Y10, Y2
 	VFNMADD231PS Y12, Y11, Y3
-	VBROADCASTSS 8(AX), Y12
+	VBROADCASTSS 8(DX), Y12
 	VFNMADD231PS Y12, Y10, Y4
 	VFNMADD231PS Y12, Y11, Y5
-	VBROADCASTSS 12(AX), Y12
+	VBROADCASTSS 12(DX), Y12
 	VFNMADD231PS Y12, Y10, Y6
 	VFNMADD231PS Y12, Y11, Y7
-	VBROADCASTSS 16(AX), Y12
+	VBROADCASTSS 16(DX), Y12
 	VFNMADD231PS Y12, Y10, Y8
 	VFNMADD231PS Y12, Y11, Y9
-	ADDQ         $0x40, R12
-	ADDQ         $0x14, AX
-	DECQ         R13
-	JNZ          single_wide_tile_dims
+	ADDQ         $0x40, R13
 	ADDQ         $0x14, DX
+	DECQ         R15
+	JNZ          single_wide_tile_rest
+
+single_wide_tile_fours:
+	SHRQ    $0x02, R14
+	JZ      single_wide_tile_multiplied
+	PCALIGN $0x40
+
+single_wide_tile_dims:
+	VMOVUPS      (R13), Y10
+	VMOVUPS      32(R13), Y11
+	PREFETCHT0   (R11)
+	ADDQ         AX, R11
+	VBROADCASTSS (DX), Y12
+	VFNMADD231PS Y12, Y10, Y0
+	VFNMADD231PS Y12, Y11, Y1
+	VBROADCASTSS 4(DX), Y12
+	VFNMADD231PS Y12, Y10, Y2
+	VFNMADD231PS Y12, Y11, Y3
+	VBROADCASTSS 8(DX), Y12
+	VFNMADD231PS Y12, Y10, Y4
+	VFNMADD231PS Y12, Y11, Y5
+	VBROADCASTSS 12(DX), Y12
+	VFNMADD231PS Y12, Y10, Y6
+	VFNMADD231PS Y12, Y11, Y7
+	VBROADCASTSS 16(DX), Y12
+	VFNMADD231PS Y12, Y10, Y8
+	VFNMADD231PS Y12, Y11, Y9
+	VMOVUPS      64(R13), Y10
+	VMOVUPS      96(R13), Y11
+	VBROADCASTSS 20(DX), Y12
+	VFNMADD231PS Y12, Y10, Y0
+	VFNMADD231PS Y12, Y11, Y1
+	VBROADCASTSS 24(DX), Y12
+	VFNMADD231PS Y12, Y10, Y2
+	VFNMADD231PS Y12, Y11, Y3
+	VBROADCASTSS 28(DX), Y12
+	VFNMADD231PS Y12, Y10, Y4
+	VFNMADD231PS Y12, Y11, Y5
+	VBROADCASTSS 32(DX), Y12
+	VFNMADD231PS Y12, Y10, Y6
+	VFNMADD231PS Y12, Y11, Y7
+	VBROADCASTSS 36(DX), Y12
+	VFNMADD231PS Y12, Y10, Y8
+	VFNMADD231PS Y12, Y11, Y9
+	VMOVUPS      128(R13), Y10
+	VMOVUPS      160(R13), Y11
+	PREFETCHT0   (R11)
+	ADDQ         AX, R11
+	VBROADCASTSS 40(DX), Y12
+	VFNMADD231PS Y12, Y10, Y0
+	VFNMADD231PS Y12, Y11, Y1
+	VBROADCASTSS 44(DX), Y12
+	VFNMADD231PS Y12, Y10, Y2
+	VFNMADD231PS Y12, Y11, Y3
+	VBROADCASTSS 48(DX), Y12
+	VFNMADD231PS Y12, Y10, Y4
+	VFNMADD231PS Y12, Y11, Y5
+	VBROADCASTSS 52(DX), Y12
+	VFNMADD231PS Y12, Y10, Y6
+	VFNMADD231PS Y12, Y11, Y7
+	VBROADCASTSS 56(DX), Y12
+	VFNMADD231PS Y12, Y10, Y8
+	VFNMADD231PS Y12, Y11, Y9
+	VMOVUPS      192(R13), Y10
+	VMOVUPS      224(R13), Y11
+	VBROADCASTSS 60(DX), Y12
+	VFNMADD231PS Y12, Y10, Y0
+	VFNMADD231PS Y12, Y11, Y1
+	VBROADCASTSS 64(DX), Y12
+	VFNMADD231PS Y12, Y10, Y2
+	VFNMADD231PS Y12, Y11, Y3
+	VBROADCASTSS 68(DX), Y12
+	VFNMADD231PS Y12, Y10, Y4
+	VFNMADD231PS Y12, Y11, Y5
+	VBROADCASTSS 72(DX), Y12
+	VFNMADD231PS Y12, Y10, Y6
+	VFNMADD231PS Y12, Y11, Y7
+	VBROADCASTSS 76(DX), Y12
+	VFNMADD231PS Y12, Y10, Y8
+	VFNMADD231PS Y12, Y11, Y9
+	ADDQ         $0x00000100, R13
+	ADDQ         $0x50, DX
+	DECQ         R14
+	JNZ          single_wide_tile_dims
+
+single_wide_tile_multiplied:
+	ADDQ         $0x14, R10
 	TESTQ        R9, R9
 	JNZ          single_wide_tile_second
 	VMOVUPS      (SP), Y11
@@ -1764,47 +2088,123 @@ single_wide_tile_second:
 
 single_wide_tile_offered:
 	ADDL  $0x05, 768(SP)
-	DECQ  R11
+	DECQ  R12
 	JNZ   single_wide
-	MOVQ  narrow+48(FP), R11
-	TESTQ R11, R11
+	MOVQ  narrow+48(FP), R12
+	TESTQ R12, R12
 	JZ    single_found
 
 single_narrow:
-	VBROADCASTSS (DX), Y0
+	VBROADCASTSS (R10), Y0
 	VMOVAPS      Y0, Y1
-	VBROADCASTSS 4(DX), Y2
+	VBROADCASTSS 4(R10), Y2
 	VMOVAPS      Y2, Y3
-	VBROADCASTSS 8(DX), Y4
+	VBROADCASTSS 8(R10), Y4
 	VMOVAPS      Y4, Y5
-	VBROADCASTSS 12(DX), Y6
+	VBROADCASTSS 12(R10), Y6
 	VMOVAPS      Y6, Y7
-	MOVQ         CX, R12
-	MOVQ         SI, R13
-	SHRQ         $0x06, R13
+	MOVQ         CX, R13
+	MOVQ         SI, R14
+	SHRQ         $0x06, R14
+	MOVQ         R14, R15
+	ANDQ         $0x03, R15
+	JZ           single_narrow_tile_fours
 
-single_narrow_tile_dims:
-	VMOVUPS      (R12), Y8
-	VMOVUPS      32(R12), Y9
-	PREFETCHT0   (R10)
-	ADDQ         776(SP), R10
-	VBROADCASTSS (AX), Y10
+single_narrow_tile_rest:
+	VMOVUPS      (R13), Y8
+	VMOVUPS      32(R13), Y9
+	PREFETCHT0   (R11)
+	ADDQ         AX, R11
+	VBROADCASTSS (DX), Y10
 	VFNMADD231PS Y10, Y8, Y0
 	VFNMADD231PS Y10, Y9, Y1
-	VBROADCASTSS 4(AX), Y10
+	VBROADCASTSS 4(DX), Y10
 	VFNMADD231PS Y10, Y8, Y2
 	VFNMADD231PS Y10, Y9, Y3
-	VBROADCASTSS 8(AX), Y10
+	VBROADCASTSS 8(DX), Y10
 	VFNMADD231PS Y10, Y8, Y4
 	VFNMADD231PS Y10, Y9, Y5
-	VBROADCASTSS 12(AX), Y10
+	VBROADCASTSS 12(DX), Y10
 	VFNMADD231PS Y10, Y8, Y6
 	VFNMADD231PS Y10, Y9, Y7
-	ADDQ         $0x40, R12
-	ADDQ         $0x10, AX
-	DECQ         R13
-	JNZ          single_narrow_tile_dims
+	ADDQ         $0x40, R13
 	ADDQ         $0x10, DX
+	DECQ         R15
+	JNZ          single_narrow_tile_rest
+
+single_narrow_tile_fours:
+	SHRQ    $0x02, R14
+	JZ      single_narrow_tile_multiplied
+	PCALIGN $0x40
+
+single_narrow_tile_dims:
+	VMOVUPS      (R13), Y8
+	VMOVUPS      32(R13), Y9
+	PREFETCHT0   (R11)
+	ADDQ         AX, R11
+	VBROADCASTSS (DX), Y10
+	VFNMADD231PS Y10, Y8, Y0
+	VFNMADD231PS Y10, Y9, Y1
+	VBROADCASTSS 4(DX), Y10
+	VFNMADD231PS Y10, Y8, Y2
+	VFNMADD231PS Y10, Y9, Y3
+	VBROADCASTSS 8(DX), Y10
+	VFNMADD231PS Y10, Y8, Y4
+	VFNMADD231PS Y10, Y9, Y5
+	VBROADCASTSS 12(DX), Y10
+	VFNMADD231PS Y10, Y8, Y6
+	VFNMADD231PS Y10, Y9, Y7
+	VMOVUPS      64(R13), Y8
+	VMOVUPS      96(R13), Y9
+	VBROADCASTSS 16(DX), Y10
+	VFNMADD231PS Y10, Y8, Y0
+	VFNMADD231PS Y10, Y9, Y1
+	VBROADCASTSS 20(DX), Y10
+	VFNMADD231PS Y10, Y8, Y2
+	VFNMADD231PS Y10, Y9, Y3
+	VBROADCASTSS 24(DX), Y10
+	VFNMADD231PS Y10, Y8, Y4
+	VFNMADD231PS Y10, Y9, Y5
+	VBROADCASTSS 28(DX), Y10
+	VFNMADD231PS Y10, Y8, Y6
+	VFNMADD231PS Y10, Y9, Y7
+	VMOVUPS      128(R13), Y8
+	VMOVUPS      160(R13), Y9
+	PREFETCHT0   (R11)
+	ADDQ         AX, R11
+	VBROADCASTSS 32(DX), Y10
+	VFNMADD231PS Y10, Y8, Y0
+	VFNMADD231PS Y10, Y9, Y1
+	VBROADCASTSS 36(DX), Y10
+	VFNMADD231PS Y10, Y8, Y2
+	VFNMADD231PS Y10, Y9, Y3
+	VBROADCASTSS 40(DX), Y10
+	VFNMADD231PS Y10, Y8, Y4
+	VFNMADD231PS Y10, Y9, Y5
+	VBROADCASTSS 44(DX), Y10
+	VFNMADD231PS Y10, Y8, Y6
+	VFNMADD231PS Y10, Y9, Y7
+	VMOVUPS      192(R13), Y8
+	VMOVUPS      224(R13), Y9
+	VBROADCASTSS 48(DX), Y10
+	VFNMADD231PS Y10, Y8, Y0
+	VFNMADD231PS Y10, Y9, Y1
+	VBROADCASTSS 52(DX), Y10
+	VFNMADD231PS Y10, Y8, Y2
+	VFNMADD231PS Y10, Y9, Y3
+	VBROADCASTSS 56(DX), Y10
+	VFNMADD231PS Y10, Y8, Y4
+	VFNMADD231PS Y10, Y9, Y5
+	VBROADCASTSS 60(DX), Y10
+	VFNMADD231PS Y10, Y8, Y6
+	VFNMADD231PS Y10, Y9, Y7
+	ADDQ         $0x00000100, R13
+	ADDQ         $0x40, DX
+	DECQ         R14
+	JNZ          single_narrow_tile_dims
+
+single_narrow_tile_multiplied:
+	ADDQ         $0x10, R10
 	TESTQ        R9, R9
 	JNZ          single_narrow_tile_second
 	VMOVUPS      (SP), Y9
@@ -1917,7 +2317,7 @@ single_narrow_tile_second:
 
 single_narrow_tile_offered:
 	ADDL $0x04, 768(SP)
-	DECQ R11
+	DECQ R12
 	JNZ  single_narrow
 
 single_found:
@@ -1965,10 +2365,9 @@ TEXT ·AssignDot6AVX2(SB), $784-80
 	MOVQ second+72(FP), R9
 	MOVQ wide+40(FP), R10
 	ADDQ narrow+48(FP), R10
-	LEAQ 63(R10), AX
+	LEAQ 127(R10), AX
 	XORQ DX, DX
 	DIVQ R10
-	MOVQ AX, 776(SP)
 
 rest:
 	TESTQ        BX, BX
@@ -1982,57 +2381,157 @@ rest:
 	VMOVUPS      Y0, 128(SP)
 	VMOVUPS      Y1, 160(SP)
 	MOVL         $0x00000000, 768(SP)
-	MOVQ         tiles+24(FP), AX
-	MOVQ         half+32(FP), DX
-	LEAQ         (SI)(SI*2), R10
-	LEAQ         (CX)(SI*1), R10
-	MOVQ         wide+40(FP), R11
+	MOVQ         tiles+24(FP), DX
+	MOVQ         half+32(FP), R10
+	LEAQ         (SI)(SI*2), R11
+	LEAQ         (CX)(SI*1), R11
+	MOVQ         wide+40(FP), R12
 
 single_wide:
-	VBROADCASTSS (DX), Y0
+	VBROADCASTSS (R10), Y0
 	VMOVAPS      Y0, Y1
-	VBROADCASTSS 4(DX), Y2
+	VBROADCASTSS 4(R10), Y2
 	VMOVAPS      Y2, Y3
-	VBROADCASTSS 8(DX), Y4
+	VBROADCASTSS 8(R10), Y4
 	VMOVAPS      Y4, Y5
-	VBROADCASTSS 12(DX), Y6
+	VBROADCASTSS 12(R10), Y6
 	VMOVAPS      Y6, Y7
-	VBROADCASTSS 16(DX), Y8
+	VBROADCASTSS 16(R10), Y8
 	VMOVAPS      Y8, Y9
-	VBROADCASTSS 20(DX), Y10
+	VBROADCASTSS 20(R10), Y10
 	VMOVAPS      Y10, Y11
-	MOVQ         CX, R12
-	MOVQ         SI, R13
-	SHRQ         $0x06, R13
+	MOVQ         CX, R13
+	MOVQ         SI, R14
+	SHRQ         $0x06, R14
+	MOVQ         R14, R15
+	ANDQ         $0x03, R15
+	JZ           single_wide_tile_fours
 
-single_wide_tile_dims:
-	VMOVUPS      (R12), Y12
-	VMOVUPS      32(R12), Y13
-	PREFETCHT0   (R10)
-	ADDQ         776(SP), R10
-	VBROADCASTSS (AX), Y14
+single_wide_tile_rest:
+	VMOVUPS      (R13), Y12
+	VMOVUPS      32(R13), Y13
+	PREFETCHT0   (R11)
+	ADDQ         AX, R11
+	VBROADCASTSS (DX), Y14
 	VFNMADD231PS Y14, Y12, Y0
 	VFNMADD231PS Y14, Y13, Y1
-	VBROADCASTSS 4(AX), Y14
+	VBROADCASTSS 4(DX), Y14
 	VFNMADD231PS Y14, Y12, Y2
 	VFNMADD231PS Y14, Y13, Y3
-	VBROADCASTSS 8(AX), Y14
+	VBROADCASTSS 8(DX), Y14
 	VFNMADD231PS Y14, Y12, Y4
 	VFNMADD231PS Y14, Y13, Y5
-	VBROADCASTSS 12(AX), Y14
+	VBROADCASTSS 12(DX), Y14
 	VFNMADD231PS Y14, Y12, Y6
 	VFNMADD231PS Y14, Y13, Y7
-	VBROADCASTSS 16(AX), Y14
+	VBROADCASTSS 16(DX), Y14
 	VFNMADD231PS Y14, Y12, Y8
 	VFNMADD231PS Y14, Y13, Y9
-	VBROADCASTSS 20(AX), Y14
+	VBROADCASTSS 20(DX), Y14
 	VFNMADD231PS Y14, Y12, Y10
 	VFNMADD231PS Y14, Y13, Y11
-	ADDQ         $0x40, R12
-	ADDQ         $0x18, AX
-	DECQ         R13
-	JNZ          single_wide_tile_dims
+	ADDQ         $0x40, R13
 	ADDQ         $0x18, DX
+	DECQ         R15
+	JNZ          single_wide_tile_rest
+
+single_wide_tile_fours:
+	SHRQ    $0x02, R14
+	JZ      single_wide_tile_multiplied
+	PCALIGN $0x40
+
+single_wide_tile_dims:
+	VMOVUPS      (R13), Y12
+	VMOVUPS      32(R13), Y13
+	PREFETCHT0   (R11)
+	ADDQ         AX, R11
+	VBROADCASTSS (DX), Y14
+	VFNMADD231PS Y14, Y12, Y0
+	VFNMADD231PS Y14, Y13, Y1
+	VBROADCASTSS 4(DX), Y14
+	VFNMADD231PS Y14, Y12, Y2
+	VFNMADD231PS Y14, Y13, Y3
+	VBROADCASTSS 8(DX), Y14
+	VFNMADD231PS Y14, Y12, Y4
+	VFNMADD231PS Y14, Y13, Y5
+	VBROADCASTSS 12(DX), Y14
+	VFNMADD231PS Y14, Y12, Y6
+	VFNMADD231PS Y14, Y13, Y7
+	VBROADCASTSS 16(DX), Y14
+	VFNMADD231PS Y14, Y12, Y8
+	VFNMADD231PS Y14, Y13, Y9
+	VBROADCASTSS 20(DX), Y14
+	VFNMADD231PS Y14, Y12, Y10
+	VFNMADD231PS Y14, Y13, Y11
+	VMOVUPS      64(R13), Y12
+	VMOVUPS      96(R13), Y13
+	VBROADCASTSS 24(DX), Y14
+	VFNMADD231PS Y14, Y12, Y0
+	VFNMADD231PS Y14, Y13, Y1
+	VBROADCASTSS 28(DX), Y14
+	VFNMADD231PS Y14, Y12, Y2
+	VFNMADD231PS Y14, Y13, Y3
+	VBROADCASTSS 32(DX), Y14
+	VFNMADD231PS Y14, Y12, Y4
+	VFNMADD231PS Y14, Y13, Y5
+	VBROADCASTSS 36(DX), Y14
+	VFNMADD231PS Y14, Y12, Y6
+	VFNMADD231PS Y14, Y13, Y7
+	VBROADCASTSS 40(DX), Y14
+	VFNMADD231PS Y14, Y12, Y8
+	VFNMADD231PS Y14, Y13, Y9
+	VBROADCASTSS 44(DX), Y14
+	VFNMADD231PS Y14, Y12, Y10
+	VFNMADD231PS Y14, Y13, Y11
+	VMOVUPS      128(R13), Y12
+	VMOVUPS      160(R13), Y13
+	PREFETCHT0   (R11)
+	ADDQ         AX, R11
+	VBROADCASTSS 48(DX), Y14
+	VFNMADD231PS Y14, Y12, Y0
+	VFNMADD231PS Y14, Y13, Y1
+	VBROADCASTSS 52(DX), Y14
+	VFNMADD231PS Y14, Y12, Y2
+	VFNMADD231PS Y14, Y13, Y3
+	VBROADCASTSS 56(DX), Y14
+	VFNMADD231PS Y14, Y12, Y4
+	VFNMADD231PS Y14, Y13, Y5
+	VBROADCASTSS 60(DX), Y14
+	VFNMADD231PS Y14, Y12, Y6
+	VFNMADD231PS Y14, Y13, Y7
+	VBROADCASTSS 64(DX), Y14
+	VFNMADD231PS Y14, Y12, Y8
+	VFNMADD231PS Y14, Y13, Y9
+	VBROADCASTSS 68(DX), Y14
+	VFNMADD231PS Y14, Y12, Y10
+	VFNMADD231PS Y14, Y13, Y11
+	VMOVUPS      192(R13), Y12
+	VMOVUPS      224(R13), Y13
+	VBROADCASTSS 72(DX), Y14
+	VFNMADD231PS Y14, Y12, Y0
+	VFNMADD231PS Y14, Y13, Y1
+	VBROADCASTSS 76(DX), Y14
+	VFNMADD231PS Y14, Y12, Y2
+	VFNMADD231PS Y14, Y13, Y3
+	VBROADCASTSS 80(DX), Y14
+	VFNMADD231PS Y14, Y12, Y4
+	VFNMADD231PS Y14, Y13, Y5
+	VBROADCASTSS 84(DX), Y14
+	VFNMADD231PS Y14, Y12, Y6
+	VFNMADD231PS Y14, Y13, Y7
+	VBROADCASTSS 88(DX), Y14
+	VFNMADD231PS Y14, Y12, Y8
+	VFNMADD231PS Y14, Y13, Y9
+	VBROADCASTSS 92(DX), Y14
+	VFNMADD231PS Y14, Y12, Y10
+	VFNMADD231PS Y14, Y13, Y11
+	ADDQ         $0x00000100, R13
+	ADDQ         $0x60, DX
+	DECQ         R14
+	JNZ          single_wide_tile_dims
+
+single_wide_tile_multiplied:
+	ADDQ         $0x18, R10
 	TESTQ        R9, R9
 	JNZ          single_wide_tile_second
 	VMOVUPS      (SP), Y13
@@ -2189,52 +2688,140 @@ single_wide_tile_second:
 
 single_wide_tile_offered:
 	ADDL  $0x06, 768(SP)
-	DECQ  R11
+	DECQ  R12
 	JNZ   single_wide
-	MOVQ  narrow+48(FP), R11
-	TESTQ R11, R11
+	MOVQ  narrow+48(FP), R12
+	TESTQ R12, R12
 	JZ    single_found
 
 single_narrow:
-	VBROADCASTSS (DX), Y0
+	VBROADCASTSS (R10), Y0
 	VMOVAPS      Y0, Y1
-	VBROADCASTSS 4(DX), Y2
+	VBROADCASTSS 4(R10), Y2
 	VMOVAPS      Y2, Y3
-	VBROADCASTSS 8(DX), Y4
+	VBROADCASTSS 8(R10), Y4
 	VMOVAPS      Y4, Y5
-	VBROADCASTSS 12(DX), Y6
+	VBROADCASTSS 12(R10), Y6
 	VMOVAPS      Y6, Y7
-	VBROADCASTSS 16(DX), Y8
+	VBROADCASTSS 16(R10), Y8
 	VMOVAPS      Y8, Y9
-	MOVQ         CX, R12
-	MOVQ         SI, R13
-	SHRQ         $0x06, R13
+	MOVQ         CX, R13
+	MOVQ         SI, R14
+	SHRQ         $0x06, R14
+	MOVQ         R14, R15
+	ANDQ         $0x03, R15
+	JZ           single_narrow_tile_fours
 
-single_narrow_tile_dims:
-	VMOVUPS      (R12), Y10
-	VMOVUPS      32(R12), Y11
-	PREFETCHT0   (R10)
-	ADDQ         776(SP), R10
-	VBROADCASTSS (AX), Y12
+single_narrow_tile_rest:
+	VMOVUPS      (R13), Y10
+	VMOVUPS      32(R13), Y11
+	PREFETCHT0   (R11)
+	ADDQ         AX, R11
+	VBROADCASTSS (DX), Y12
 	VFNMADD231PS Y12, Y10, Y0
 	VFNMADD231PS Y12, Y11, Y1
-	VBROADCASTSS 4(AX), Y12
+	VBROADCASTSS 4(DX), Y12
 	VFNMADD231PS Y12, Y10, Y2
 	VFNMADD231PS Y12, Y11, Y3
-	VBROADCASTSS 8(AX), Y12
+	VBROADCASTSS 8(DX), Y12
 	VFNMADD231PS Y12, Y10, Y4
 	VFNMADD231PS Y12, Y11, Y5
-	VBROADCASTSS 12(AX), Y12
+	VBROADCASTSS 12(DX), Y12
 	VFNMADD231PS Y12, Y10, Y6
 	VFNMADD231PS Y12, Y11, Y7
-	VBROADCASTSS 16(AX), Y12
+	VBROADCASTSS 16(DX), Y12
 	VFNMADD231PS Y12, Y10, Y8
 	VFNMADD231PS Y12, Y11, Y9
-	ADDQ         $0x40, R12
-	ADDQ         $0x14, AX
-	DECQ         R13
-	JNZ          single_narrow_tile_dims
+	ADDQ         $0x40, R13
 	ADDQ         $0x14, DX
+	DECQ         R15
+	JNZ          single_narrow_tile_rest
+
+single_narrow_tile_fours:
+	SHRQ    $0x02, R14
+	JZ      single_narrow_tile_multiplied
+	PCALIGN $0x40
+
+single_narrow_tile_dims:
+	VMOVUPS      (R13), Y10
+	VMOVUPS      32(R13), Y11
+	PREFETCHT0   (R11)
+	ADDQ         AX, R11
+	VBROADCASTSS (DX), Y12
+	VFNMADD231PS Y12, Y10, Y0
+	VFNMADD231PS Y12, Y11, Y1
+	VBROADCASTSS 4(DX), Y12
+	VFNMADD231PS Y12, Y10, Y2
+	VFNMADD231PS Y12, Y11, Y3
+	VBROADCASTSS 8(DX), Y12
+	VFNMADD231PS Y12, Y10, Y4
+	VFNMADD231PS Y12, Y11, Y5
+	VBROADCASTSS 12(DX), Y12
+	VFNMADD231PS Y12, Y10, Y6
+	VFNMADD231PS Y12, Y11, Y7
+	VBROADCASTSS 16(DX), Y12
+	VFNMADD231PS Y12, Y10, Y8
+	VFNMADD231PS Y12, Y11, Y9
+	VMOVUPS      64(R13), Y10
+	VMOVUPS      96(R13), Y11
+	VBROADCASTSS 20(DX), Y12
+	VFNMADD231PS Y12, Y10, Y0
+	VFNMADD231PS Y12, Y11, Y1
+	VBROADCASTSS 24(DX), Y12
+	VFNMADD231PS Y12, Y10, Y2
+	VFNMADD231PS Y12, Y11, Y3
+	VBROADCASTSS 28(DX), Y12
+	VFNMADD231PS Y12, Y10, Y4
+	VFNMADD231PS Y12, Y11, Y5
+	VBROADCASTSS 32(DX), Y12
+	VFNMADD231PS Y12, Y10, Y6
+	VFNMADD231PS Y12, Y11, Y7
+	VBROADCASTSS 36(DX), Y12
+	VFNMADD231PS Y12, Y10, Y8
+	VFNMADD231PS Y12, Y11, Y9
+	VMOVUPS      128(R13), Y10
+	VMOVUPS      160(R13), Y11
+	PREFETCHT0   (R11)
+	ADDQ         AX, R11
+	VBROADCASTSS 40(DX), Y12
+	VFNMADD231PS Y12, Y10, Y0
+	VFNMADD231PS Y12, Y11, Y1
+	VBROADCASTSS 44(DX), Y12
+	VFNMADD231PS Y12, Y10, Y2
+	VFNMADD231PS Y12, Y11, Y3
+	VBROADCASTSS 48(DX), Y12
+	VFNMADD231PS Y12, Y10, Y4
+	VFNMADD231PS Y12, Y11, Y5
+	VBROADCASTSS 52(DX), Y12
+	VFNMADD231PS Y12, Y10, Y6
+	VFNMADD231PS Y12, Y11, Y7
+	VBROADCASTSS 56(DX), Y12
+	VFNMADD231PS Y12, Y10, Y8
+	VFNMADD231PS Y12, Y11, Y9
+	VMOVUPS      192(R13), Y10
+	VMOVUPS      224(R13), Y11
+	VBROADCASTSS 60(DX), Y12
+	VFNMADD231PS Y12, Y10, Y0
+	VFNMADD231PS Y12, Y11, Y1
+	VBROADCASTSS 64(DX), Y12
+	VFNMADD231PS Y12, Y10, Y2
+	VFNMADD231PS Y12, Y11, Y3
+	VBROADCASTSS 68(DX), Y12
+	VFNMADD231PS Y12, Y10, Y4
+	VFNMADD231PS Y12, Y11, Y5
+	VBROADCASTSS 72(DX), Y12
+	VFNMADD231PS Y12, Y10, Y6
+	VFNMADD231PS Y12, Y11, Y7
+	VBROADCASTSS 76(DX), Y12
+	VFNMADD231PS Y12, Y10, Y8
+	VFNMADD231PS Y12, Y11, Y9
+	ADDQ         $0x00000100, R13
+	ADDQ         $0x50, DX
+	DECQ         R14
+	JNZ          single_narrow_tile_dims
+
+single_narrow_tile_multiplied:
+	ADDQ         $0x14, R10
 	TESTQ        R9, R9
 	JNZ          single_narrow_tile_second
 	VMOVUPS      (SP), Y11
@@ -2369,7 +2956,7 @@ single_narrow_tile_second:
 
 single_narrow_tile_offered:
 	ADDL $0x05, 768(SP)
-	DECQ R11
+	DECQ R12
 	JNZ  single_narrow
 
 single_found:

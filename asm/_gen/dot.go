@@ -43,7 +43,8 @@ type dotForm struct {
 	infinity, ones, numbers Mem
 	stack                   Mem
 
-	ahead reg.GPVirtual // what of the next group is fetched next, where a group is of four panels
+	ahead  reg.GPVirtual // what of the next group is fetched next, where a group is of four panels, or paced
+	pacing reg.GPVirtual // by how much that moves on for two dimensions, where it is paced
 
 	x, stride, labels, score, second reg.Register
 }
@@ -70,7 +71,7 @@ func assignDot(s isa, w int, infinity, ones, numbers Mem) {
 	f.score = Load(Param("score"), GP64())
 	f.second = Load(Param("second"), GP64())
 	f.stack = AllocLocal(4*64*3 + 16)
-	if s == avx2 {
+	if f.paced(1) {
 		f.pace()
 	}
 	// Few centroids leave room for four vectors of points, which hides the
@@ -167,20 +168,30 @@ func (f *dotForm) tile(tag string, np, tw int, tp, hp, tripled reg.Register) {
 	SHRQ(Imm(6), left)
 	xs := s.vectors(nv)
 	value := s.vector()
-	count(tag+"_dims", left, func() {
-		for v := range nv {
-			VMOVUPS(further(Mem{Base: xp, Disp: v % s.parts * s.bytes}, v/s.parts, f.stride, tripled), xs[v])
-		}
-		f.prefetch(np, xp, tripled)
-		for q := range tw {
-			VBROADCASTSS(Mem{Base: tp, Disp: 4 * q}, value)
+	dims := func(n int) {
+		for i := range n {
 			for v := range nv {
-				VFNMADD231PS(value, xs[v], sums[q][v])
+				at := Mem{Base: xp, Disp: 64*i + v%s.parts*s.bytes}
+				VMOVUPS(further(at, v/s.parts, f.stride, tripled), xs[v])
+			}
+			if i%2 == 0 {
+				f.prefetch(np, xp, tripled)
+			}
+			for q := range tw {
+				VBROADCASTSS(Mem{Base: tp, Disp: 4 * (tw*i + q)}, value)
+				for v := range nv {
+					VFNMADD231PS(value, xs[v], sums[q][v])
+				}
 			}
 		}
-		ADDQ(Imm(64), xp)
-		ADDQ(Imm(uint64(4*tw)), tp)
-	})
+		ADDQ(distance(64*n), xp)
+		ADDQ(distance(4*tw*n), tp)
+	}
+	if f.paced(np) {
+		f.unrolled(tag, left, dims)
+	} else {
+		count(tag+"_dims", left, func() { dims(1) })
+	}
 	ADDQ(Imm(uint64(4*tw)), hp)
 	f.offer(tag, sums, value)
 	ADDL(Imm(uint64(tw)), f.counter())
@@ -192,18 +203,44 @@ func (f *dotForm) tile(tag string, np, tw int, tp, hp, tripled reg.Register) {
 	}
 }
 
+// distance is the operand of an addition of so many bytes.
+func distance(bytes int) Op {
+	if bytes < 128 {
+		return Imm(uint64(bytes))
+	}
+	return U32(uint32(bytes))
+}
+
+// unrolled takes left dimensions, four at a time after the rest, in a loop that begins a cache line, with one fetch for
+// each line: so the arithmetic goes on while points come from memory. 70,000 points of 784 dimensions and 10 centroids
+// take .81 of the time that one dimension at a time does, 100,000 of 100 and 64 take .87.
+func (f *dotForm) unrolled(tag string, left reg.GPVirtual, dims func(n int)) {
+	rest := GP64()
+	MOVQ(left, rest)
+	ANDQ(Imm(3), rest)
+	JZ(LabelRef(tag + "_fours"))
+	count(tag+"_rest", rest, func() { dims(1) })
+	Label(tag + "_fours")
+	SHRQ(Imm(2), left)
+	JZ(LabelRef(tag + "_multiplied"))
+	align()
+	count(tag+"_dims", left, func() { dims(4) })
+	Label(tag + "_multiplied")
+}
+
 // paced says whether all tiles fetch the next panel together: where there are few of them, one takes less time than the
 // memory does.
-func (f *dotForm) paced(np int) bool { return f.s == avx2 && np == 1 }
+func (f *dotForm) paced(np int) bool { return f.s == avx2 && np == 1 && f.w > 2 }
 
-// pace sets the step of a dimension for that.
+// pace sets the step of two dimensions for that.
 func (f *dotForm) pace() {
+	f.pacing = GP64()
 	tiles := Load(Param("wide"), GP64())
 	ADDQ(NewParamAddr("narrow", 48), tiles)
-	LEAQ(Mem{Base: tiles, Disp: 63}, reg.RAX)
+	LEAQ(Mem{Base: tiles, Disp: 127}, reg.RAX)
 	XORQ(reg.RDX, reg.RDX)
 	DIVQ(tiles)
-	MOVQ(reg.RAX, f.step())
+	MOVQ(reg.RAX, f.pacing)
 }
 
 // prefetch fetches the next group of panels, one line per line read; only the first
@@ -212,7 +249,7 @@ func (f *dotForm) pace() {
 func (f *dotForm) prefetch(np int, xp, tripled reg.Register) {
 	if f.paced(np) {
 		PREFETCHT0(Mem{Base: f.ahead})
-		ADDQ(f.step(), f.ahead)
+		ADDQ(f.pacing, f.ahead)
 		return
 	}
 	switch np {
