@@ -337,14 +337,13 @@ func (b *bob) update(ctx context.Context, round int, message []byte) ([][]float6
 	}
 	decrypted := protocol.NewPrivate(len(m.Totals))
 	err = decrypted.Fill(func(words []int64) error {
-		for i := range m.Totals {
+		return b.Pool().Run(ctx, len(words), func(_, i int) {
 			x := b.small.product(p, &m.Totals[i])
 			for j := range x {
 				x[j] = p.aggregate[j].add(x[j], m.Totals[i].C0[j])
 			}
 			words[i] = crt(p, x)
-		}
-		return nil
+		})
 	})
 	var groups []protocol.Group
 	if err == nil && b.noise.bob {

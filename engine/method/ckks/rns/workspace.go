@@ -216,19 +216,21 @@ func (w *Workspace) Finish(l int, key *Key, dst *[2]Poly) {
 	w.quotients(d, 0, func(_, h, j int, rest []uint32) { w.quotient(d, j, dst[h][j], w.k[h][j], rest) })
 }
 
-// FinishBoth finishes the products of level l of the workspace and of its twin v, which do not need each other, row by
-// row: half of the workers begin with each, and help with the other's when none is left.
+// FinishBoth finishes the products of level l of the workspace and of its twin v, which do not need each other: rows of
+// both modulo one prime are one worker's, as far as their number goes.
 func (w *Workspace) FinishBoth(l int, key *Key, dst *[2]Poly, v *Workspace, second *[2]Poly) {
 	d, both := key.g.levels[l].drop, [2]*Workspace{w, v}
 	var switches [2]*keySwitch
 	for i, x := range both {
 		switches[i] = x.newSwitch(l, key, d, 0, x.C[2], x.C[0], x.C[1], x.row)
 	}
-	w.rows(2*switches[0].pieces(), func(_, i int) { switches[i%2].takeApart(i / 2) })
-	w.rows(2*switches[0].rows(), func(worker, i int) { switches[i%2].inner(worker, i/2) })
-	out := [2]*[2]Poly{dst, second}
-	w.rows(2*2*d.to, func(worker, i int) {
-		x, h, j := both[i%2], i/2%2, i/2/2
+	workers, out := len(w.local), [2]*[2]Poly{dst, second}
+	n := switches[0].pieces()
+	w.run(2*n, func(_, i int) { switches[i%2].takeApart(place(i/2, n, workers)) })
+	rows := switches[0].rows()
+	w.run(2*rows, func(worker, i int) { switches[i%2].inner(worker, place(i/2, rows, workers)) })
+	w.run(2*2*d.to, func(worker, i int) {
+		x, h, j := both[i%2], i/2%2, place(i/4, d.to, workers)
 		x.quotient(d, j, out[i%2][h][j], x.k[h][j], x.rest(d, worker, h, j))
 	})
 	w.early, v.early = false, false
@@ -315,9 +317,9 @@ type keySwitch struct {
 	v         *gadgetLevel
 	// number is that of the dither's first polynomial for the digits, behind that for the halves of the product. words
 	// are those that are drawn first, on several workers all: they are little pieces, with which workers end about
-	// together.
+	// together. before is their number and some pieces without anything, so that rows stay with their worker.
 	number, behind uint64
-	words          int
+	words, before  int
 }
 
 func (w *Workspace) newSwitch(l int, key *Key, d *division, from int, x, c0, c1 Poly, row func(j int)) *keySwitch {
@@ -330,6 +332,7 @@ func (w *Workspace) newSwitch(l int, key *Key, d *division, from int, x, c0, c1 
 		s.number = w.draw(len(s.v.digits))
 		if w.early = len(w.local) > 1; w.early {
 			s.words = len(s.v.digits) + halves
+			s.before = (s.words + len(w.local) - 1) / len(w.local) * len(w.local)
 		}
 	}
 	s.behind = w.draw(halves)
@@ -341,7 +344,7 @@ func (w *Workspace) newSwitch(l int, key *Key, d *division, from int, x, c0, c1 
 }
 
 // pieces is the number of those in which x is taken apart, rows that of rows of the product.
-func (s *keySwitch) pieces() int { return s.words + s.l + 1 }
+func (s *keySwitch) pieces() int { return s.before + s.l + 1 }
 
 func (s *keySwitch) rows() int { return s.l + 1 + s.key.g.auxiliary }
 
@@ -355,7 +358,7 @@ func (s *keySwitch) takeApart(i int) {
 			w.whole(s.number+uint64(d), d, w.turns[d], w.digits[run.from:][:run.count], &v.turns[d])
 		}
 	}
-	switch j := i - s.words; {
+	switch j := i - s.before; {
 	case j >= 0:
 		s.row(j)
 		w.c.rings[j].InverseLazy(w.digits[j], s.x[j], v.shrink[j])
@@ -363,7 +366,7 @@ func (s *keySwitch) takeApart(i int) {
 	case i < len(v.digits):
 		w.dither.Words(s.number+uint64(i), w.offset[i])
 		one(i)
-	default:
+	case i < s.words:
 		w.dither.Words(s.number+uint64(i), w.offset[MaxDigits+2-s.words+i])
 	}
 }
