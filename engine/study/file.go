@@ -23,7 +23,7 @@ import (
 )
 
 // version is that of study files and messages. Others are refused.
-const version = 2
+const version = 3
 
 // mostColumns and mostFile bound what a party takes from a study file.
 const (

@@ -5,6 +5,7 @@ import (
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/ecdh"
+	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -27,6 +28,8 @@ type Member struct {
 	graph *graph
 	pairs map[int][32]byte // that Pair has given
 	plain []byte           // message of the last sum, if Plain
+	// history stands for the results of all sums so far, in their order.
+	history [sha256.Size]byte
 }
 
 // Client is a party's part in one sum.
@@ -69,12 +72,30 @@ func (m *Member) Begin(number uint32, vector []byte) (*Client, []byte, error) {
 	}
 	c.seed = [32]byte(c.draw("mask", secretBytes))
 	key := c.secret.PublicKey().Bytes()
-	signature, err := m.Sign(m.statement("key", number, key))
+	signature, err := m.Sign(m.keyStatement(number, key))
 	if err != nil {
 		return nil, nil, err
 	}
 	c.next = kindKeyList
 	return c, append(append(head(kindKeys, number), key...), signature...), nil
+}
+
+// keyStatement is what a party signs with its key of a sum: the results that it has had, too. What it adds follows from
+// them, its noise among it, so it sums with those alone who have had the same.
+func (m *Member) keyStatement(number uint32, key []byte) []byte {
+	return m.statement("key", number, slices.Concat(key, m.history[:]))
+}
+
+// remember adds the result of a sum to the history.
+func (m *Member) remember(number uint32, r *Result) {
+	if m.Plain {
+		return // nothing is signed
+	}
+	h := sha256.New()
+	h.Write(m.history[:])
+	h.Write(m.statement("result", number, r.Set))
+	h.Write(r.Vector)
+	m.history = [sha256.Size]byte(h.Sum(nil))
 }
 
 // draw derives what is secret of this sum.
@@ -141,8 +162,8 @@ func (c *Client) share(list []byte) ([]byte, error) {
 		if _, is := slices.BinarySearch(near, p); !is {
 			return refuse("a key of party %d, which is no neighbour", p+1)
 		}
-		if !c.Verify(p, c.statement("key", c.number, b[:keyBytes]), b[keyBytes:]) {
-			return refuse("the key of party %d is not signed by it", p+1)
+		if !c.Verify(p, c.keyStatement(c.number, b[:keyBytes]), b[keyBytes:]) {
+			return refuse("the key of party %d is not signed by it, or it was told other results than this one", p+1)
 		}
 		key, err := ecdh.X25519().NewPublicKey(b[:keyBytes])
 		c.keys[p] = key
@@ -315,5 +336,7 @@ func (c *Client) end(b []byte) (*Result, error) {
 	if c.set != nil && !bytes.Equal(c.set, set) {
 		return nil, refuse("a sum over another set than the one that was signed")
 	}
-	return &Result{Set: set, Vector: b[at:]}, nil
+	r := &Result{Set: set, Vector: b[at:]}
+	c.remember(c.number, r)
+	return r, nil
 }

@@ -8,7 +8,8 @@
 // A sum has these steps. The server closes each when all have answered, or at its
 // deadline with those who have; with fewer than the threshold it ends the study.
 //
-//  1. Keys: each party sends a fresh X25519 public key, signed. The server passes them on.
+//  1. Keys: each party sends a fresh X25519 public key, signed together with the results of all sums before. The server
+//     passes them on.
 //  2. Shares: each party cuts its secret key and the seed of its own mask into Shamir
 //     shares, one for each neighbour, sealed for it. The server passes them on.
 //  3. Masked: each party sends its vector plus its own mask plus, for each neighbour, a
@@ -30,7 +31,9 @@
 // neighbours agree on a set: with fewer than [Config.Colluders] it still has one total at most and no second one
 // that differs by a vector, but where it shows parts of the circle different sets, the total is over those who are in
 // all of them, which may be fewer than the threshold. It cannot put in
-// parties of its own (the roster is signed, and its fingerprint compared by people).
+// parties of its own (the roster is signed, and its fingerprint compared by people). It can tell parties a wrong
+// result, as a party can send a wrong vector, but not one party another than the rest: what they add next, and the
+// scale of their noise, may follow from results, and a share of less noise would not hide the rest's records (step 1).
 //
 // Server and Client are state machines without clock, network or randomness of their
 // own: the same code runs over NATS and under virtual time.

@@ -403,6 +403,47 @@ func TestResultOfAll(t *testing.T) {
 	}
 }
 
+// A party sums with those alone who were told what it was told: noise whose scale follows from results would else be
+// less than what another party's records need. The others can go on without it.
+func TestPartiesHaveHadTheSameResults(t *testing.T) {
+	c := Config{Parties: 4, Threshold: 3}
+	vectors, total := vectorsOf(c, 5, 4)
+	for _, odd := range []struct {
+		lie  func(result []byte) []byte
+		gone drops
+		same bool
+	}{
+		{func(b []byte) []byte { return b }, nil, true},
+		{func(b []byte) []byte { b[len(b)-1]++; return b }, nil, false},
+		{func(b []byte) []byte { return append(append(head(kindResult, 0), 0x07), b[headBytes:]...) }, nil, false},
+		{func(b []byte) []byte { b[len(b)-1]++; return b }, drops{3: Keys}, true}, // whom no other hears of
+	} {
+		all := members(c)
+		first, err := run(c, all, 0, vectors, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, client := range first.clients {
+			result := first.server.Result(first.server.Total())
+			if i == 3 {
+				result = odd.lie(result)
+				client.set = nil // as one that comes late
+			}
+			if _, _, err := client.Take(result); err != nil {
+				t.Fatal(err)
+			}
+		}
+		switch x, err := run(c, all, 1, vectors, odd.gone); {
+		case !odd.same && !errors.Is(err, errMessage):
+			t.Errorf("parties that were told different results: %v", err)
+		case odd.same && err != nil:
+			t.Errorf("parties that were told the same: %v", err)
+		case odd.same && !bytes.Equal(x.server.Total(), total(x.server.Set())):
+			t.Error("the sum is wrong")
+		}
+	}
+}
+
 // Above 200 parties those who sign a set for a party are its neighbours: others, of whom there are enough for
 // several sets, do not count.
 func TestSignersAreNeighbours(t *testing.T) {
