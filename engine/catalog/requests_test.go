@@ -237,14 +237,14 @@ func TestPublicNumberOfRecords(t *testing.T) {
 }
 
 // Under a public number of records some clients, or all, may hold none: their absence from a refusal, a plan or a
-// run would tell how many there are.
+// run would tell how many there are. Clients may have weights, and those without records then have none.
 func TestClientsWithoutRecords(t *testing.T) {
 	eng, err := engine.New(engine.WithWorkers(1))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer eng.Close()
-	several := 0
+	several, weighed := 0, 0
 	for i := range Methods() {
 		m := &Methods()[i]
 		if !m.Private || m.Holds != method.Rows || !m.Takes("public-n") {
@@ -252,39 +252,63 @@ func TestClientsWithoutRecords(t *testing.T) {
 		}
 		several++
 		for _, clients := range []int{5, 1} {
-			first := ""
-			for _, n := range []int{400, 2, 0} {
-				d := small(t, m)
-				whole := dataset.Normalised{FractionBits: d.Clients[0].FractionBits, Points: new(kernels.Panels)}
-				*whole.Points = d.Clients[0].Points.Slice(0, n)
-				if d.Clients, err = whole.Split(clients, nil, 1); err != nil {
-					t.Fatalf("%d records for %d clients: %v", n, clients, err)
-				}
-				d.NoQuality, d.Labels = true, nil
-				job, err := Methods().Job(m.Name, d, method.Settings{"public-n": "300"})
-				if err != nil {
-					t.Fatal(err)
-				}
-				o, err := outlineOf(job)
-				if err != nil {
-					t.Errorf("%s, %d records at %d clients: %v", m.Name, n, clients, err)
-					continue
-				}
-				b, err := json.Marshal(o)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if first = cmp.Or(first, string(b)); first != string(b) {
-					t.Errorf("%s: with %d records at %d clients the plan is %s\nnot %s", m.Name, n, clients, b, first)
-				}
-				if err := attempt(context.Background(), eng, job); err != nil {
-					t.Errorf("%s, %d records at %d clients: %v", m.Name, n, clients, err)
-				}
+			runsForAnyNumber(t, eng, m, clients, false)
+			if m.Weighs && clients > 1 {
+				weighed++
+				runsForAnyNumber(t, eng, m, clients, true)
 			}
 		}
 	}
-	if several < 5 {
-		t.Errorf("only %d methods have several clients", several)
+	if several < 5 || weighed < 3 {
+		t.Errorf("only %d methods have several clients, %d with weights", several, weighed)
+	}
+}
+
+// runsForAnyNumber fails unless a method has one plan, and runs by it, for any number of records at so many clients
+// under a public one. Of records with weights the last client has some at least: what has none at all has no weights.
+func runsForAnyNumber(t *testing.T, eng *engine.Engine, m *method.Method, clients int, weights bool) {
+	first := ""
+	for _, n := range []int{400, 2, 0} {
+		d := small(t, m)
+		whole := dataset.Normalised{FractionBits: d.Clients[0].FractionBits, Points: new(kernels.Panels)}
+		*whole.Points = d.Clients[0].Points.Slice(0, n)
+		parts, err := whole.Split(clients, nil, 1)
+		if err != nil {
+			t.Fatalf("%d records for %d clients: %v", n, clients, err)
+		}
+		if weights {
+			slices.Reverse(parts)
+			if n == 0 {
+				*whole.Points = d.Clients[0].Points.Slice(0, 1)
+				parts[clients-1].Points = whole.Points
+			}
+			for i, p := range parts {
+				if p.Points.N > 0 {
+					parts[i].Weights = slices.Repeat([]float64{0.5}, p.Points.N)
+				}
+			}
+		}
+		d.Clients, d.NoQuality, d.Labels = parts, true, nil
+		job, err := Methods().Job(m.Name, d, method.Settings{"public-n": "300"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o, err := outlineOf(job)
+		if err != nil {
+			t.Errorf("%s, %d records at %d clients, weights %v: %v", m.Name, n, clients, weights, err)
+			continue
+		}
+		b, err := json.Marshal(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first = cmp.Or(first, string(b)); first != string(b) {
+			t.Errorf("%s: with %d records at %d clients, weights %v, the plan is %s\nnot %s", m.Name, n, clients, weights, b,
+				first)
+		}
+		if err := attempt(context.Background(), eng, job); err != nil {
+			t.Errorf("%s, %d records at %d clients, weights %v: %v", m.Name, n, clients, weights, err)
+		}
 	}
 }
 

@@ -76,10 +76,14 @@ func newWeighted(c *client) *weighted {
 	for i, w := range c.weights {
 		a.units[i] = c.weightUnits(w)
 	}
+	longest := 0 // a client without records has no shard
+	for _, s := range a.shards {
+		longest = max(longest, s.Hi-s.Lo)
+	}
 	for range c.party.Pool().Workers() {
 		a.partial = append(a.partial, kernels.NewAccumulator(c.k, c.d, c.fraction))
 		a.offsets = append(a.offsets, make([]int64, c.d))
-		a.labels = append(a.labels, make([]uint16, a.shards[0].Hi-a.shards[0].Lo))
+		a.labels = append(a.labels, make([]uint16, longest))
 	}
 	return a
 }

@@ -25,8 +25,10 @@ type Party struct {
 // quality of the result.
 func (f *Plan) Program(own step.Records, run Run) protocol.Program {
 	return func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
-		party := &Party{Party: p, Plan: f, Records: own.Part.Points,
-			Weights: newWeights(own.Part.Weights, f.problem.MostWeight())}
+		party := &Party{Party: p, Plan: f, Records: own.Part.Points}
+		if f.problem.Weighted() { // also of a party that has no records
+			party.Weights = newWeights(own.Part.Weights, f.problem.MostWeight())
+		}
 		party, err := party.withTotal(ctx)
 		if err != nil {
 			return nil, err

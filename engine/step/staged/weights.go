@@ -19,9 +19,6 @@ type Weights []uint32
 
 // newWeights puts weights, finite and not negative, onto their grid. One above the cap counts as the cap.
 func newWeights(weights []float64, most float64) Weights {
-	if weights == nil {
-		return nil
-	}
 	units := make(Weights, len(weights))
 	for i, w := range weights {
 		units[i] = uint32(math.Round(min(w/most, 1) * (1 << weightBits)))
@@ -51,7 +48,7 @@ const totalShare = 0.02
 // AddTotal plans the total weight of all records, where they have weights: before the program of a party runs it is
 // released, and taken for their number by the post-processing. What is left of the budget is for the rest of the run.
 func (f *Plan) AddTotal() {
-	if f.problem.Clients[0].Weights == nil {
+	if !f.problem.Weighted() {
 		return
 	}
 	f.conditions = append(f.conditions, f.problem.WeightCondition())
