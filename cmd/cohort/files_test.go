@@ -130,3 +130,31 @@ func TestWeightsFromAFile(t *testing.T) {
 		}
 	}
 }
+
+// What weights come to, and whether anybody has one, decides no exit status of a private run: one more record could
+// change it. Without a budget no sum of weights is 0.
+func TestNoWeightIsAsGoodAsOne(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for name, text := range map[string]string{"none.csv": "a,b\n", "w-none.csv": "w\n", "two.csv": "a,b\n1,2\n90,80\n",
+		"w-two.csv": "w\n0\n1\n", "w-zero.csv": "w\n0\n0\n", "w-endless.csv": "w\n1e308\n1e308\n"} {
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := "run --k 2 --data "
+	private := " --bounds 0:100 --epsilon 1 --delta 1e-5"
+	for _, with := range []string{"two.csv --weights w-two.csv", "two.csv --weights w-zero.csv",
+		"two.csv --weights w-endless.csv", "none.csv --weights w-none.csv"} {
+		for _, number := range []string{" --public-n 50", " --private-n 0.1", " --public-n 50 --method relative"} {
+			if status, _, errOut := cohort(t, strings.Fields(run+with+private+number)...); status != exitDone {
+				t.Errorf("%s%s: status %d, %s", with, number, status, errOut)
+			}
+		}
+	}
+	for _, sum := range []string{"zero", "endless"} {
+		status, _, errOut := cohort(t, strings.Fields(run+"two.csv --weights w-"+sum+".csv")...)
+		if status != exitWrong || !strings.HasPrefix(errOut, "cohort: --weights: have the sum ") {
+			t.Errorf("without a budget, the sum is %s: status %d, %s", sum, status, errOut)
+		}
+	}
+}

@@ -142,12 +142,16 @@ func (o *options) readWeights(ctx context.Context) ([]float64, error) {
 	if o.weights == "" {
 		return nil, nil
 	}
-	t, err := dataset.Open(ctx, o.weights, dataset.ReadOptions{Text: o.text, Workers: o.workers, Formats: fileFormats})
+	t, err := dataset.Open(ctx, o.weights, dataset.ReadOptions{Text: o.text, Workers: o.workers, Formats: fileFormats,
+		MayLack: !o.ownNumber()})
 	if err != nil {
 		return nil, err
 	}
 	if t.D != 1 {
 		return nil, fault.Failed(o.weights, fmt.Sprintf("has %d columns", t.D), "give one with a weight in each row", nil)
+	}
+	if len(t.Rows) == 0 {
+		return []float64{}, nil // weights of no records, which is not no weights
 	}
 	return t.Rows, nil
 }

@@ -287,16 +287,10 @@ func (t *Table) weights(w []float64, seen int) ([]float64, error) {
 	if len(w) != seen {
 		return nil, fault.Request("weights", fmt.Sprintf("%d for %d records", len(w), seen), "give one weight per record")
 	}
-	sum := 0.0
 	for i, v := range w {
 		if !(v >= 0) || math.IsInf(v, 0) {
 			return nil, fault.Request("weights", fmt.Sprintf("weight %d is %g", i+1, v), "give finite weights of 0 or more")
 		}
-		sum += v
-	}
-	if !(sum > 0) || math.IsInf(sum, 0) {
-		return nil, fault.Request("weights", fmt.Sprintf("their sum is %g", sum),
-			"give weights whose sum is positive and finite")
 	}
 	return kept(w, t.Report.Dropped), nil
 }

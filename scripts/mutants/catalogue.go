@@ -401,6 +401,9 @@ func messages() []mutant {
 		one("the plan of records with weights tells whether the first client has any", inStaged,
 			"if !f.problem.Weighted() {", "if f.problem.Clients[0].Weights == nil {", inCatalog,
 			"TestClientsWithoutRecords", "weights true, the plan is"),
+		one("a private run refuses weights of no records", inDataset, "\treturn kept(w, t.Report.Dropped), nil",
+			"\tif len(w) == 0 {\n\t\treturn nil, fault.Request(\"weights\", \"are none\", \"\")\n\t}\n"+
+				"\treturn kept(w, t.Report.Dropped), nil", inCommand, "TestNoWeightIsAsGoodAsOne", "status"),
 		one("the budget of a ledger file follows the data's own number of records", inCohort,
 			"err == nil && n > 0 {\n\t\treturn n", "err == nil && n < 0 {\n\t\treturn n", inCommand,
 			"TestOwnNumberStaysHidden", "tell the number"),
