@@ -398,14 +398,18 @@ func mustText(t *testing.T, text string, opts ReadOptions) Source {
 }
 
 func TestWeightsAreChecked(t *testing.T) {
-	for _, w := range [][]float64{{1}, {1, -1}, {1, math.NaN()}, {0, 0}, {1, math.Inf(1)},
-		{math.MaxFloat64, math.MaxFloat64}} {
+	for _, c := range []struct {
+		weights []float64
+		wrong   bool
+	}{{[]float64{1}, true}, {[]float64{1, -1}, true}, {[]float64{1, math.NaN()}, true}, {[]float64{1, math.Inf(1)}, true},
+		{[]float64{0, 0}, false}, {[]float64{math.MaxFloat64, math.MaxFloat64}, false}} {
 		s, err := table(1, 1, 2).Source()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Prepare(context.Background(), s, PrepareOptions{Weights: w}); !fault.IsRequest(err) {
-			t.Errorf("%v: error is %v", w, err)
+		_, err = Prepare(context.Background(), s, PrepareOptions{Weights: c.weights})
+		if fault.IsRequest(err) != c.wrong {
+			t.Errorf("%v: error is %v", c.weights, err)
 		}
 	}
 }
@@ -436,6 +440,10 @@ func TestTextForms(t *testing.T) {
 			rows: []float64{1.5, -22.5, 3, 4}, names: []string{"x", "y"}},
 		{name: "decimal comma in one column", in: "1,5\n2,25\n", opts: ReadOptions{Text: TextFormat{DecimalComma: true}},
 			rows: []float64{1.5, 2.25}},
+		{name: "a first record without values", in: "NA,null\n1,2\n3,4\n", opts: ReadOptions{Missing: DropRow},
+			rows: []float64{1, 2, 3, 4}},
+		{name: "a header with one name", in: "NA,b\n1,2\n3,4\n", opts: ReadOptions{Missing: DropRow},
+			rows: []float64{1, 2, 3, 4}, names: []string{"NA", "b"}},
 		{name: "numeric header", in: "2020,2021\n1,2\n3,4\n", opts: ReadOptions{Text: TextFormat{Header: "yes"}},
 			rows: four, names: []string{"2020", "2021"}},
 		{name: "numeric header by name", in: "2020,2\n1,2\n3,4\n",
@@ -483,6 +491,7 @@ func TestTextFormsThatAreRefused(t *testing.T) {
 		want     string
 	}{
 		{"header", "1,2\n", ReadOptions{Text: TextFormat{Header: "maybe"}}, "header: is"},
+		{"a first record without values", "?,?\n1,2\n", ReadOptions{}, `f, row 1, column 1: "?" is not a number`},
 		{"no header", "a,b\n1,2\n", ReadOptions{Text: TextFormat{Header: "no"}}, `f, row 1, column 1: "a" is not a number`},
 		{"only a header", "1,2\n", ReadOptions{Text: TextFormat{Header: "yes"}}, "a header and no records"},
 		{"separator", "1,2\n", ReadOptions{Text: TextFormat{Separator: "::"}}, "separator: is"},

@@ -18,7 +18,7 @@ import (
 // TextFormat says how a text file is written. The zero value finds it out.
 type TextFormat struct {
 	// Header is "auto" (or empty: the first row is a header if none of its cells is
-	// a number), "yes" or "no".
+	// a number, and not all are missing values, as a record's may be), "yes" or "no".
 	Header string
 	// Separator is one character between cells, "blank" for runs of spaces and tabs,
 	// or empty: a comma, else a tab, a semicolon, a bar, blanks, as the first row has.
@@ -106,7 +106,7 @@ func (f TextFormat) isHeader(cells [][]byte) bool {
 	}
 	named := false
 	for _, c := range cells {
-		if len(c) > 0 {
+		if !isMissing(c) { // else a record's values would name the columns
 			named = true
 		}
 		// NaN and Inf count as numbers.

@@ -404,6 +404,8 @@ func messages() []mutant {
 		one("a private run refuses weights of no records", inDataset, "\treturn kept(w, t.Report.Dropped), nil",
 			"\tif len(w) == 0 {\n\t\treturn nil, fault.Request(\"weights\", \"are none\", \"\")\n\t}\n"+
 				"\treturn kept(w, t.Report.Dropped), nil", inCommand, "TestNoWeightIsAsGoodAsOne", "status"),
+		one("a first record without values names the columns", inDataset, "if !isMissing(c) {", "if len(c) > 0 {", inDataset,
+			"TestTextForms", "a first record without values"),
 		one("the budget of a ledger file follows the data's own number of records", inCohort,
 			"err == nil && n > 0 {\n\t\treturn n", "err == nil && n < 0 {\n\t\treturn n", inCommand,
 			"TestOwnNumberStaysHidden", "tell the number"),
