@@ -25,7 +25,7 @@ type Plan struct {
 	starts, perStart int
 	exchanges        int // of clusters of the best start
 	trained, batch   int // records that rounds go over, and rounds on batches
-	// weighted says that records have weights, which count in multiples of weightUnit; else it is 1.
+	// weighted says that records have weights, which count in multiples of weightUnit without a budget; else it is 1.
 	weighted   bool
 	weightUnit float64
 	// exclusivity is the number of clusters that the calibration lets a record

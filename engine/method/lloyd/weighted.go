@@ -28,15 +28,14 @@ func (j *Job) checkWeights() error {
 const leastUnits = 64
 
 // weigh sets the unit of the weights. Without a budget it is a power of two, as fine as sums of all records fit the
-// ring, so that integers are exact; under privacy it is the cap on the records' own grid. It returns the number of
-// units of all records together.
+// ring, so that integers are exact; under privacy weights count in caps, on the records' own grid. It returns the
+// number of units of all records together.
 func (p *Plan) weigh() (int, error) {
 	p.weightUnit = 1
 	switch {
 	case !p.weighted:
 		return p.n, nil
 	case p.Private: // a record counts for at most the cap, and caps take the place of records
-		p.weightUnit = p.job.MostWeight() / p.scale
 		return p.n, nil
 	}
 	total := 0.0
@@ -115,10 +114,10 @@ func (a *weighted) assign(ctx context.Context, t int) error {
 	return err
 }
 
-// weightUnits is a weight in units, under privacy at most those of the cap.
+// weightUnits is a weight in units, under privacy in caps on the records' grid, at most one.
 func (p *Plan) weightUnits(weight float64) int64 {
-	if p.Private {
-		weight = min(weight, p.job.MostWeight())
+	if p.Private { // a cap may be so small that there is no unit of it
+		return int64(math.Round(min(weight/p.job.MostWeight(), 1) * p.scale))
 	}
 	return int64(math.Round(weight / p.weightUnit))
 }

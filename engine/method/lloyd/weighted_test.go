@@ -140,14 +140,15 @@ func TestWeightsRefused(t *testing.T) {
 // and counts change by at most what a record without weights may change them by, times its weight in caps, and so
 // much they do change. Records that are added to an empty client have nothing else to hide behind.
 func TestCappedSensitivity(t *testing.T) {
-	const d, k, most = 3, 2, 4.
+	const d, k = 3, 2
 	rng := rand.New(rand.NewPCG(6, 7))
 	for _, m := range []Method{SuLloyd, Relative} {
 		for _, beyond := range []Beyond{Clip, Exclude} {
 			if m == SuLloyd && beyond == Exclude {
 				continue
 			}
-			for _, w := range []float64{0.001, 1.3, 4, 1e9} {
+			for _, pair := range [][2]float64{{0.001, 4}, {1.3, 4}, {4, 4}, {1e9, 4}, {1e-323, 1e-322}, {1, 1e-322}} {
+				w, most := pair[0], pair[1]
 				points := kernels.NewPanels(16, d)
 				for i := range points.N {
 					points.Set(i, []float32{float32(rng.IntN(3) - 1), float32(rng.IntN(3) - 1), 1})
