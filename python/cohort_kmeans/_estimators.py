@@ -240,12 +240,6 @@ def _check_weights(weights: Any, n: int) -> np.ndarray:
     return w
 
 
-def _some_weight(w: np.ndarray) -> np.ndarray:
-    if not w.any():
-        raise ValueError("sample_weight: is zero for all records: give some a positive weight")
-    return w
-
-
 def _from_arrow(X: Any) -> Any:
     """X, an Arrow table as an array: for what reads single records."""
     if not _is_arrow(X):
@@ -386,7 +380,9 @@ class KMeans(_Cohort):
         if sample_weight is not None:
             if array is None:
                 raise ValueError("sample_weight: is given for an Arrow table: convert the table to an array first")
-            weights = _some_weight(_check_weights(sample_weight, len(array)))
+            weights = _check_weights(sample_weight, len(array))
+            if not weights.any():
+                raise ValueError("sample_weight: is zero for all records: give some a positive weight")
             if (weights == 0).any():  # as if they were not there
                 kept = weights > 0
                 weights, rows = weights[kept], array[kept]
@@ -574,6 +570,7 @@ class PrivateKMeans(_Private):
         "check_clustering": "50 records at epsilon 1 are mostly noise: whether the groups survive is chance",
         "check_sample_weights_invariance": "a fit with weights pays for their total, and has noise of its own",
         "check_sample_weight_equivalence_on_dense_data": "the same, as it is called since scikit-learn 1.6",
+        "check_all_zero_sample_weights_error": "a refusal would tell that all weights are 0",
     }
 
     def __init__(
@@ -642,7 +639,7 @@ class PrivateKMeans(_Private):
         if sample_weight is not None:
             if array is None:
                 raise ValueError("sample_weight: is given for an Arrow table: convert the table to an array first")
-            weights = _some_weight(_check_weights(sample_weight, len(array)))
+            weights = _check_weights(sample_weight, len(array))  # all may be 0: a refusal would tell it
             options["settings"]["weight-cap"] = _real("weight_cap", self.weight_cap, 0)
         said = self._take(_library.fit(self._engine(), [source], options, weights), source.dtype, array is None)
         self._estimate(said)

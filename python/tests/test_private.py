@@ -92,6 +92,7 @@ def test_weights(blobs):
     for bad in (w[:-1], -1.0 * w, w * np.nan):
         with pytest.raises(ValueError):
             PrivateKMeans(3, bounds=(0, 100)).fit(X, sample_weight=bad)
+    PrivateKMeans(3, epsilon=2, bounds=(0, 100)).fit(X, sample_weight=0 * w)  # a refusal would tell that all are 0
     for weight_cap in (0, -1, np.inf, "1"):
         with pytest.raises(ValueError, match="weight.cap"):
             PrivateKMeans(3, bounds=(0, 100), weight_cap=weight_cap).fit(X, sample_weight=w)
