@@ -104,7 +104,7 @@ func (o *plan) run(ctx context.Context, p *staged.Party) (*protocol.Outcome, err
 		if err != nil {
 			return nil, err
 		}
-		staged.Move(s.Share, centroids, sums, counts, radius, scales, p.D, p.FractionBits)
+		staged.Move(s.Share, centroids, sums, counts, radius, scales, p.D, p.FractionBits, true)
 		sizes = counts
 		if err := p.EndRound(ctx, r+1, o.Rounds); err != nil {
 			return nil, err

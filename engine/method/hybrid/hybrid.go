@@ -26,7 +26,7 @@ import (
 // signal all of the budget goes to one grid of counts, with Laplace noise where that is less; in three to nine
 // columns a private mean and the counts of a few cells about it say where the records may be. High
 // dimension: a private mean, found in steps, a histogram of distances to it, and up to twenty
-// relative rounds with James-Stein shrinkage, before some of which histograms of the distances within each cluster
+// relative rounds, the last ones with James-Stein shrinkage, before some of which histograms of the distances within each cluster
 // give radii and show which clusters are two, from a tree on
 // a few random directions, where half as many clusters again are looked for and
 // merged, or, at a weak signal, from a random start, where half of the clusters

@@ -351,7 +351,7 @@ func (h *plan) treeRound(ctx context.Context, p *staged.Party, r int, o *staged.
 	if err != nil {
 		return nil, nil, err
 	}
-	staged.Move(s.Share, centroids, sums, counts, radius, scales, p.D, p.FractionBits)
+	staged.Move(s.Share, centroids, sums, counts, radius, scales, p.D, p.FractionBits, true)
 	least = make([]float64, k)
 	for i := range least {
 		least[i] = s.Share.Variance(scales[i].Sums) / max(float64(counts[i]*counts[i]), 1)

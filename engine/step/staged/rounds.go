@@ -139,17 +139,21 @@ func (p *Party) bookRound(s *Release, radius []float64, scales []Scales) error {
 }
 
 // Move adds noisy relative sums to centroids: divide by the count (at least
-// twice its noise scale and 1), shrink by the positive part of
+// twice its noise scale and 1), in a late round shrink by the positive part of
 // 1 - 0.5 d sigma^2/|sum|^2, cut to the radius, clip to the box, truncate onto
 // the grid.
-func Move(l Share, centroids []float32, sums, counts, radius []float64, scales []Scales, d, bits int) {
+func Move(l Share, centroids []float32, sums, counts, radius []float64, scales []Scales, d, bits int, late bool) {
+	shrink := 0.0
+	if late {
+		shrink = 0.5
+	}
 	for j, count := range counts {
 		sum := sums[j*d : (j+1)*d]
 		norm2 := elementary.SquaredLength(sum)
 		size := max(count, 2*scales[j].Counts, 1)
 		factor := 0.0
 		if norm2 > 0 {
-			factor = max(0, 1-0.5*float64(d)*l.Variance(scales[j].Sums)/norm2) / size
+			factor = max(0, 1-shrink*float64(d)*l.Variance(scales[j].Sums)/norm2) / size
 		}
 		if length := factor * math.Sqrt(norm2); length > radius[j] {
 			factor *= radius[j] / length
@@ -220,8 +224,10 @@ func (f *Plan) AddEqualRounds(l Share, rounds, k int, looks bool) *EqualRounds {
 	return e
 }
 
-// EqualRounds runs relative rounds, each followed by James-Stein shrinkage; after a half and three quarters of them
-// clusters without records are refilled. Offsets are cut to the given radius, until a look at the clusters has them cut
+// EqualRounds runs relative rounds, of which the last one, and of many the last eighth, end with James-Stein shrinkage:
+// before, centroids that noise hides would be drawn to one another and not find clusters of their own, and a later
+// round makes good what noise did. After a half and three quarters of them clusters without records are refilled.
+// Offsets are cut to the given radius, until a look at the clusters has them cut
 // to lengths of their own and moves centroids to where they are missing. It returns the noisy counts of the last round.
 func (p *Party) EqualRounds(ctx context.Context, e *EqualRounds, centroids []float32,
 	radius float64) (counts []float64, err error) {
@@ -241,7 +247,7 @@ func (p *Party) EqualRounds(ctx context.Context, e *EqualRounds, centroids []flo
 			}
 			h.swap(centroids, radii, sums, worth, p.FractionBits, p.Public.Stream(int(protocol.Server), r, "swap"))
 		}
-		if counts, err = p.equalRound(ctx, o, s, centroids, radii); err != nil {
+		if counts, err = p.equalRound(ctx, o, s, centroids, radii, r >= len(rounds)*7/8); err != nil {
 			return nil, err
 		}
 		for c, n := range counts {
@@ -350,9 +356,9 @@ func (f *Plan) equalScales(l Share, radius float64) Scales {
 		Counts: l.Part(counts).scale(f.Bound("relative counts", 0))}
 }
 
-// equalRound is one relative round; it returns the noisy counts.
+// equalRound is one relative round, which shrinks what it moves where it is a late one; it returns the noisy counts.
 func (p *Party) equalRound(ctx context.Context, o *Offsets, s *Release, centroids []float32,
-	radii []float64) ([]float64, error) {
+	radii []float64, late bool) ([]float64, error) {
 	k, l := len(centroids)/p.D, s.Share
 	scales := make([]Scales, k)
 	for c, radius := range radii {
@@ -364,7 +370,10 @@ func (p *Party) equalRound(ctx context.Context, o *Offsets, s *Release, centroid
 	}
 	span := p.Begin(engine.PhasePostprocess, p.Released)
 	defer p.End(span)
-	Move(l, centroids, sums, counts, radii, scales, p.D, p.FractionBits)
+	Move(l, centroids, sums, counts, radii, scales, p.D, p.FractionBits, late)
+	if !late {
+		return counts, nil
+	}
 	variance := make([]float64, k)
 	for c := range variance {
 		size := max(counts[c], 2*scales[c].Counts, 1)
