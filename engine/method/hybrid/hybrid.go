@@ -26,11 +26,11 @@ import (
 // signal all of the budget goes to one grid of counts, with Laplace noise where that is less; in three to nine
 // columns a private mean and the counts of a few cells about it say where the records may be. High
 // dimension: a private mean, found in steps, a histogram of distances to it, and up to twenty
-// relative rounds, the last ones with James-Stein shrinkage, before some of which histograms of the distances within each cluster
-// give radii and show which clusters are two, from a tree on
-// a few random directions, where half as many clusters again are looked for and
-// merged, or, at a weak signal, from a random start, where half of the clusters
-// or more may be points around the others. Where the mean says that most
+// relative rounds, the last ones with James-Stein shrinkage, before some of which histograms of the
+// distances within each cluster give radii and show which clusters are two; from a random start around the mean,
+// where at a weak signal half of the clusters or more may be points around the others, or, in very many columns at a
+// strong signal, from a tree on a few random directions, where half as many clusters again are looked for and
+// merged. Where the mean says that most
 // records are in a corner of the box, half of the clusters start around its centre. Every
 // released quantity is an additive integer, so several clients need one secure
 // sum per tree level and per round.
@@ -215,40 +215,23 @@ func (h *plan) run(ctx context.Context, p *staged.Party) (*protocol.Outcome, err
 
 // chooseBranch is the rule, from public numbers only: one mean where the signal is too
 // weak for clusters; a tree below ten dimensions and while every axis can be
-// halved about once; else, where the signal is strong, a tree on a few random
-// directions, which finds separated clusters; else, where it is not too weak or
-// there are axes that no tree comes to, relative rounds from a random start. Up to
-// 13 columns a tree finds clusters that are well separated at a signal between:
-// at a weaker one, the more clusters the sooner, it shows noise where they are not.
+// halved about once; else relative rounds around a mean, or, in very many columns
+// and where the signal is strong, from a tree on a few random directions, which finds clusters
+// that hardly stand apart.
 func (h *plan) chooseBranch() string {
-	halvings, snr, d := h.halvings(), h.SNR(), float64(h.D)
 	switch {
-	case h.few():
-		return "tree"
 	case h.tooWeak():
 		return "mean"
-	case d >= max(manyColumns, 0.8*halvings) && snr >= 25:
+	case h.D >= projectedColumns && h.SNR() >= projectedSNR:
 		return "projected"
-	case d >= manyColumns && d > halvings && (snr >= 5 || snr < 2+float64(0.18*float64(h.K)) || d >= 14),
-		d >= max(20, 1.5*halvings):
+	case h.D >= manyColumns && float64(h.D) > h.halvings():
 		return "high-d"
 	}
 	return "tree"
 }
 
-// A tree that cuts some of fewLeast to fewMost columns looks for few clusters, with a signal to noise ratio of fewSNR,
-// where all records stand less than fewSignal deviations above the noise of a count for each column.
-const (
-	fewLeast, fewMost = 10, 30
-	fewSNR, fewSignal = 4.5, 3
-)
-
-// few is the rule for such a tree: a private mean, its noise being that of all columns, is then as far from the records
-// as the walls of the box, and two clusters are halves of the records.
-func (h *plan) few() bool {
-	return h.K > 1 && h.D >= fewLeast && h.D <= fewMost && h.SNR() >= fewSNR &&
-		h.Signal(h.Share) < float64(fewSignal*h.D)
-}
+// Random directions tell more than rounds around a mean from so many columns on, at such a signal to noise ratio.
+const projectedColumns, projectedSNR = 50, 25
 
 // halvings is how often a tree on half of the budget can halve the box before the cells
 // get as small as the noise.

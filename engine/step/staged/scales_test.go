@@ -86,3 +86,19 @@ func TestJamesStein(t *testing.T) {
 		t.Errorf("centroid is %v, want %v", c[1], want)
 	}
 }
+
+// TestMove: an offset is what was measured in an early round, and less by the noise expected in it in a late one.
+func TestMove(t *testing.T) {
+	l := Share{Total: 1, Gaussian: true}
+	scales := []Scales{{Sums: 1, Counts: 1}}
+	for _, c := range []struct {
+		late bool
+		want float64
+	}{{false, 0.5}, {true, 0.5 * (1 - 0.5*2/25)}} {
+		at := []float32{0, 0}
+		Move(l, at, []float64{3, 4}, []float64{10}, []float64{1}, scales, 2, datasettest.Bits, c.late)
+		if got := math.Hypot(float64(at[0]), float64(at[1])); math.Abs(got-c.want) > 1e-3 {
+			t.Errorf("late %v: moved by %v, want %v", c.late, got, c.want)
+		}
+	}
+}
