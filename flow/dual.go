@@ -68,7 +68,7 @@ func (s *Solver) approach(ctx context.Context, run Runner, p *Problem, plain boo
 		}
 		return s.lookExactly(ctx, run, p)
 	}
-	clear(s.ascent.refilled)
+	clear(s.ascent.vacant)
 	s.ascent.newton(s.prices[:k])
 	window := t.stepWindow * s.ascent.largest()
 	if math.IsNaN(window) { // no step to go by

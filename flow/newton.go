@@ -28,9 +28,7 @@ type ascent struct {
 	after  []float64
 	active []bool    // clusters that the step may move freely
 	fixed  []float64 // the step of the others
-	// refilled is the step of clusters with few points or none. After one that went too far come some steps without.
-	refilled []float64
-	alone    int
+	vacant []bool    // clusters that want points and have few or none
 	laplacian
 	step   []float64
 	vector [4][]float64 // residual, preconditioned, direction, image
@@ -53,7 +51,6 @@ func (s *Solver) ascend(ctx context.Context, run Runner, p *Problem, target floa
 	a := &s.ascent
 	k := p.k()
 	a.resize(k)
-	a.alone = 0
 	a.ranges = append(a.ranges[:0], s.limits(p)[:k]...)
 	prices := s.prices[:k]
 	a.level(p, prices)
@@ -184,30 +181,27 @@ func nth[T cmp.Ordered](x []T, n int) T {
 	return x[n]
 }
 
-// stepsAlone is the number of steps without refilled clusters after one with some that went too far.
-const stepsAlone = 4
-
 // step takes a step and adapts the radius. It returns the units outside the bounds,
 // negative if there is no step that raises the dual.
 func (s *Solver) step(ctx context.Context, run Runner, p *Problem, outside, least float64) (float64, error) {
 	a := &s.ascent
 	prices := s.prices[:p.k()]
-	clear(a.refilled)
-	refilled := false
-	if a.alone--; a.alone < 0 {
-		refilled = s.refill(p, prices)
-	}
+	vacant := s.markVacant(p)
 	predicted, along := a.newton(prices)
 	for tries := 0; predicted <= 0 && tries < 6; tries++ {
 		// Prices that stopped at 0 have bent the step too much.
 		a.radius /= 4
 		predicted, along = a.newton(prices)
 	}
-	if predicted <= 0 {
-		return -1, nil
-	}
 	for j, x := range a.step {
 		a.prices[j] = prices[j] + int64(x*a.scale)
+	}
+	if vacant {
+		slope := s.refill(p)
+		predicted, along = predicted+slope/2, along+slope // until they have their points
+	}
+	if predicted <= 0 {
+		return -1, nil
 	}
 	a.level(p, a.prices)
 	largest := a.largest()
@@ -234,9 +228,6 @@ func (s *Solver) step(ctx context.Context, run Runner, p *Problem, outside, leas
 	default:
 		a.radius = min(a.radius, largest) / 3
 	}
-	if ratio <= 0.05 && refilled {
-		a.alone = stepsAlone
-	}
 	if ratio > 0.05 {
 		a.seen, a.trial = a.trial, a.seen
 		a.excess, a.after = a.after, a.excess
@@ -251,7 +242,7 @@ func (s *Solver) step(ctx context.Context, run Runner, p *Problem, outside, leas
 func (a *ascent) largest() float64 {
 	largest := 0.0
 	for j, x := range a.step {
-		if a.refilled[j] == 0 && (!a.together || a.degree[j] <= 1) {
+		if !a.vacant[j] && (!a.together || a.degree[j] <= 1) {
 			largest = max(largest, math.Abs(x))
 		}
 	}
@@ -267,8 +258,9 @@ func (a *ascent) resize(k int) {
 	a.prices = slices.Grow(a.prices[:0], k)[:k]
 	a.best = slices.Grow(a.best[:0], k)[:k]
 	a.active = slices.Grow(a.active[:0], k)[:k]
+	a.vacant = slices.Grow(a.vacant[:0], k)[:k]
 	x := &a.vector
-	for _, x := range []*[]float64{&a.excess, &a.after, &a.fixed, &a.refilled, &a.step, &a.damp, &a.degree, &x[0], &x[1],
+	for _, x := range []*[]float64{&a.excess, &a.after, &a.fixed, &a.step, &a.damp, &a.degree, &x[0], &x[1],
 		&x[2], &x[3]} {
 		*x = slices.Grow((*x)[:0], k)[:k]
 	}
@@ -304,13 +296,13 @@ func (a *ascent) quantile(share float64) float64 {
 
 // newton sets a.step and returns the gain that the model predicts for it and the
 // slope of the dual along it. A damping keeps steps to about the radius; a price does
-// not cross 0, where its bound changes.
+// not cross 0, where its bound changes. Those of vacant clusters stay.
 func (a *ascent) newton(prices []int64) (predicted, along float64) {
 	k, rate, least := len(prices), 1/(2*a.seen.window), 0.05
 	for j, e := range a.excess {
 		b, price := &a.ranges[j], prices[j]
-		a.active[j] = (e != 0 || price != 0 && price != b.over && price != -b.under) && a.refilled[j] == 0
-		a.fixed[j] = a.refilled[j]
+		a.active[j] = (e != 0 || price != 0 && price != b.over && price != -b.under) && !a.vacant[j]
+		a.fixed[j] = 0
 		a.damp[j] = (math.Abs(e) + least) / a.radius
 		a.degree[j] = 0
 	}
@@ -351,7 +343,7 @@ func (a *ascent) newton(prices []int64) (predicted, along float64) {
 		}
 	}
 	for j, x := range a.step {
-		if most := 2 * a.radius; !a.together && a.refilled[j] == 0 {
+		if most := 2 * a.radius; !a.together {
 			x = min(most, max(-most, x))
 		}
 		x = a.stop(j, float64(prices[j])/a.scale, x)
@@ -359,11 +351,6 @@ func (a *ascent) newton(prices []int64) (predicted, along float64) {
 		along += float64(a.excess[j] * x)
 	}
 	predicted = along
-	for j, x := range a.refilled {
-		if x != 0 {
-			predicted -= float64(a.excess[j]*a.step[j]) / 2 // until it has its points
-		}
-	}
 	for _, e := range a.seen.edges {
 		x := a.step[e.u]
 		if int(e.v) < k {

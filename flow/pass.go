@@ -127,7 +127,7 @@ func (s *Solver) evaluate(ctx context.Context, run Runner, p *Problem, prices []
 	switch {
 	case s.ordered:
 		if v.window > 0 && p.Points.N*k > 4<<20 {
-			v.certain = 8 * v.window
+			v.certain = certainWindows * v.window
 		}
 		s.beginCells(p, prices, v.certain)
 		work = s.works.cells
@@ -165,6 +165,10 @@ func topTwoSlack(d, k int) float32 {
 
 // singles is the least window that single precision is enough for.
 const singles = 5e-5
+
+// certainWindows is how large the gaps are that a pass over points in order tells, in windows: to tell larger ones it
+// has to look at more clusters in a box.
+const certainWindows = 3
 
 // look fills v with what is seen at the given prices of the clusters: exactly, if the problem
 // is not plain, and in windows that are small for single precision. Before is what was seen of
@@ -216,7 +220,7 @@ func (s *Solver) evaluateExactly(ctx context.Context, run Runner, p *Problem, pr
 		if window <= 0 && p.Points.N > 0 {
 			window = s.spacing(1. / 4)
 		}
-		certain = 8 * window
+		certain = certainWindows * window
 	}
 	v.exact, v.window, v.certain = true, window, certain
 	t.doubt, t.window = infinity, int64(min(max(0, window)/s.unit, infinity))

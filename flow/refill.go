@@ -7,29 +7,45 @@ import (
 	"github.com/cohort-engine/cohort/kernels"
 )
 
-// refill sets the steps of clusters that want points and have none, or hardly any, for which edges are
-// no model: to the price at which they have them, by some of the points. It reports whether there are such clusters.
-func (s *Solver) refill(p *Problem, prices []int64) (refilled bool) {
+// refillEach returns out of how many points one is taken to find the prices of vacant clusters.
+func (s *Solver) refillEach(p *Problem) int {
+	return max(1, p.Points.N/min(1<<14, max(256, 16*p.k())))
+}
+
+// markVacant marks clusters that want points and have none, or hardly any, for which edges are no model. It reports
+// whether there are some.
+func (s *Solver) markVacant(p *Problem) (some bool) {
 	a := &s.ascent
-	n := p.Points.N
-	each := max(1, n/min(4096, max(256, 5*p.k())))
-	if !a.plain || each < 8 && !s.ordered && !a.refills { // a pass takes no longer
+	clear(a.vacant)
+	if !a.plain || s.refillEach(p) < 3 && !s.ordered && !a.refills { // a pass takes no longer
 		return false
 	}
 	const hardly = 0.1 // of the points that it lacks
-	for j, size := range a.seen.size[:len(prices)] {
-		if lacks := -a.excess[j]; lacks <= 0 || float64(size) > hardly*lacks {
+	for j := range a.vacant {
+		lacks := -a.excess[j]
+		a.vacant[j] = lacks > 0 && float64(a.seen.size[j]) <= hardly*lacks
+		some = some || a.vacant[j]
+	}
+	return some
+}
+
+// refill moves the prices of vacant clusters to where they have the points that they want, by some of the points, after
+// those of the others have moved: a step that did not know of theirs would lag behind. It returns the slope of the dual
+// along these moves.
+func (s *Solver) refill(p *Problem) (slope float64) {
+	a, each := &s.ascent, s.refillEach(p)
+	a.some.take(p, a.seen.labels, a.prices, each)
+	for j, vacant := range a.vacant {
+		wanted := int(float64(a.seen.size[j])-a.excess[j]) / each
+		if !vacant || wanted >= len(a.some.values) {
 			continue
 		}
-		if !refilled {
-			a.some.take(p, a.seen.labels, prices, each)
-			refilled = true
-		}
-		if count := (int(size) + int(-a.excess[j])) / each; count < len(a.some.values) {
-			a.refilled[j] = -float64(a.some.lower(j, prices[j], count)) / a.scale
-		}
+		fall := float64(a.some.lower(j, a.prices[j], wanted)) / a.scale
+		a.step[j] = a.stop(j, float64(a.prices[j])/a.scale, -fall)
+		a.prices[j] += int64(a.step[j] * a.scale)
+		slope += float64(a.excess[j] * a.step[j])
 	}
-	return refilled
+	return slope
 }
 
 // handful is some of the points, in boxes: where points are in order these are small, and most are too far from a
@@ -74,8 +90,8 @@ func (h *handful) take(p *Problem, labels []uint16, prices []int64, each int) {
 	}
 }
 
-// lower returns by how much the price of cluster j has to fall, at least 0, until all but the last of count+1 points
-// come to it, and lets those that come have its value.
+// lower returns by how much the price of cluster j has to fall, or may rise if that is negative, until all but the last
+// of count+1 points come to it, and lets those that come have its value.
 func (h *handful) lower(j int, price int64, count int) int64 {
 	h.boxes, h.takes = h.boxes[:0], h.takes[:0]
 	h.open(len(levels)-1, 0, len(h.most[len(levels)-1]), j, price)
@@ -91,7 +107,7 @@ func (h *handful) lower(j int, price int64, count int) int64 {
 			h.takes.keep(count+1, h.problem.cost(q, j)+price-h.values[q], int32(q))
 		}
 	}
-	by := max(0, -h.takes[0].distance)
+	by := -h.takes[0].distance
 	for _, o := range h.takes {
 		h.values[o.node] += min(0, -o.distance-by)
 	}

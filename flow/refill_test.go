@@ -60,7 +60,7 @@ func compareLower(t *testing.T, p *Problem, labels []uint16, prices []int64, rnd
 			for q, value := range want {
 				above[q] = p.cost(q*each, j) + price - value
 			}
-			by := max(0, slices.Sorted(slices.Values(above))[count])
+			by := slices.Sorted(slices.Values(above))[count]
 			for q, x := range above {
 				want[q] += min(0, x-by)
 			}
