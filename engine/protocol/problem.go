@@ -190,6 +190,9 @@ func (p *Problem) checkNumbers() error {
 		return fault.Range("iterations", p.Iterations, fmt.Sprintf("at most %d", MostIterations))
 	case p.IDs != nil && len(p.IDs) != p.Own():
 		return fault.Request("ids", fmt.Sprintf("are %d for %d records", len(p.IDs), p.Own()), "give one for each record")
+	case p.IDs != nil && len(slices.Compact(slices.Sorted(slices.Values(p.IDs)))) < len(p.IDs):
+		// Two records of one id have one random draw, and a removed one may change what the other gets (PRIVACY C3).
+		return fault.Request("ids", "are not distinct", "give each record its own")
 	case p.Start != nil && len(p.Start) != p.K*d:
 		return fault.Request("start", fmt.Sprintf("has %d numbers", len(p.Start)),
 			fmt.Sprintf("give %d rows of %d", p.K, d))

@@ -265,9 +265,6 @@ func (j *Job) check() error {
 	if len(j.Columns) > maxParties {
 		return fault.Range("parties", len(j.Columns), fmt.Sprintf("at most %d", maxParties))
 	}
-	if j.IDs != nil && len(j.IDs) < j.Own() {
-		return fault.Request("ids", fmt.Sprintf("are %d for %d records", len(j.IDs), j.Own()), "give one per record")
-	}
 	if err := j.own().Check(); err != nil {
 		return err
 	}

@@ -209,6 +209,8 @@ func TestBadRequests(t *testing.T) {
 		"one party":             {func(j *Job) { j.Columns = Split{{0, 1, 2, 3, 4, 5}} }, "at least 2"},
 		"column twice":          {func(j *Job) { j.Columns = Split{{0, 1, 2, 3}, {3, 4, 5}} }, "column 4"},
 		"column missing":        {func(j *Job) { j.Columns = Split{{0, 1, 2}, {3, 4}} }, "column 6"},
+		"too few ids":           {func(j *Job) { j.IDs = []string{"a"} }, "for 1000 records"},
+		"an id twice":           {func(j *Job) { j.IDs = make([]string, 1000) }, "not distinct"},
 		"local k of 1":          {func(j *Job) { j.LocalK.N = 1 }, "from 2"},
 		"local k beyond a byte": {func(j *Job) { j.LocalK.N = 300 }, "255"},
 		"k beyond n":            {func(j *Job) { j.K = 1001 }, "1000"},
