@@ -907,21 +907,16 @@ end:
 // func AssignDot3AVX2(x *float32, panels int, d int, tiles *float32, half *float32, wide int, narrow int, labels *uint16, score *float32, second *float32)
 // Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·AssignDot3AVX2(SB), $784-80
-	MOVQ x+0(FP), CX
-	MOVQ panels+8(FP), BX
-	MOVQ d+16(FP), SI
-	SHLQ $0x06, SI
-	MOVQ labels+56(FP), DI
-	MOVQ score+64(FP), R8
-	MOVQ second+72(FP), R9
-	MOVQ wide+40(FP), R10
-	ADDQ narrow+48(FP), R10
-	LEAQ 127(R10), AX
-	XORQ DX, DX
-	DIVQ R10
+	MOVQ x+0(FP), AX
+	MOVQ panels+8(FP), CX
+	MOVQ d+16(FP), DX
+	SHLQ $0x06, DX
+	MOVQ labels+56(FP), BX
+	MOVQ score+64(FP), SI
+	MOVQ second+72(FP), DI
 
 rest:
-	TESTQ        BX, BX
+	TESTQ        CX, CX
 	JZ           end
 	VPXOR        Y0, Y0, Y0
 	VBROADCASTSS dotInfinityAVX2<>+0(SB), Y1
@@ -932,107 +927,41 @@ rest:
 	VMOVUPS      Y0, 128(SP)
 	VMOVUPS      Y1, 160(SP)
 	MOVL         $0x00000000, 768(SP)
-	MOVQ         tiles+24(FP), DX
-	MOVQ         half+32(FP), R10
-	LEAQ         (SI)(SI*2), R11
-	LEAQ         (CX)(SI*1), R11
-	MOVQ         wide+40(FP), R12
+	MOVQ         tiles+24(FP), R8
+	MOVQ         half+32(FP), R9
+	LEAQ         (DX)(DX*2), R10
+	MOVQ         wide+40(FP), R10
 
 single_wide:
-	VBROADCASTSS (R10), Y0
+	VBROADCASTSS (R9), Y0
 	VMOVAPS      Y0, Y1
-	VBROADCASTSS 4(R10), Y2
+	VBROADCASTSS 4(R9), Y2
 	VMOVAPS      Y2, Y3
-	VBROADCASTSS 8(R10), Y4
+	VBROADCASTSS 8(R9), Y4
 	VMOVAPS      Y4, Y5
-	MOVQ         CX, R13
-	MOVQ         SI, R14
-	SHRQ         $0x06, R14
-	MOVQ         R14, R15
-	ANDQ         $0x03, R15
-	JZ           single_wide_tile_fours
-
-single_wide_tile_rest:
-	VMOVUPS      (R13), Y6
-	VMOVUPS      32(R13), Y7
-	PREFETCHT0   (R11)
-	ADDQ         AX, R11
-	VBROADCASTSS (DX), Y8
-	VFNMADD231PS Y8, Y6, Y0
-	VFNMADD231PS Y8, Y7, Y1
-	VBROADCASTSS 4(DX), Y8
-	VFNMADD231PS Y8, Y6, Y2
-	VFNMADD231PS Y8, Y7, Y3
-	VBROADCASTSS 8(DX), Y8
-	VFNMADD231PS Y8, Y6, Y4
-	VFNMADD231PS Y8, Y7, Y5
-	ADDQ         $0x40, R13
-	ADDQ         $0x0c, DX
-	DECQ         R15
-	JNZ          single_wide_tile_rest
-
-single_wide_tile_fours:
-	SHRQ    $0x02, R14
-	JZ      single_wide_tile_multiplied
-	PCALIGN $0x40
+	MOVQ         AX, R11
+	MOVQ         DX, R12
+	SHRQ         $0x06, R12
 
 single_wide_tile_dims:
-	VMOVUPS      (R13), Y6
-	VMOVUPS      32(R13), Y7
-	PREFETCHT0   (R11)
-	ADDQ         AX, R11
-	VBROADCASTSS (DX), Y8
+	VMOVUPS      (R11), Y6
+	VMOVUPS      32(R11), Y7
+	PREFETCHT0   (R11)(DX*1)
+	VBROADCASTSS (R8), Y8
 	VFNMADD231PS Y8, Y6, Y0
 	VFNMADD231PS Y8, Y7, Y1
-	VBROADCASTSS 4(DX), Y8
+	VBROADCASTSS 4(R8), Y8
 	VFNMADD231PS Y8, Y6, Y2
 	VFNMADD231PS Y8, Y7, Y3
-	VBROADCASTSS 8(DX), Y8
+	VBROADCASTSS 8(R8), Y8
 	VFNMADD231PS Y8, Y6, Y4
 	VFNMADD231PS Y8, Y7, Y5
-	VMOVUPS      64(R13), Y6
-	VMOVUPS      96(R13), Y7
-	VBROADCASTSS 12(DX), Y8
-	VFNMADD231PS Y8, Y6, Y0
-	VFNMADD231PS Y8, Y7, Y1
-	VBROADCASTSS 16(DX), Y8
-	VFNMADD231PS Y8, Y6, Y2
-	VFNMADD231PS Y8, Y7, Y3
-	VBROADCASTSS 20(DX), Y8
-	VFNMADD231PS Y8, Y6, Y4
-	VFNMADD231PS Y8, Y7, Y5
-	VMOVUPS      128(R13), Y6
-	VMOVUPS      160(R13), Y7
-	PREFETCHT0   (R11)
-	ADDQ         AX, R11
-	VBROADCASTSS 24(DX), Y8
-	VFNMADD231PS Y8, Y6, Y0
-	VFNMADD231PS Y8, Y7, Y1
-	VBROADCASTSS 28(DX), Y8
-	VFNMADD231PS Y8, Y6, Y2
-	VFNMADD231PS Y8, Y7, Y3
-	VBROADCASTSS 32(DX), Y8
-	VFNMADD231PS Y8, Y6, Y4
-	VFNMADD231PS Y8, Y7, Y5
-	VMOVUPS      192(R13), Y6
-	VMOVUPS      224(R13), Y7
-	VBROADCASTSS 36(DX), Y8
-	VFNMADD231PS Y8, Y6, Y0
-	VFNMADD231PS Y8, Y7, Y1
-	VBROADCASTSS 40(DX), Y8
-	VFNMADD231PS Y8, Y6, Y2
-	VFNMADD231PS Y8, Y7, Y3
-	VBROADCASTSS 44(DX), Y8
-	VFNMADD231PS Y8, Y6, Y4
-	VFNMADD231PS Y8, Y7, Y5
-	ADDQ         $0x00000100, R13
-	ADDQ         $0x30, DX
-	DECQ         R14
+	ADDQ         $0x40, R11
+	ADDQ         $0x0c, R8
+	DECQ         R12
 	JNZ          single_wide_tile_dims
-
-single_wide_tile_multiplied:
-	ADDQ         $0x0c, R10
-	TESTQ        R9, R9
+	ADDQ         $0x0c, R9
+	TESTQ        DI, DI
 	JNZ          single_wide_tile_second
 	VMOVUPS      (SP), Y7
 	VMOVUPS      32(SP), Y9
@@ -1122,90 +1051,37 @@ single_wide_tile_second:
 
 single_wide_tile_offered:
 	ADDL  $0x03, 768(SP)
-	DECQ  R12
+	DECQ  R10
 	JNZ   single_wide
-	MOVQ  narrow+48(FP), R12
-	TESTQ R12, R12
+	MOVQ  narrow+48(FP), R10
+	TESTQ R10, R10
 	JZ    single_found
 
 single_narrow:
-	VBROADCASTSS (R10), Y0
+	VBROADCASTSS (R9), Y0
 	VMOVAPS      Y0, Y1
-	VBROADCASTSS 4(R10), Y2
+	VBROADCASTSS 4(R9), Y2
 	VMOVAPS      Y2, Y3
-	MOVQ         CX, R13
-	MOVQ         SI, R14
-	SHRQ         $0x06, R14
-	MOVQ         R14, R15
-	ANDQ         $0x03, R15
-	JZ           single_narrow_tile_fours
-
-single_narrow_tile_rest:
-	VMOVUPS      (R13), Y4
-	VMOVUPS      32(R13), Y5
-	PREFETCHT0   (R11)
-	ADDQ         AX, R11
-	VBROADCASTSS (DX), Y6
-	VFNMADD231PS Y6, Y4, Y0
-	VFNMADD231PS Y6, Y5, Y1
-	VBROADCASTSS 4(DX), Y6
-	VFNMADD231PS Y6, Y4, Y2
-	VFNMADD231PS Y6, Y5, Y3
-	ADDQ         $0x40, R13
-	ADDQ         $0x08, DX
-	DECQ         R15
-	JNZ          single_narrow_tile_rest
-
-single_narrow_tile_fours:
-	SHRQ    $0x02, R14
-	JZ      single_narrow_tile_multiplied
-	PCALIGN $0x40
+	MOVQ         AX, R11
+	MOVQ         DX, R12
+	SHRQ         $0x06, R12
 
 single_narrow_tile_dims:
-	VMOVUPS      (R13), Y4
-	VMOVUPS      32(R13), Y5
-	PREFETCHT0   (R11)
-	ADDQ         AX, R11
-	VBROADCASTSS (DX), Y6
+	VMOVUPS      (R11), Y4
+	VMOVUPS      32(R11), Y5
+	PREFETCHT0   (R11)(DX*1)
+	VBROADCASTSS (R8), Y6
 	VFNMADD231PS Y6, Y4, Y0
 	VFNMADD231PS Y6, Y5, Y1
-	VBROADCASTSS 4(DX), Y6
+	VBROADCASTSS 4(R8), Y6
 	VFNMADD231PS Y6, Y4, Y2
 	VFNMADD231PS Y6, Y5, Y3
-	VMOVUPS      64(R13), Y4
-	VMOVUPS      96(R13), Y5
-	VBROADCASTSS 8(DX), Y6
-	VFNMADD231PS Y6, Y4, Y0
-	VFNMADD231PS Y6, Y5, Y1
-	VBROADCASTSS 12(DX), Y6
-	VFNMADD231PS Y6, Y4, Y2
-	VFNMADD231PS Y6, Y5, Y3
-	VMOVUPS      128(R13), Y4
-	VMOVUPS      160(R13), Y5
-	PREFETCHT0   (R11)
-	ADDQ         AX, R11
-	VBROADCASTSS 16(DX), Y6
-	VFNMADD231PS Y6, Y4, Y0
-	VFNMADD231PS Y6, Y5, Y1
-	VBROADCASTSS 20(DX), Y6
-	VFNMADD231PS Y6, Y4, Y2
-	VFNMADD231PS Y6, Y5, Y3
-	VMOVUPS      192(R13), Y4
-	VMOVUPS      224(R13), Y5
-	VBROADCASTSS 24(DX), Y6
-	VFNMADD231PS Y6, Y4, Y0
-	VFNMADD231PS Y6, Y5, Y1
-	VBROADCASTSS 28(DX), Y6
-	VFNMADD231PS Y6, Y4, Y2
-	VFNMADD231PS Y6, Y5, Y3
-	ADDQ         $0x00000100, R13
-	ADDQ         $0x20, DX
-	DECQ         R14
+	ADDQ         $0x40, R11
+	ADDQ         $0x08, R8
+	DECQ         R12
 	JNZ          single_narrow_tile_dims
-
-single_narrow_tile_multiplied:
-	ADDQ         $0x08, R10
-	TESTQ        R9, R9
+	ADDQ         $0x08, R9
+	TESTQ        DI, DI
 	JNZ          single_narrow_tile_second
 	VMOVUPS      (SP), Y5
 	VMOVUPS      32(SP), Y7
@@ -1273,7 +1149,7 @@ single_narrow_tile_second:
 
 single_narrow_tile_offered:
 	ADDL $0x02, 768(SP)
-	DECQ R12
+	DECQ R10
 	JNZ  single_narrow
 
 single_found:
@@ -1281,28 +1157,28 @@ single_found:
 	VMOVUPS   128(SP), Y1
 	VPACKUSDW Y1, Y0, Y0
 	VPERMQ    $0xd8, Y0, Y0
-	VMOVDQU   Y0, (DI)
-	TESTQ     R8, R8
+	VMOVDQU   Y0, (BX)
+	TESTQ     SI, SI
 	JZ        single_skip0
 	VMOVUPS   (SP), Y0
-	VMOVUPS   Y0, (R8)
+	VMOVUPS   Y0, (SI)
 	VMOVUPS   96(SP), Y0
-	VMOVUPS   Y0, 32(R8)
-	ADDQ      $0x00000040, R8
+	VMOVUPS   Y0, 32(SI)
+	ADDQ      $0x00000040, SI
 
 single_skip0:
-	TESTQ   R9, R9
+	TESTQ   DI, DI
 	JZ      single_skip1
 	VMOVUPS 64(SP), Y0
-	VMOVUPS Y0, (R9)
+	VMOVUPS Y0, (DI)
 	VMOVUPS 160(SP), Y0
-	VMOVUPS Y0, 32(R9)
-	ADDQ    $0x00000040, R9
+	VMOVUPS Y0, 32(DI)
+	ADDQ    $0x00000040, DI
 
 single_skip1:
-	ADDQ $0x00000020, DI
-	ADDQ SI, CX
-	SUBQ $0x01, BX
+	ADDQ $0x00000020, BX
+	ADDQ DX, AX
+	SUBQ $0x01, CX
 	JMP  rest
 
 end:

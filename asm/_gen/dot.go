@@ -229,8 +229,8 @@ func (f *dotForm) unrolled(tag string, left reg.GPVirtual, dims func(n int)) {
 }
 
 // paced says whether all tiles fetch the next panel together: where there are few of them, one takes less time than the
-// memory does.
-func (f *dotForm) paced(np int) bool { return f.s == avx2 && np == 1 && f.w > 2 }
+// memory does. Up to three centroids are one tile.
+func (f *dotForm) paced(np int) bool { return f.s == avx2 && np == 1 && f.w > 3 }
 
 // pace sets the step of two dimensions for that.
 func (f *dotForm) pace() {
