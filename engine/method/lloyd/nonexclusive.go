@@ -5,7 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
-	"slices"
+	"sort"
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/privacy"
@@ -108,7 +108,8 @@ func (a *nonExclusive) order(w *chooser, j int) {
 		}
 		w.tied[i].hash = sha256.Sum256(w.record)
 	}
-	slices.SortFunc(w.tied, func(x, y tie) int { return bytes.Compare(x.hash[:], y.hash[:]) })
+	// Few are tied: a sort compiled for their type would be ten thousand bytes of every program for them.
+	sort.Slice(w.tied, func(i, j int) bool { return bytes.Compare(w.tied[i].hash[:], w.tied[j].hash[:]) < 0 })
 }
 
 // selectSmallest reorders x and returns its m-th smallest value, m >= 1
