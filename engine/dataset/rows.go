@@ -197,7 +197,11 @@ func (p *lineParser) line(line []byte) error {
 	p.cells = splitCells(p.cells[:0], line, s.sep)
 	if len(p.cells) != s.width {
 		why := fmt.Sprintf("%d cells where the rows above have %d", len(p.cells), s.width)
-		return fault.Failed(place(name, p.row, 0), why, "give every row the same number of cells", nil)
+		do := "give every row the same number of cells"
+		if isOpen(line, p.cells) {
+			why, do = openCell, closeCell
+		}
+		return fault.Failed(place(name, p.row, 0), why, do, nil)
 	}
 	row := p.b.room(s.schema.D)
 	for c, j := range s.to {

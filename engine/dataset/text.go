@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/text/encoding/unicode"
 
@@ -228,11 +229,11 @@ func newTextSource(f *file, opts *ReadOptions) (Source, error) {
 	if err != nil {
 		return nil, readFault(f.name, l.row+1, err)
 	}
-	if bytes.IndexByte(first, 0) >= 0 {
-		return nil, bad(l.row, "binary data", "give CSV, TSV, space-separated text, .npy, IDX or Parquet, text also .gz")
-	}
 	s.sep = opts.Text.sniff(first)
 	cells := splitCells(nil, first, s.sep)
+	if why, do := foreign(first, cells); why != "" {
+		return nil, bad(l.row, why, do)
+	}
 	for emptyRow := l.row; len(trimBlank(first)) == 0; {
 		if first, err = s.firstLine(&l); err == io.EOF {
 			return nil, s.noRecords()
@@ -248,7 +249,7 @@ func newTextSource(f *file, opts *ReadOptions) (Source, error) {
 	begin, length := 0, int64(len(first))
 	if opts.Text.isHeader(cells) {
 		for _, c := range cells {
-			names = append(names, string(c))
+			names = append(names, nameOf(c))
 		}
 		begin = l.at
 		s.line = l.row
@@ -267,6 +268,48 @@ func newTextSource(f *file, opts *ReadOptions) (Source, error) {
 	}
 	s.skip = begin
 	return s, s.choose(names, length)
+}
+
+// foreign tells of a first row that is not one of text in cells, and what to do.
+func foreign(row []byte, cells [][]byte) (why, do string) {
+	other := func(r rune) bool { return r < ' ' && r != '\t' && r != '\r' }
+	json := bytes.ReplaceAll(row, []byte(" "), nil)
+	switch {
+	case bytes.ContainsFunc(row, other):
+		return "binary data", "give CSV, TSV, space-separated text, .npy, IDX or Parquet, text also .gz"
+	case bytes.IndexByte(row, '\r') >= 0:
+		return "lines end in a carriage return alone", "write the file with line feeds at the ends of lines"
+	case len(json) == 1 && (json[0] == '[' || json[0] == '{'), bytes.HasPrefix(json, []byte("[{")),
+		bytes.HasPrefix(json, []byte("[[")), bytes.HasPrefix(json, []byte(`{"`)):
+		return "JSON", "write the records as CSV, one in each row"
+	case isOpen(row, cells):
+		return openCell, closeCell
+	}
+	return "", ""
+}
+
+// What is said of a cell in quotes that has more than one line.
+const (
+	openCell  = "a cell in quotes goes on beyond the end of the line"
+	closeCell = "write each record, its quoted cells and the names of columns on one line"
+)
+
+// isOpen tells whether a quoted cell of a row has no end there.
+func isOpen(row []byte, cells [][]byte) bool {
+	return bytes.Count(row, []byte(`"`))%2 == 1 &&
+		slices.ContainsFunc(cells, func(c []byte) bool { return bytes.HasPrefix(c, []byte(`"`)) })
+}
+
+// nameOf is the name of a column as text: what is not UTF-8 is taken for Latin-1, in which spreadsheets write.
+func nameOf(cell []byte) string {
+	if utf8.Valid(cell) {
+		return string(cell)
+	}
+	name := make([]rune, len(cell))
+	for i, c := range cell {
+		name[i] = rune(c)
+	}
+	return string(name)
 }
 
 // firstLine returns the next line that is no comment; an empty one counts as a
