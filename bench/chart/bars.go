@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"html"
 	"strings"
+
+	"github.com/cohort-engine/cohort/bench/table"
 )
 
 // bar is one bar of a group.
@@ -39,7 +41,7 @@ func (p *Plot) svgBars() string {
 	y := 0.0
 	for i, g := range groups {
 		fmt.Fprintf(&b, `<text class="name" x="%.1f" y="%.1f">%s</text>`, barLeft, y+18,
-			html.EscapeString(clip(p.Categories[i], 64)))
+			html.EscapeString(table.Clip(p.Categories[i], 64)))
 		y += barGroup
 		for _, r := range g {
 			p.bar(&b, sx, r, y)
@@ -92,12 +94,4 @@ func (p *Plot) bar(b *strings.Builder, sx scale, r bar, y float64) {
 		text += " " + name
 	}
 	fmt.Fprintf(b, `<text class="tick" x="%.1f" y="%.1f">%s</text>`, end+6, y+12, html.EscapeString(text))
-}
-
-// clip cuts a text that is longer than n runes.
-func clip(s string, n int) string {
-	if r := []rune(s); len(r) > n {
-		return string(r[:n-1]) + "…"
-	}
-	return s
 }

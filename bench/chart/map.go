@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/cohort-engine/cohort/bench/table"
 )
 
 // Map is a drawing of the plane: boxes shaded by their weight, clouds of points, and centroids with the regions
@@ -202,7 +204,8 @@ func (s *Strands) SVG() string {
 	for h, name := range s.Axes {
 		y := top + row*float64(h)
 		fmt.Fprintf(&b, `<line class="grid" x1="%g" x2="%g" y1="%.1f" y2="%.1f"/>`+
-			`<text class="name" x="4" y="%.1f">%s</text>`, left, plotWidth-right, y, y, y+4, html.EscapeString(clip(name, 13)))
+			`<text class="name" x="4" y="%.1f">%s</text>`, left, plotWidth-right, y, y, y+4,
+			html.EscapeString(table.Clip(name, 13)))
 		fmt.Fprintf(&b, `<text class="tick" x="%g" y="%.1f">%s</text>`+
 			`<text class="tick" x="%g" y="%.1f" text-anchor="end">%s</text>`,
 			left, y+14, html.EscapeString(compact(s.Lo[h])), plotWidth-right, y+14, html.EscapeString(compact(s.Hi[h])))

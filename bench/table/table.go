@@ -5,11 +5,31 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/rivo/uniseg"
 )
 
 // indent and gap are the blanks before a table and between its columns.
 const indent, gap = 2, 2
+
+// Width is the number of a terminal's columns that text takes: two for a wide character, such as a Chinese one or an
+// emoji, none for what is drawn on the character before.
+func Width(text string) int { return uniseg.StringWidth(text) }
+
+// Clip is text in at most width columns; the last is an ellipsis where something is left out.
+func Clip(text string, width int) string {
+	if Width(text) <= width {
+		return text
+	}
+	used, end, state := 0, 0, -1
+	for rest := text; ; {
+		cluster, after, w, next := uniseg.FirstGraphemeClusterInString(rest, state)
+		if cluster == "" || used+w > width-1 {
+			return text[:end] + "…"
+		}
+		used, end, rest, state = used+w, end+len(cluster), after, next
+	}
+}
 
 // Table is rows of cells under column names.
 type Table struct {
@@ -45,7 +65,7 @@ func (g *Table) lay(column, most int) laid {
 	l := laid{right: g.Right && g.Numeric[column]}
 	for _, row := range g.Rows {
 		lines := []string{row[column]}
-		if most > 0 && utf8.RuneCountInString(row[column]) > most {
+		if most > 0 && Width(row[column]) > most {
 			lines = Fold(row[column], most)
 		}
 		l.cells = append(l.cells, lines)
@@ -59,7 +79,7 @@ func (g *Table) lay(column, most int) laid {
 func widest(lines []string) int {
 	w := 0
 	for _, line := range lines {
-		w = max(w, utf8.RuneCountInString(line))
+		w = max(w, Width(line))
 	}
 	return w
 }
@@ -78,7 +98,7 @@ func (g *Table) Lines(width int) []string {
 		columns[i] = g.lay(i, 0)
 		if width == 0 {
 			columns[i].head = []string{g.Columns[i]}
-			columns[i].width = max(columns[i].width, utf8.RuneCountInString(g.Columns[i]))
+			columns[i].width = max(columns[i].width, Width(g.Columns[i]))
 		}
 		total += columns[i].width + gap
 	}
@@ -115,7 +135,7 @@ func (g *Table) Lines(width int) []string {
 				c = g.lay(to, max(width-used, 16))
 			}
 			if to == from && g.of(to) != "" { // apart from the value that it belongs to
-				c.width = max(c.width, utf8.RuneCountInString(g.of(to))+1)
+				c.width = max(c.width, Width(g.of(to))+1)
 				c.head = append(Fold(g.of(to)+":", c.width), c.head...)
 			}
 			part = append(part, c)
@@ -151,7 +171,7 @@ func printColumns(columns []laid) []string {
 		b.WriteString(strings.Repeat(" ", indent))
 		for _, c := range columns {
 			text := cell(c)
-			blank := strings.Repeat(" ", c.width-utf8.RuneCountInString(text))
+			blank := strings.Repeat(" ", c.width-Width(text))
 			if c.right {
 				b.WriteString(blank + text)
 			} else {
@@ -191,7 +211,7 @@ func Fold(text string, width int) []string {
 	var lines []string
 	line := ""
 	for _, word := range strings.Fields(text) {
-		if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
+		if line != "" && Width(line)+1+Width(word) > width {
 			lines, line = append(lines, line), ""
 		}
 		if line != "" {

@@ -59,3 +59,32 @@ func TestTextAloneFolds(t *testing.T) {
 		}
 	}
 }
+
+// Columns stand below each other on a terminal, where a wide character takes two of its columns and a joined one none.
+func TestWideCharacters(t *testing.T) {
+	for text, want := range map[string]int{"": 0, "age": 3, "größe": 5, "e\u0301te\u0301": 3, "年齢": 4, "👩‍👩‍👧 a": 4} {
+		if got := Width(text); got != want {
+			t.Errorf("%q: %d columns, want %d", text, got, want)
+		}
+	}
+	for _, c := range []struct {
+		text string
+		most int
+		want string
+	}{{"年齢", 4, "年齢"}, {"年齢と体重", 6, "年齢…"}, {"年齢と体重", 7, "年齢と…"}, {"weights", 4, "wei…"},
+		{"e\u0301te\u0301s", 3, "e\u0301t…"}} {
+		if got := Clip(c.text, c.most); got != c.want || Width(got) > c.most {
+			t.Errorf("%q in %d columns: %q, want %q", c.text, c.most, got, c.want)
+		}
+	}
+	g := Table{Columns: []string{"", "年齢", "e\u0301te\u0301"}, Numeric: []bool{true, true, true}, Right: true,
+		Rows: [][]string{{"1", "20.5", "7"}, {"2", "3", "12.25"}}}
+	for _, width := range []int{0, 80} {
+		lines := g.Lines(width)
+		for _, line := range lines {
+			if Width(line) != Width(lines[0]) {
+				t.Errorf("width %d: the columns are shifted:\n%s", width, strings.Join(lines, "\n"))
+			}
+		}
+	}
+}

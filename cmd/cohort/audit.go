@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -113,6 +112,9 @@ func runAudit(ctx context.Context, o *options, a *auditOptions, out io.Writer) e
 	}
 	if a.timing {
 		return runTimings(ctx, o, a, out)
+	}
+	if err := refuseZero(o.set, "at least 100", "trials"); err != nil {
+		return err
 	}
 	m, err := audited(o, a)
 	if err != nil {
@@ -422,7 +424,7 @@ func (l *lines) printf(format string, args ...any) {
 	l.text = whole[len(whole)-1]
 	width := textWidth(l.w)
 	for _, line := range whole[:len(whole)-1] {
-		if utf8.RuneCountInString(line) > width {
+		if table.Width(line) > width {
 			indent := len(line) - len(strings.TrimLeft(line, " "))
 			line = strings.TrimSuffix(table.Paragraph(line, indent, 2, width), "\n")
 		}

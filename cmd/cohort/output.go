@@ -109,33 +109,33 @@ func shownOf(r *engine.Result) string {
 
 func printCentroids(b *strings.Builder, r *engine.Result, in *input) {
 	fmt.Fprintf(b, "Centroids, in the data's units\n")
-	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	t := table.Table{Columns: []string{""}, Right: true}
 	shown := min(r.D, textColumns)
 	if r.Sizes != nil {
 		shown = min(r.D, textColumns-1)
 	}
-	fmt.Fprint(t, "\t")
 	switch {
 	case r.Sizes != nil && r.Epsilon != nil:
-		fmt.Fprint(t, "size, noisy\t")
+		t.Columns = append(t.Columns, "size, noisy")
 	case r.Sizes != nil:
-		fmt.Fprint(t, "size\t")
+		t.Columns = append(t.Columns, "size")
 	}
 	for h := range shown {
-		fmt.Fprintf(t, "%s\t", clip(columnName(in.table.Columns, h), 11))
+		name := strings.Join(strings.Fields(columnName(in.table.Columns, h)), " ")
+		t.Columns = append(t.Columns, table.Clip(name, 11))
 	}
-	fmt.Fprintln(t)
+	t.Numeric = slices.Repeat([]bool{true}, len(t.Columns))
 	for j, c := range r.Centroids[:min(len(r.Centroids), textCentroids)] {
-		fmt.Fprintf(t, "%d\t", j+1)
+		row := []string{fmt.Sprint(j + 1)}
 		if r.Sizes != nil {
-			fmt.Fprintf(t, "%.0f\t", r.Sizes[j])
+			row = append(row, fmt.Sprintf("%.0f", r.Sizes[j]))
 		}
 		for _, x := range c[:shown] {
-			fmt.Fprintf(t, "%.5g\t", x)
+			row = append(row, fmt.Sprintf("%.5g", x))
 		}
-		fmt.Fprintln(t)
+		t.Rows = append(t.Rows, row)
 	}
-	t.Flush()
+	fmt.Fprintln(b, strings.Join(t.Lines(0), "\n"))
 	if r.D > shown || len(r.Centroids) > textCentroids {
 		fmt.Fprintf(b, "  (%d of %d centroids, %d of %d columns; --format json or --out has all)\n",
 			min(len(r.Centroids), textCentroids), len(r.Centroids), shown, r.D)
@@ -148,13 +148,6 @@ func columnName(names []string, h int) string {
 		return fmt.Sprintf("x%d", h+1)
 	}
 	return names[h]
-}
-
-func clip(s string, n int) string {
-	if r := []rune(s); len(r) > n {
-		return string(r[:n-1]) + "…"
-	}
-	return s
 }
 
 func printQuality(b *strings.Builder, r *engine.Result, width int) {
