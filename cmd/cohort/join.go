@@ -70,6 +70,9 @@ records leaves before. Whoever is interrupted goes on by the same command.`,
 
 func (o *joinFlags) join(ctx context.Context, in io.Reader, out, errOut io.Writer) error {
 	text := o.invite
+	if text == "" {
+		return fault.Request("--invite", "is not given", "give the token that the coordinator sent, or @FILE with it")
+	}
 	if file, is := strings.CutPrefix(text, "@"); is {
 		b, err := os.ReadFile(file)
 		if err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cohort-engine/cohort/bench/table"
 	"github.com/cohort-engine/cohort/engine/catalog"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/method"
@@ -169,7 +170,9 @@ func (o *newStudy) study(ctx context.Context) (*study.Study, error) {
 	}
 	d := o.genD
 	if o.columns != "" {
-		s.Columns = strings.Split(o.columns, ",")
+		for name := range strings.SplitSeq(o.columns, ",") {
+			s.Columns = append(s.Columns, strings.TrimSpace(name))
+		}
 		d = len(s.Columns)
 	}
 	if d < 1 {
@@ -276,7 +279,11 @@ func readStudy(file string) (*study.Study, error) {
 	if err != nil {
 		return nil, fault.File(file, "name a file that cohort study new wrote", err)
 	}
-	return study.Parse(b)
+	s, err := study.Parse(b)
+	if f := (*fault.Error)(nil); errors.As(err, &f) && f.What == "study" { // one of several, perhaps
+		f.What = file
+	}
+	return s, err
 }
 
 func newStudyStatusCommand() *cobra.Command {
@@ -321,8 +328,9 @@ func printStatus(w io.Writer, s *study.Status) error {
 		if p.Server {
 			name += " (server)"
 		}
-		fmt.Fprintf(&b, "  %-20s %-9s sent %d bytes, received %d, deadlines missed %d\n", name, how, p.Sent,
-			p.Received, p.LateSteps)
+		name += strings.Repeat(" ", max(20-table.Width(name), 0))
+		fmt.Fprintf(&b, "  %s %-9s sent %d bytes, received %d, deadlines missed %d\n", name, how, p.Sent, p.Received,
+			p.LateSteps)
 	}
 	_, err := io.WriteString(w, fault.Visible(b.String()))
 	return err

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/cohort-engine/cohort/engine"
@@ -177,8 +178,37 @@ func (s *Study) check() error {
 	case s.PadRounds > 0 && s.ByColumns():
 		return fault.Request("--pad-rounds", s.Method+" has no sums that could begin in their time", "leave it out")
 	}
+	if err := s.checkNames(); err != nil {
+		return err
+	}
 	bounds := s.bounds()
 	return bounds.Validate("--bounds")
+}
+
+// checkNames refuses parties, servers and columns that people could not tell apart.
+func (s *Study) checkNames() error {
+	called := func(all []Holder) (names []string) {
+		for _, h := range all {
+			names = append(names, h.Name)
+		}
+		return names
+	}
+	for _, list := range []struct {
+		flag  string
+		names []string
+	}{{"--names", called(s.Parties)}, {"--server-names", called(s.Servers)}, {"--columns", s.Columns}} {
+		known := make(map[string]bool)
+		for _, name := range list.names {
+			switch {
+			case strings.TrimSpace(name) == "":
+				return fault.Request(list.flag, "one of them is empty", "give a name to each")
+			case known[name]:
+				return fault.Request(list.flag, fmt.Sprintf("%q is there twice", name), "give another name to each")
+			}
+			known[name] = true
+		}
+	}
+	return nil
 }
 
 // bounds are those of all columns.
