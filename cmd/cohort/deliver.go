@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"unicode/utf8"
 
 	library "github.com/cohort-engine/cohort"
@@ -103,11 +104,15 @@ func (d *delivery) deliver(ctx context.Context, eng *engine.Engine, r *engine.Re
 	}, r))
 }
 
-// print writes to standard output; a result that no longer can be printed is saved in a file.
+// print writes to standard output; a result that no longer can be printed is saved in a file, but for one that was not
+// paid for and nobody wants to read.
 func (d *delivery) print(write func(io.Writer) error, r *engine.Result) error {
 	err := write(d.out)
 	if err == nil {
 		return nil
+	}
+	if errors.Is(err, syscall.EPIPE) && (r.Epsilon == nil || r.Seed != nil) { // as of | head
+		return err
 	}
 	f, e := os.CreateTemp("", "cohort-result-*.json")
 	if e == nil {

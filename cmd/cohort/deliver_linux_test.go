@@ -93,3 +93,40 @@ func TestTerminatedRunIsFinishedWithoutPayingAgain(t *testing.T) {
 		t.Errorf("a further run: status %d, %q", status, errOut)
 	}
 }
+
+// A result that was paid for is saved where nobody reads the output any longer; one that was not ends in silence, as
+// other answers do.
+func TestClosedPipe(t *testing.T) {
+	for _, c := range []struct {
+		args   string
+		status int
+		saved  bool
+	}{
+		{"run --epsilon 1 --bounds 0:1000000", exitFailed, true},
+		{"run --epsilon 1 --bounds 0:1000000 --seed 1", exitUnread, false},
+		{"run --k 3", exitUnread, false},
+		{"methods", exitUnread, false},
+		{"run --k 0", exitWrong, false},
+	} {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Close()
+		dir := t.TempDir()
+		run := exec.Command(os.Args[0], strings.Fields(c.args)...)
+		run.Env = append(os.Environ(), commandVar+"=1", "TMPDIR="+dir)
+		var errOut strings.Builder
+		run.Stdout, run.Stderr = w, &errOut
+		err = run.Run()
+		w.Close()
+		saved, _ := filepath.Glob(filepath.Join(dir, "cohort-result-*.json"))
+		if err == nil || run.ProcessState.ExitCode() != c.status || (len(saved) == 1) != c.saved ||
+			c.saved != strings.Contains(errOut.String(), dir) || (c.status == exitUnread) != (errOut.Len() == 0) {
+			t.Errorf("%s: %v, %q, saved in %v", c.args, err, errOut.String(), saved)
+		}
+		if c.saved && !strings.Contains(readText(t, saved[0]), `"centroids":[[`) {
+			t.Errorf("%s: what was saved is no result", c.args)
+		}
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -28,11 +29,15 @@ const (
 	exitDone   = 0
 	exitFailed = 1 // the run failed; for audit: a violation was found
 	exitWrong  = 2 // the request was wrong
+	// exitUnread is what shells say of a program that SIGPIPE ended: nobody reads the output, and nothing was paid for.
+	exitUnread = 141
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	// Who no longer reads the output shall not end the process by that before a result that was paid for is saved.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	status := execute(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	os.Exit(status)
 }
@@ -45,7 +50,11 @@ func execute(ctx context.Context, args []string, out, errOut io.Writer) int {
 	answer := &sink{Writer: out}
 	root.SetOut(answer)
 	root.SetErr(errOut)
+	addHelp(root)
 	cmd, err := root.ExecuteContextC(ctx)
+	if errors.Is(answer.err, syscall.EPIPE) && !errors.As(err, new(*fault.Error)) {
+		return exitUnread
+	}
 	if answer.err != nil && (err == nil || err == answer.err) {
 		err = fault.Failed("output", fmt.Sprintf("it cannot be written (%v)", answer.err), mendWriting(answer.err),
 			answer.err)
@@ -64,7 +73,8 @@ func execute(ctx context.Context, args []string, out, errOut io.Writer) int {
 		fmt.Fprintln(errOut, "cohort: "+cmd.Name()+": was interrupted: "+fate)
 		return exitFailed
 	}
-	if f := (*fault.Error)(nil); errors.As(err, &f) && cmd.Flags().Lookup(f.What) != nil {
+	if f := (*fault.Error)(nil); errors.As(err, &f) && cmd.Flags().Lookup(f.What) != nil &&
+		(f.Wrong || !isGiven(cmd, f.What)) {
 		f.What = "--" + f.What // as the person wrote it
 	}
 	fmt.Fprintln(errOut, "cohort: "+fault.Visible(strings.NewReplacer("\n", "; ", "\r", " ").Replace(err.Error())))
@@ -73,6 +83,16 @@ func execute(ctx context.Context, args []string, out, errOut io.Writer) int {
 		return exitWrong
 	}
 	return exitFailed
+}
+
+// isGiven tells whether a word is an argument of cmd, or a flag's value or one of its list: a file may have the name
+// of a flag.
+func isGiven(cmd *cobra.Command, word string) bool {
+	given := slices.Contains(cmd.Flags().Args(), word)
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		given = given || slices.Contains(strings.Split(f.Value.String(), ","), word)
+	})
+	return given
 }
 
 // sink is standard output. It remembers what went wrong with it.
@@ -126,6 +146,35 @@ and every released number stands in a ledger.
 	return root
 }
 
+// addHelp gives the root, whose output is set, the library's commands help and completion. Those answer a word that
+// they do not know by the help of another command; here they refuse it.
+func addHelp(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		switch c.Name() {
+		case "help":
+			c.Short, c.Long = "Help about any command", "Show the help of a command, as cohort COMMAND --help does."
+			c.Run, c.RunE = nil, func(_ *cobra.Command, args []string) error {
+				about, rest, err := root.Find(args)
+				if err != nil {
+					return err
+				}
+				if len(rest) > 0 && about.HasAvailableSubCommands() {
+					return noArguments(about, rest)
+				}
+				about.InitDefaultHelpFlag()
+				return about.Help()
+			}
+		case "completion":
+			c.Args, c.RunE = noArguments, func(c *cobra.Command, _ []string) error { return c.Help() }
+			for _, shell := range c.Commands() {
+				shell.Args = noArguments
+			}
+		}
+	}
+}
+
 // wrongFlag is err of reading the flags of cmd: an unknown one with what was meant where that can be told, and a value
 // without what Go says of it.
 func wrongFlag(cmd *cobra.Command, err error) error {
@@ -173,6 +222,10 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	}
 	if cmd.Flags().Lookup("data") != nil {
 		return fault.Request("arguments", fmt.Sprintf("%q stands alone", args[0]), "a file is given as --data "+args[0])
+	}
+	if !cmd.HasAvailableSubCommands() {
+		return fault.Request("arguments", fmt.Sprintf("%q is one too many: %s takes none", args[0], cmd.CommandPath()),
+			"see "+cmd.CommandPath()+" --help")
 	}
 	var names []string
 	for _, c := range cmd.Commands() {
