@@ -174,6 +174,8 @@ func (m *Model) Save(w io.Writer) error {
 	return e.Encode(m)
 }
 
+const loadAdvice = "give what Save has written, as cohort run --out does to model.json"
+
 // Load reads what Save has written.
 func Load(r io.Reader) (*Model, error) {
 	if r == nil {
@@ -181,7 +183,7 @@ func Load(r io.Reader) (*Model, error) {
 	}
 	m := new(Model)
 	if err := json.NewDecoder(r).Decode(m); err != nil {
-		return nil, fault.Failed("model", "cannot be read ("+err.Error()+")", "give what Save has written", err)
+		return nil, fault.Failed("model", "cannot be read ("+err.Error()+")", loadAdvice, err)
 	}
 	_, err := m.grid()
 	return m, err
@@ -190,7 +192,7 @@ func Load(r io.Reader) (*Model, error) {
 // grid is the centroids in the normalised box, of a model that is whole; its fields are anybody's to set.
 func (m *Model) grid() ([]float64, error) {
 	broken := func(why string) ([]float64, error) {
-		return nil, fault.Failed("model", why, "give what Save has written", nil)
+		return nil, fault.Failed("model", why, loadAdvice, nil)
 	}
 	if err := m.bounds().Validate("model"); err != nil {
 		return nil, err

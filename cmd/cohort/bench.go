@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -152,6 +153,9 @@ func (b *benchCommand) check(cmd *cobra.Command, args []string) error {
 	switch {
 	case b.list:
 		return nil
+	case !cmd.Flags().Changed("simulate") && slices.ContainsFunc(simulationOnly, cmd.Flags().Changed):
+		return fault.Request("--"+strings.Join(simulationOnly, ", --"), "are for simulated sums",
+			"give --simulate, too, or leave them out")
 	case cmd.Flags().Changed("workers") && (b.Workers < 1 || b.Workers > engine.MaxWorkers):
 		return fault.Range("--workers", b.Workers, fmt.Sprintf("1 to %d", engine.MaxWorkers))
 	case b.summary && b.format != "text":
@@ -210,6 +214,9 @@ func measure(ctx context.Context, o bench.Options, results string, errOut io.Wri
 	}
 	return r, nil
 }
+
+// simulationOnly are the flags that say what --simulate does.
+var simulationOnly = []string{"drop-out", "stragglers", "step-deadline"}
 
 func simulationFlags(fs *pflag.FlagSet, simulated *bench.Simulated) {
 	fs.IntVar(&simulated.Parties, "simulate", 0,

@@ -45,6 +45,9 @@ func newDataWriteCommand() *cobra.Command {
 		Example: "  cohort data write blobs --n 1000 --d 4 --k 8 --separation 5 --out blobs.csv",
 		Args:    arguments(1, 1, "name one built-in set, see cohort data list"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := refuseZero(cmd.Flags(), "positive", "n", "d", "k", "separation", "spread"); err != nil {
+				return err
+			}
 			t, err := dataset.Generate(cmd.Context(), args[0], g)
 			if err != nil {
 				return err

@@ -188,6 +188,9 @@ func (in *input) prepare(ctx context.Context, o *options, m *method.Method, sour
 
 // open opens the source of the data.
 func (o *options) open(ctx context.Context, read dataset.ReadOptions) (dataset.Source, error) {
+	if err := refuseZero(o.set, "positive", "n", "d", "separation"); err != nil {
+		return nil, err
+	}
 	read.Generator = dataset.Generator{N: o.genN, D: o.genD, Separation: o.genSeparation, Seed: o.dataSeed}
 	for _, b := range dataset.Builtins() {
 		if "builtin:"+b.Name == o.data && b.Default.K > 0 {

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -61,8 +60,8 @@ func (o *options) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&o.data, "data", "builtin:s1-like",
 		"file, - for standard input, comma-separated list of one file per client, MNIST folder, or builtin:NAME")
 	o.fileOptions.bind(fs)
-	fs.Var(&clusters{&o.k, &o.kLeast}, "k", "number of clusters, or auto:2-30 for one that hybrid chooses by what it has "+
-		"released (default: what the built-in set was made with)")
+	fs.Var(&clusters{most: &o.k, least: &o.kLeast}, "k", "number of clusters, or auto:2-30 for one that hybrid chooses "+
+		"by what it has released (default: what the built-in set was made with)")
 	fs.StringVar(&o.method, "method", "", "method (default: hybrid with --epsilon, lloyd without)")
 	fs.Float64Var(&o.epsilon, "epsilon", 0, "privacy budget epsilon of the whole run")
 	fs.Float64Var(&o.delta, "delta", 0, "privacy budget delta (default 1/(n ln n) where the mechanism needs one)")
@@ -187,19 +186,14 @@ func (s *setting) Set(text string) error {
 const leastOption = "k-least"
 
 // clusters is the flag of the number of clusters, or of a range of it.
-type clusters struct{ most, least *int }
+type clusters struct {
+	most, least *int
+	text        string
+}
 
 func (c *clusters) Type() string { return "number" }
 
-func (c *clusters) String() string {
-	switch {
-	case c.most == nil || *c.most == 0:
-		return ""
-	case *c.least > 0:
-		return fmt.Sprintf("auto:%d-%d", *c.least, *c.most)
-	}
-	return strconv.Itoa(*c.most)
-}
+func (c *clusters) String() string { return c.text }
 
 // Set reads a number, or auto:LEAST-MOST.
 func (c *clusters) Set(text string) error {
@@ -213,6 +207,7 @@ func (c *clusters) Set(text string) error {
 		}
 	}
 	var err error
+	c.text = text
 	if *c.most, err = strconv.Atoi(most); err != nil {
 		return rule
 	}
@@ -286,6 +281,16 @@ func (o *options) checkScope(methods method.List, m *method.Method) (err error) 
 		}
 	})
 	return err
+}
+
+// refuseZero refuses flags whose zero would stand for their default.
+func refuseZero(fs *pflag.FlagSet, rule string, flags ...string) error {
+	for _, flag := range flags {
+		if fs.Changed(flag) && fs.Lookup(flag).Value.String() == "0" {
+			return fault.Range("--"+flag, 0, rule)
+		}
+	}
+	return nil
 }
 
 // given reports whether the user set the flag.

@@ -85,7 +85,7 @@ func Cases(method string, c privacy.Calibration, s Settings) ([]Case, error) {
 		}
 		if !slices.Contains(a.calibrations(), c) {
 			return nil, fault.Request("calibration", fmt.Sprintf("%s has no %s one to audit", method, c),
-				fmt.Sprintf("choose among %v", a.calibrations()))
+				"choose among "+strings.Trim(fmt.Sprint(a.calibrations()), "[]"))
 		}
 		if s.Neighbours == privacy.ReplaceOne && c == privacy.Proven {
 			if able := privacy.Provers(privacy.ReplaceOne); !slices.Contains(able, method) {

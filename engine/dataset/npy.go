@@ -111,7 +111,7 @@ func parseNPYHeader(s string) (npyHeader, error) {
 		ok = size == 1
 	}
 	if !ok {
-		return h, fmt.Errorf("descr %q is not an integer or float32/float64 type", descr)
+		return h, fmt.Errorf("descr %q is none of bool, int8 to uint64, float32 and float64", descr)
 	}
 	order, ok := npyField(s, "fortran_order")
 	if !ok {

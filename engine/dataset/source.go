@@ -42,7 +42,7 @@ type Schema struct {
 // column names column j of the records for a person: its number, and its name.
 func (s Schema) column(j int) string {
 	name := strconv.Itoa(s.number(j))
-	if s.Columns != nil {
+	if s.Columns != nil && s.Columns[j] != "" {
 		name += " (" + s.Columns[j] + ")"
 	}
 	return name

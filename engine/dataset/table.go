@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 
@@ -156,6 +157,10 @@ func OpenSource(ctx context.Context, spec string, opts ReadOptions) (Source, err
 	paths := splitPaths(spec)
 	if len(paths) == 1 {
 		return openPath(ctx, paths[0], opts)
+	}
+	if slices.Contains(paths, "") {
+		return nil, fault.Request("data", fmt.Sprintf("%q lists a file without a name", spec),
+			"give files separated by single commas")
 	}
 	all := &files{schema: Schema{Name: spec, Bytes: true, Files: len(paths)}}
 	for _, path := range paths {
