@@ -83,6 +83,13 @@ func scalarOperations() []SecretOperation {
 				sum = m.add(sum, m.signed(int64(v<<33)))
 			}
 		}},
+		{"secret of a random byte", load, func() {
+			var digits [5]int8
+			for _, v := range wide {
+				ternaryDigits(digits[:], byte(v))
+				sum += uint64(digits[0])
+			}
+		}},
 		{"error of a random word", load, func() {
 			for _, v := range wide {
 				sum += uint64(smallError(v << 34))

@@ -26,16 +26,21 @@ func ternary(n int, prng sampling.PRNG) []int8 {
 			if at == len(out) {
 				break
 			}
-			rest := uint32(b)
-			for i := range digits {
-				next := rest * 171 >> 9 // rest/3 for rest below 256
-				out[at+i] = int8(rest-3*next) - 1
-				rest = next
-			}
+			ternaryDigits(out[at:at+digits], b)
 			at += digits
 		}
 	}
 	return out[:n]
+}
+
+// ternaryDigits turns a uniform byte below a power of 3 into as many coefficients.
+func ternaryDigits(out []int8, b byte) {
+	rest := uint32(b)
+	for i := range out {
+		next := rest * 171 >> 9 // rest/3 for rest below 256
+		out[i] = int8(rest-3*next) - 1
+		rest = next
+	}
 }
 
 // errorTails[m] is 2^63 times the chance that an error's magnitude exceeds m. An error is a Gaussian of deviation 3.2
