@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/catalog"
 )
 
@@ -404,6 +405,9 @@ func TestFilesAreClients(t *testing.T) {
 }
 
 func TestVersion(t *testing.T) {
+	if status, out, errOut := cohort(t, "--version"); status != exitDone || out != "cohort "+engine.Version+"\n" {
+		t.Errorf("--version: status %d, %q, %q", status, out, errOut)
+	}
 	m := object(t, "version", "--format", "json")
 	for _, f := range []string{"version", "go", "cpu", "isa"} {
 		if m[f] == nil || m[f] == "" {

@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/internal/fault"
 )
@@ -123,6 +124,7 @@ and every released number stands in a ledger.
 
   cohort run                                  cluster a built-in set
   cohort run --data my.csv --k 8 --epsilon 1  cluster a file privately`,
+		Version:       engine.Version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          noArguments,
@@ -139,6 +141,7 @@ and every released number stands in a ledger.
 		return wrongFlag(cmd, err)
 	})
 	root.SetHelpFunc(plainHelp)
+	root.SetVersionTemplate("cohort {{.Version}}\n")
 	root.AddCommand(newRunCommand(), newPlanCommand(), newPredictCommand(), newReportCommand(), newMethodsCommand(),
 		newManCommand(), newAccountCommand(), newAuditCommand(), newLedgerCommand(), newDataCommand(), newStudyCommand(),
 		newServeCommand(), newJoinCommand(), newBenchCommand(), newProfileCommand(), newVersionCommand())

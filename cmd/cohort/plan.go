@@ -51,7 +51,11 @@ func planJob(ctx context.Context, o *options, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	blind := records > 0 && o.given("d") && (o.bounds != "" || o.boundsFile != "")
+	shaped, bounded := records > 0 && o.given("d"), o.bounds != "" || o.boundsFile != ""
+	if shaped && !bounded && !o.given("data") {
+		return fault.Request("--bounds", "is not given, and no data is opened", "say what they are, such as --bounds 0:100")
+	}
+	blind := shaped && bounded
 	if blind && !o.given("k") {
 		return fault.Request("--k", "is not given, and no data is opened", "say how many clusters to look for, such as --k 8")
 	}

@@ -84,6 +84,7 @@ func TestZeroAndRepeatedFlagsAreRefused(t *testing.T) {
 		"audit --method fastlloyd --trials 0":           "--trials: is 0, must be at least 100\n",
 		"run --data a.csv, --k 2":                       `--data: "a.csv," lists a file without a name: `,
 		"bench kernels --quick --drop-out 0.1":          "are for simulated sums: give --simulate, too",
+		"plan --epsilon 1 --public-n 100 --d 3 --k 2":   "--bounds: is not given, and no data is opened: ",
 		"help nothing":                                  `"nothing" is not a command of cohort: see`,
 		"help ledger show-all":                          `"show-all" is not a command of cohort ledger: see`,
 		"completion nothing":                            `"nothing" is not a command of cohort completion: see`,
