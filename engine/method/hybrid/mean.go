@@ -32,15 +32,18 @@ func (h *plan) tooWeak() bool {
 }
 
 // leastSignal is what k clusters need of n mu, the number of standard deviations by which all records stand above the
-// noise of a count: in many columns, where fewer may be measured, .9k+7 for the root of each; in four columns and more
+// noise of a count: for one cluster, which is a mean, 24 for the root of each column; in many columns, where fewer
+// may be measured and k may be no worse than half of it, .4k+7.7 for the root of each; in four columns and more
 // (4k/3+3) min((d-3.8)^(3/4), 2.2 (d-3.8)^(1/2)), and at least 4k-3, and 7, times the cube root of d/4; below, where a
 // tree finds many clusters as well, 2.5k from 3 to 8. The constants come from generated sets of 300 to 5,000 records in
 // 2 to 30 dimensions (cohort bench floor).
 func (h *plan) leastSignal() float64 {
 	d, k := float64(h.D), float64(h.K)
 	switch {
+	case h.K == 1:
+		return 24 * math.Sqrt(d)
 	case h.D >= manyColumns:
-		return (0.9*k + 7) * math.Sqrt(d)
+		return (0.4*k + 7.7) * math.Sqrt(d)
 	case h.D <= 3:
 		return min(max(2.5*k, 3), 8)
 	}
@@ -66,6 +69,9 @@ func (h *plan) addMean() *meanPlan {
 	}
 	if near {
 		h.addCells(o, cells)
+	}
+	if h.K == 1 {
+		return o // as was asked
 	}
 	around := "and points around it that no record has chosen"
 	if o.cells != nil {
