@@ -177,3 +177,27 @@ func halvedClusters(t *testing.T, n, d int, epsilon float64, measured int, most 
 		t.Errorf("NICV %v, about one mean %v", loss[0], loss[1])
 	}
 }
+
+// TestNoWorseThanHalf: where the signal is weak, k clusters are no worse than half as many.
+func TestNoWorseThanHalf(t *testing.T) {
+	norm, _ := datasettest.Builtin(t, "blobs", dataset.Generator{N: 1000, D: 16, K: 5, Separation: 6, Seed: 1})
+	eng, err := engine.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer eng.Close()
+	loss := make(map[int]float64)
+	for _, k := range []int{3, 5} {
+		for seed := range uint64(10) {
+			res, err := eng.Run(t.Context(), &Job{Problem: protocol.Problem{Clients: norm.Table(), Bounds: norm.Bounds, K: k,
+				Budget: privacy.Budget{Epsilon: 0.1, Delta: -1}, Seed: &seed}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			loss[k] += *res.NICV / 10
+		}
+	}
+	if loss[5] > 1.02*loss[3] {
+		t.Errorf("NICV of 5 clusters %v, of 3 %v", loss[5], loss[3])
+	}
+}
