@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 	"sync"
 
 	"github.com/cohort-engine/cohort/engine"
@@ -255,8 +256,7 @@ func (s *seat) Receive(ctx context.Context, from Role) ([]byte, error) {
 		return nil, fmt.Errorf("protocol: %v waits for a message: %v %w", s.role, from, ErrLeft)
 	}
 	first := box[0]
-	copy(box, box[1:])
-	s.mail[from] = box[:len(box)-1]
+	s.mail[from] = slices.Delete(box, 0, 1) // which forgets the last place, too
 	s.events++
 	s.received += int64(len(first))
 	return first, nil
