@@ -42,7 +42,7 @@ func (s *run) messages() (*engine.Comm, error) {
 			first := x.firstShare(rotations)
 			send(q, 0, 1, first)
 			send(0, q, 1, first)
-			send(q, 0, 1, 1+x.switchKey(s.params.relin))
+			send(q, 0, 1, x.secondShare())
 			for other := 1; other < len(parties) && s.job.threshold() < len(parties)-1; other++ {
 				if other != q {
 					send(q, other, 1, x.threshold())
@@ -103,6 +103,9 @@ func (x sizes) firstShare(rotations int) int {
 	return 1 + x.publicKey(x.p.MaxLevel(), 0) + x.switchKey(x.p.small) + 4 + rotations*x.switchKey(x.p.rotation) +
 		2*x.switchKey(x.p.relin)
 }
+
+// secondShare is that of the second round.
+func (x sizes) secondShare() int { return 1 + x.switchKey(x.p.relin) }
 
 // column is an encrypted column, with seeds in the place of half of its polynomials or without.
 func (x sizes) column(l layout, seeded bool) int {

@@ -88,13 +88,19 @@ type keyShareMessage struct {
 	Relin, Mask *switchKey
 }
 
+// free keeps the rows of a first round's keys, which are not used any more, for later polynomials.
+func (m *keyShareMessage) free(p *parameters) {
+	p.free(append(m.Rotations, m.Small, m.Relin, m.Mask)...)
+}
+
 func (m *keyShareMessage) marshal(p *parameters) []byte {
-	w := newWriter(p, kindKeyShare, 0)
 	if m.Second {
+		w := newWriter(p, kindKeyShare, sizes{p}.secondShare())
 		w.b = append(w.b, 2)
 		w.switchKey(m.Relin)
 		return w.end(alone)
 	}
+	w := newWriter(p, kindKeyShare, sizes{p}.firstShare(len(m.Rotations)))
 	w.b = append(w.b, 1)
 	w.publicKey(m.Public)
 	w.switchKey(m.Small)
@@ -206,12 +212,12 @@ func (a *alice) prepareCommittee(ctx context.Context) error {
 			continue
 		}
 		sum.Public.addShare(p, got.Public)
-		sum.Small.addShare(got.Small)
+		sum.Small.addShare(p, got.Small)
 		for r := range sum.Rotations {
-			sum.Rotations[r].addShare(got.Rotations[r])
+			sum.Rotations[r].addShare(p, got.Rotations[r])
 		}
-		sum.Relin.addShare(got.Relin)
-		sum.Mask.addShare(got.Mask)
+		sum.Relin.addShare(p, got.Relin)
+		sum.Mask.addShare(p, got.Mask)
 	}
 	a.step = 2
 	// Members need the sums: the public key to encrypt and the relinearisation key's
@@ -231,7 +237,7 @@ func (a *alice) prepareCommittee(ctx context.Context) error {
 		if relin == nil {
 			relin = got.Relin
 		} else {
-			relin.addShare(got.Relin)
+			relin.addShare(p, got.Relin)
 		}
 	}
 	if err := a.receiveCollectiveKeys(ctx, a.Pool(), sum, relin); err != nil {
@@ -278,6 +284,7 @@ func (m *member) prepare(ctx context.Context) error {
 	if err := m.send(ctx, m.setup, 0, kindKeyShare, first.marshal(p)); err != nil {
 		return err
 	}
+	first.free(p)
 	b, err := m.receive(ctx, 0)
 	if err != nil {
 		return err
@@ -289,6 +296,7 @@ func (m *member) prepare(ctx context.Context) error {
 	var second *keyShareMessage
 	if err := m.Abreast(ctx, func(context.Context) error {
 		second = m.secondShare(sum, ephemeral)
+		sum.free(p)
 		return nil
 	}); err != nil {
 		return err
@@ -297,6 +305,7 @@ func (m *member) prepare(ctx context.Context) error {
 	if err := m.send(ctx, m.setup, 0, kindKeyShare, second.marshal(p)); err != nil {
 		return err
 	}
+	p.free(second.Relin)
 	if err := m.dealThreshold(ctx); err != nil {
 		return err
 	}
@@ -364,11 +373,12 @@ func (p *parameters) widen(a rns.Poly) ringqp.Poly {
 	return ringqp.Poly{Q: ring.Poly{Coeffs: rows[:len(p.q)]}, P: ring.Poly{Coeffs: rows[len(p.q):]}}
 }
 
-// addShare adds another member's rows.
-func (k *switchKey) addShare(o *switchKey) {
+// addShare adds another member's rows, which serve again.
+func (k *switchKey) addShare(p *parameters, o *switchKey) {
 	for i, rows := range k.Rows {
 		k.gadget.AddRows(rows, o.Rows[i])
 	}
+	p.free(o)
 }
 
 func (k *publicKey) addShare(p *parameters, o *publicKey) {

@@ -124,7 +124,7 @@ func (c *columnEncryption) encode(embedder, index int) []int64 {
 	}
 	t := c.embed[embedder]
 	m, at := c.place(index)
-	values, column, scale := make([]float64, c.p.slots()), c.columns[m.Column], c.topScale
+	values, column, scale := t.values, c.columns[m.Column], c.topScale
 	if at < c.lay.tops() {
 		c.lay.fillTop(at, column, values)
 		t.roundBy(dither(m.Dither))

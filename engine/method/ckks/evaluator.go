@@ -83,7 +83,7 @@ func newEvaluator(p *parameters, relin *rns.Key, rotations map[int]*rns.Key) (*e
 type scratch struct {
 	*rns.Workspace
 	embed  *embedder
-	values []float64
+	values []float64 // the encoder's
 	ops    Operations
 	// twin, if set, is for a second product that the same workers compute.
 	twin *scratch
@@ -91,7 +91,8 @@ type scratch struct {
 
 // newScratch makes the memory of one worker.
 func newScratch(p *parameters) *scratch {
-	return &scratch{Workspace: p.lattice.NewWorkspace(), embed: newEmbedder(p), values: make([]float64, p.slots())}
+	embed := newEmbedder(p)
+	return &scratch{Workspace: p.lattice.NewWorkspace(), embed: embed, values: embed.values}
 }
 
 // round makes the computation round with a party's randomness from here on.
@@ -374,6 +375,7 @@ func newEmbedding(n int) embedding {
 type embedder struct {
 	embedding
 	chain   *rns.Chain
+	values  []float64 // for who calls, of slots or coefficients
 	complex []complex128
 	whole   []int64
 	words   []uint32
@@ -385,7 +387,7 @@ type embedder struct {
 func (m *embedder) roundBy(r *rounding) { m.dither, m.drawn = r, 0 }
 
 func newEmbedder(p *parameters) *embedder {
-	return &embedder{embedding: p.embedding(), chain: p.lattice,
+	return &embedder{embedding: p.embedding(), chain: p.lattice, values: make([]float64, p.N()),
 		complex: make([]complex128, p.N()), whole: make([]int64, p.N()), words: make([]uint32, p.N())}
 }
 
@@ -409,9 +411,8 @@ func (w *scratch) lift(coefficients []float64, level int, scale float64) rns.Pol
 	return p
 }
 
-// encode returns the polynomial with the given values in its slots.
+// encode returns the polynomial with the given values in its slots. It spoils them.
 func (w *scratch) encode(values []float64, level int, scale float64) rns.Poly {
-	coefficients := make([]float64, len(values))
-	w.embed.coefficients(values, coefficients)
-	return w.lift(coefficients, level, scale)
+	w.embed.coefficients(values, values)
+	return w.lift(values, level, scale)
 }

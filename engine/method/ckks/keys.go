@@ -188,6 +188,13 @@ type switchKey struct {
 	Rows   []rns.Poly
 }
 
+// free keeps the rows of keys, which are not used any more, for later polynomials.
+func (p *parameters) free(keys ...*switchKey) {
+	for _, k := range keys {
+		p.lattice.Free(k.Rows...)
+	}
+}
+
 // levels are the levels of a key's rows.
 func (k *switchKey) levels() (q, aux int) { return k.gadget.MaxLevel(), k.gadget.Auxiliary() - 1 }
 

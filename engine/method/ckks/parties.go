@@ -284,6 +284,7 @@ func (b *bob) prepare(ctx context.Context) error {
 	if err := b.send(ctx, b.setup, 0, kindKeys, keys.marshal(p, abreast(ctx, b.Pool()))); err != nil {
 		return err
 	}
+	p.free(append(keys.Rotations, keys.Relin, keys.Small)...)
 	msgs, err := columns.finish(ctx)
 	if err != nil {
 		return err

@@ -142,7 +142,7 @@ func (c *computer) spread(ctx context.Context, pool *engine.Pool) error {
 	})
 }
 
-// masked multiplies a by the given slots at a scale.
+// masked multiplies a by the given slots, which it spoils, at a scale.
 func (c *computer) masked(w *scratch, a *cipher, slots []float64, scale float64) (*cipher, error) {
 	mask := w.encode(slots, a.level(), scale)
 	out := c.ev.newCipher(a.level())

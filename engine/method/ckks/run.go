@@ -147,10 +147,14 @@ func (q *peer) provide(ctx context.Context, key *publicKey) error {
 	return q.sendColumns(ctx, msgs)
 }
 
+// sendColumns sends encrypted columns, whose polynomials serve again.
 func (q *peer) sendColumns(ctx context.Context, msgs []*columnMessage) error {
 	for _, m := range msgs {
 		if err := q.send(ctx, q.setup, 0, kindColumn, m.marshal(q.params, q.lay, abreast(ctx, q.Pool()))); err != nil {
 			return err
+		}
+		for _, c := range slices.Concat(m.Tops, m.Lows) {
+			q.params.lattice.Free(c.C0, c.C1)
 		}
 	}
 	return nil
