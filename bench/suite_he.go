@@ -28,7 +28,7 @@ func heSuites() []Suite {
 				"Operations on one core are timed in turns " +
 				"with Lattigo's, whose sign is its products, relinearisations and rescalings alone. Two workers stand beside " +
 				"two runs of one worker each at once: what the machine gives to two cores that share nothing. Memory is the " +
-				"peak of the process, data included.",
+				"peak of the process, data included, and planned what the plan states, without program and data.",
 			Source:  ckksSource,
 			Needs:   []string{"s1"},
 			Figures: []Figure{{Table: "compute", Title: "Ten rounds", X: "size", Y: "compute", LogY: true, Bars: true}},
@@ -272,6 +272,7 @@ type heRun struct {
 	build             func(context.Context) (*ckks.Job, error)
 	res               *engine.Result
 	wall, cpu, memory float64 // seconds, seconds and MB; memory is 0 where it is not known
+	planned           float64 // MB
 }
 
 // heSize measures one run and records it in three tables: compute and bytes,
@@ -298,12 +299,28 @@ func (r *heRun) measure(ctx context.Context, c *Case) error {
 	if err != nil {
 		return err
 	}
+	if r.planned, err = hePlanned(job, c.Env.Pool.Workers()); err != nil {
+		return err
+	}
 	known := resetPeakMemory()
 	r.res, r.wall, r.cpu, err = heTimed(ctx, c, job)
 	if known {
 		r.memory = float64(peakMemory()) / 1e6
 	}
 	return err
+}
+
+// hePlanned is the memory that the plan of a job states, in MB.
+func hePlanned(job *ckks.Job, workers int) (float64, error) {
+	plan, err := job.Plan()
+	if err != nil {
+		return 0, err
+	}
+	o, err := plan.Outline()
+	if err != nil {
+		return 0, err
+	}
+	return float64(o.Memory.Of(workers)) / 1e6, nil
 }
 
 // compute records time, bytes and memory.
@@ -331,6 +348,7 @@ func (r *heRun) compute(ctx context.Context, c *Case) error {
 	if r.memory > 0 {
 		c.number("memory", "MB", r.memory, atMost(r.room)...)
 	}
+	c.number("planned", "MB", r.planned)
 	for _, phase := range []string{"encrypt", "compare", "sum", "decrypt"} {
 		c.number(phase, "s", float64(r.res.Timings[phase].TotalNS)/1e9)
 	}

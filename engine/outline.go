@@ -28,6 +28,8 @@ type Outline struct {
 	// the sizes of messages follow from what is released. It is nil where no bound is known.
 	Bytes       *Comm `json:"bytes"`
 	BytesAtMost bool  `json:"bytes_at_most,omitempty"`
+	// Memory is what a run takes, nil where the method does not state it.
+	Memory *Memory `json:"memory,omitempty"`
 	// PublicSeed is what public randomness follows from, in hexadecimal. A plan
 	// without a simulation seed draws its own.
 	PublicSeed string `json:"public_seed"`
@@ -46,3 +48,13 @@ type PlannedRelease struct {
 	// clusters have more; nil for what is no centroid and no sum.
 	OfBox *float64 `json:"of_box,omitempty"`
 }
+
+// Memory is the most that all parties of a run take in one process, beside the program and the records: Bytes, and
+// PerWorker for each worker of the pool.
+type Memory struct {
+	Bytes     int64 `json:"bytes"`
+	PerWorker int64 `json:"per_worker"`
+}
+
+// Of is the most with so many workers.
+func (m *Memory) Of(workers int) int64 { return m.Bytes + int64(workers)*m.PerWorker }

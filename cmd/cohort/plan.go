@@ -168,6 +168,11 @@ func printOutline(w io.Writer, p *engine.Outline, bounds dataset.Bounds) error {
 		say(2, "at most rounds %d, %s sent %d, bytes received %d, parties %d", p.Bytes.Rounds, most, sent, received,
 			p.Parties)
 	}
+	if m := p.Memory; m != nil {
+		b.WriteString("\nMemory\n")
+		say(2, "at most %d MB and %d MB for each worker, of all parties in one process, beside the program and the records",
+			megabytes(m.Bytes), megabytes(m.PerWorker))
+	}
 	b.WriteString("\nPrivacy ledger\n")
 	if err := p.Ledger.Text(&b); err != nil {
 		return err
@@ -175,6 +180,9 @@ func printOutline(w io.Writer, p *engine.Outline, bounds dataset.Bounds) error {
 	_, err := io.WriteString(w, fault.Visible(b.String()))
 	return err
 }
+
+// megabytes rounds up.
+func megabytes(bytes int64) int64 { return (bytes + 999_999) / 1_000_000 }
 
 // printNoise says how large the noise of each release is, beside the data's box.
 func printNoise(say func(indent int, format string, args ...any), releases []engine.PlannedRelease,

@@ -16,8 +16,10 @@ const Huge = 2 << 20
 const (
 	heapBytes  = 256 << 20
 	blockBytes = 4 << 20
-	floorBytes = 64 << 20
 )
+
+// Floor is how many bytes the heap grows by at least, after Heap, before it is collected.
+const Floor = 64 << 20
 
 // floor is never touched. It counts as part of the heap, which is collected when it has doubled: that of a run of a
 // fifth of a second, from nothing to 50 MB, was collected eight times, with all workers stopped each time.
@@ -32,7 +34,7 @@ var Heap = sync.OnceFunc(func() {
 		blocks[i] = make([]byte, blockBytes)
 		Advise(blocks[i])
 	}
-	block := make([]byte, floorBytes)
+	block := make([]byte, Floor)
 	floor.Store(&block)
 	runtime.KeepAlive(&blocks)
 	runtime.GC()
@@ -41,7 +43,7 @@ var Heap = sync.OnceFunc(func() {
 // Collect collects the heap after so many bytes of it were left, where they are more than what it may grow by anyway:
 // as much again would pile up on them before the runtime does.
 func Collect(left int) {
-	if left >= floorBytes {
+	if left >= Floor {
 		runtime.GC()
 	}
 }

@@ -75,7 +75,7 @@ func TestCollect(t *testing.T) {
 		runtime.ReadMemStats(&m)
 		return m.NumForcedGC
 	}
-	for left, want := range map[int]uint32{floorBytes: 1, floorBytes - 1: 0} {
+	for left, want := range map[int]uint32{Floor: 1, Floor - 1: 0} {
 		before := cycles()
 		Collect(left)
 		if got := cycles() - before; got != want {

@@ -16,7 +16,11 @@ func (pl *jobPlan) Outline() (*engine.Outline, error) {
 	if counted.Messages, err = s.messages(); err != nil {
 		return nil, err
 	}
-	return counted.Outline()
+	o, err := counted.Outline()
+	if err == nil {
+		o.Memory = s.memory()
+	}
+	return o, err
 }
 
 // messages counts what the parties send each other.

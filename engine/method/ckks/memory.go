@@ -1,0 +1,113 @@
+package ckks
+
+import (
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/method/ckks/rns"
+	"github.com/cohort-engine/cohort/internal/pages"
+)
+
+// room counts the memory of a run in one process, in rows: the residues of a polynomial modulo one prime, 4 N bytes.
+// Resident are keys and, of each batch of N records, the encrypted columns, the computing party's own as factors and as
+// coefficients, and the memberships of a round. Comparisons, a ciphertext for each pair, come and go in runs of batches
+// (liveCiphertexts). With five clusters in the plane a batch takes 75 rows, 4.9 MB: 10^5 records 130 MB in all, 10^6
+// 430. Encrypted columns are a third of it. Half of them could be drawn again from seeds in each round, a tenth of the
+// peak for a hundredth of the time, which is not done.
+type room struct {
+	*run
+	primes int // of ciphertexts
+	all    int // with the auxiliary ones
+	// kept stays to the end, pool is what polynomials take that come and go, at most at a time, and left what messages,
+	// rounds and Lattigo's arithmetic leave behind.
+	kept, pool, left int
+	// worker is what a worker has for itself.
+	worker int
+}
+
+// memory is what a run takes in one process at most, if pruning leaves all pairs that the chain has room for. Where a
+// run leaves much behind the heap is collected when it has doubled.
+func (s *run) memory() *engine.Memory {
+	r := &room{run: s, primes: len(s.params.Q())}
+	r.all = r.primes + len(s.params.P())
+	r.tables()
+	setup := r.keys()
+	r.columns()
+	r.comparisons()
+	// Polynomials of keys serve again in rounds, at one worker at least.
+	r.pool = max(r.pool, setup-r.worker)
+	const other = 8 << 20 // the noise's tables, stacks, pages of the program
+	row := int64(4 * s.params.N())
+	live := int64(r.kept+r.pool)*row + 8*int64(s.N)*int64(s.D) + other
+	live += live / 32 // the heap's own
+	return &engine.Memory{Bytes: live + min(int64(r.left)*row, live+pages.Floor), PerWorker: int64(r.worker) * row}
+}
+
+// tables are those of transforms and of the encoder, and those of Lattigo where columns are encrypted under a public
+// key.
+func (r *room) tables() {
+	const transform, encoder, lattigo = 5, 18, 22
+	r.kept += transform*r.all + encoder
+	if r.job.mode() != TwoParty {
+		r.kept += lattigo * r.all
+	}
+}
+
+// keyRows are the rows of a key's first components.
+func keyRows(g *rns.Gadget) int { return g.Digits(g.MaxLevel()) * g.Rows() }
+
+// keys are secrets, keys and the messages that carry them. It returns what polynomials take meanwhile.
+func (r *room) keys() (setup int) {
+	p, rotations := r.params, len(r.lay.shifts())
+	own := keyRows(p.relin) + keyRows(p.small) + rotations*keyRows(p.rotation)
+	const wide = 2                                  // rows of 64-bit words
+	r.kept += 2 * own                               // expanded
+	r.left += wide * rotations * (r.all + r.primes) // turned secrets
+	if r.job.mode() != Multiparty {
+		r.kept += 2 * wide * r.all
+		r.left += own
+		drawn := keyRows(p.relin) + keyRows(p.small) + min(rotations, keysAtOnce-2)*keyRows(p.rotation)
+		return own + max(drawn, min(rotations, keysAtOnce)*keyRows(p.rotation))
+	}
+	holders := len(r.job.Columns) - 1
+	share := own + keyRows(p.relin) // with both halves of the relinearisation key
+	r.kept += 3 * wide * holders * r.all
+	r.left += (holders+1)*share + holders*keyRows(p.relin)
+	r.left += holders * wide * r.all * (6*p.relin.Digits(p.MaxLevel()) + 8)
+	return (holders + 1) * share
+}
+
+// columns are the columns, encrypted and not.
+func (r *room) columns() {
+	tops, lows, encrypted := r.lay.tops(), r.lay.lows(), r.cols.count()
+	const low, wide = aggregateLevel + 1, 2
+	column := tops*r.primes + lows*low // half of its ciphertexts
+	r.pool += 2*encrypted*column + (r.D-encrypted+1)*lows*low
+	r.left += encrypted * (column + (tops+lows)/3) // messages, and errors in bytes
+	if r.lay.rank == nil {
+		r.kept += wide * r.D * tops // coefficients for comparisons
+	}
+	if r.job.mode() == ServerAided {
+		encrypted -= len(r.job.Columns[1]) // those that the key holder encrypts
+	}
+	if r.job.mode() != TwoParty {
+		const lattigo = 24 // rows that an encryption under a public key leaves behind, for each prime
+		r.left += encrypted * (column + lattigo*(column+tops+lows))
+	}
+}
+
+// comparisons are those of a round, its memberships and totals, and what computes them.
+func (r *room) comparisons() {
+	p, k, batches := r.params, r.job.K, r.lay.batches
+	const low = 2 * (aggregateLevel + 1) // rows of a membership
+	level := low + 2*p.maxDepth()        // of a comparison
+	pairs := k * min(k-1, 1<<p.maxDepth()) / 2
+	run := min(batches, max(1, liveCiphertexts/pairs))
+	// A sign has its input and, of its last polynomial, seven more ciphertexts at a time.
+	sign, tree := 2*(8*r.primes-36), level*(k-1)
+	// Memberships of the last run come when its signs are done.
+	r.pool += level*pairs*run + low*masksAhead + max(low*k*(batches-run), low*k*batches-max(sign-tree, 0))
+	// A total leaves words of 64 bits at each side, and its message.
+	totals := k * (1 + r.D)
+	r.left += r.Rounds * totals * (2*2 + 1) * (aggregateLevel + 1) / p.stride
+	workspace, encoder := 4*r.primes+2*len(p.P())+3*rns.MaxDigits+14, 9
+	r.worker = workspace + encoder + max(sign, tree)
+}
