@@ -3220,13 +3220,15 @@ panels:
 	RET
 
 // func ScatterAVX2(x *float32, panels int, d int, labels *uint16, table *int32, width int, bias float32, counts *int32, ahead int)
-// Requires: AVX, AVX2, MMX+
-TEXT ·ScatterAVX2(SB), $1088-72
-	MOVQ         x+0(FP), AX
-	MOVQ         panels+8(FP), CX
-	MOVQ         d+16(FP), DX
-	MOVQ         labels+24(FP), BX
+// Requires: AVX, AVX2, CMOV, MMX+
+TEXT ·ScatterAVX2(SB), $1144-72
 	VBROADCASTSS bias+48(FP), Y0
+	MOVQ         x+0(FP), AX
+	MOVQ         AX, 1088(SP)
+	MOVQ         panels+8(FP), AX
+	MOVQ         AX, 1104(SP)
+	MOVQ         labels+24(FP), AX
+	MOVQ         AX, 1096(SP)
 	VPBROADCASTD width+40(FP), Y1
 	VPSLLD       $0x02, Y1, Y1
 	VPXOR        Y2, Y2, Y2
@@ -3264,96 +3266,108 @@ TEXT ·ScatterAVX2(SB), $1088-72
 	VMOVUPS      Y2, 992(SP)
 
 panels:
-	MOVQ      counts+56(FP), SI
-	VPMOVZXWD (BX), Y2
+	MOVQ      counts+56(FP), AX
+	MOVQ      1096(SP), CX
+	VPMOVZXWD (CX), Y2
 	VPMULLD   Y1, Y2, Y2
 	VMOVUPS   Y2, 1024(SP)
-	VPMOVZXWD 16(BX), Y2
+	VPMOVZXWD 16(CX), Y2
 	VPMULLD   Y1, Y2, Y2
 	VMOVUPS   Y2, 1056(SP)
-	MOVWLZX   (BX), DI
-	INCL      (SI)(DI*4)
-	MOVWLZX   2(BX), DI
-	INCL      (SI)(DI*4)
-	MOVWLZX   4(BX), DI
-	INCL      (SI)(DI*4)
-	MOVWLZX   6(BX), DI
-	INCL      (SI)(DI*4)
-	MOVWLZX   8(BX), DI
-	INCL      (SI)(DI*4)
-	MOVWLZX   10(BX), DI
-	INCL      (SI)(DI*4)
-	MOVWLZX   12(BX), DI
-	INCL      (SI)(DI*4)
-	MOVWLZX   14(BX), DI
-	INCL      (SI)(DI*4)
-	MOVWLZX   16(BX), DI
-	INCL      (SI)(DI*4)
-	MOVWLZX   18(BX), DI
-	INCL      (SI)(DI*4)
-	MOVWLZX   20(BX), DI
-	INCL      (SI)(DI*4)
-	MOVWLZX   22(BX), DI
-	INCL      (SI)(DI*4)
-	MOVWLZX   24(BX), DI
-	INCL      (SI)(DI*4)
-	MOVWLZX   26(BX), DI
-	INCL      (SI)(DI*4)
-	MOVWLZX   28(BX), DI
-	INCL      (SI)(DI*4)
-	MOVWLZX   30(BX), DI
-	INCL      (SI)(DI*4)
-	ADDQ      $0x20, BX
-	MOVQ      ahead+64(FP), R10
-	ADDQ      AX, R10
-	MOVQ      table+32(FP), SI
-	MOVQ      DX, DI
-	MOVQ      AX, R8
-	MOVQ      DX, R9
-	SHLQ      $0x06, R9
-	ADDQ      AX, R9
-	CMPQ      DI, $0x10
-	JGE       block
-	LEAQ      (SP), AX
+	MOVWLZX   (CX), DX
+	INCL      (AX)(DX*4)
+	MOVWLZX   2(CX), DX
+	INCL      (AX)(DX*4)
+	MOVWLZX   4(CX), DX
+	INCL      (AX)(DX*4)
+	MOVWLZX   6(CX), DX
+	INCL      (AX)(DX*4)
+	MOVWLZX   8(CX), DX
+	INCL      (AX)(DX*4)
+	MOVWLZX   10(CX), DX
+	INCL      (AX)(DX*4)
+	MOVWLZX   12(CX), DX
+	INCL      (AX)(DX*4)
+	MOVWLZX   14(CX), DX
+	INCL      (AX)(DX*4)
+	MOVWLZX   16(CX), DX
+	INCL      (AX)(DX*4)
+	MOVWLZX   18(CX), DX
+	INCL      (AX)(DX*4)
+	MOVWLZX   20(CX), DX
+	INCL      (AX)(DX*4)
+	MOVWLZX   22(CX), DX
+	INCL      (AX)(DX*4)
+	MOVWLZX   24(CX), DX
+	INCL      (AX)(DX*4)
+	MOVWLZX   26(CX), DX
+	INCL      (AX)(DX*4)
+	MOVWLZX   28(CX), DX
+	INCL      (AX)(DX*4)
+	MOVWLZX   30(CX), DX
+	INCL      (AX)(DX*4)
+	ADDQ      $0x20, CX
+	MOVQ      CX, 1096(SP)
+	XORQ      AX, AX
+	MOVQ      1088(SP), CX
+	MOVQ      ahead+64(FP), DX
+	ADDQ      CX, DX
+	MOVQ      d+16(FP), BX
+	CMPQ      BX, $0x10
+	JGE       long
+	LEAQ      (SP), SI
 
 copy:
-	VMOVUPS (R8), Y2
-	VMOVUPS Y2, (AX)
-	VMOVUPS 32(R8), Y2
-	VMOVUPS Y2, 32(AX)
-	ADDQ    $0x40, R8
-	ADDQ    $0x40, AX
-	DECQ    DI
+	VMOVUPS (CX), Y2
+	VMOVUPS Y2, (SI)
+	VMOVUPS 32(CX), Y2
+	VMOVUPS Y2, 32(SI)
+	ADDQ    $0x40, CX
+	ADDQ    $0x40, SI
+	DECQ    BX
 	JNZ     copy
-	LEAQ    (SP), R8
-	MOVQ    $0x00000010, DI
+	LEAQ    (SP), CX
+	MOVQ    $0x00000010, BX
 
-block:
-	PREFETCHT0  4096(R8)
-	PREFETCHT0  4160(R8)
-	PREFETCHT0  4224(R8)
-	PREFETCHT0  4288(R8)
-	PREFETCHT0  4352(R8)
-	PREFETCHT0  4416(R8)
-	PREFETCHT0  4480(R8)
-	PREFETCHT0  4544(R8)
-	PREFETCHT0  4608(R8)
-	PREFETCHT0  4672(R8)
-	PREFETCHT0  4736(R8)
-	PREFETCHT0  4800(R8)
-	PREFETCHT0  4864(R8)
-	PREFETCHT0  4928(R8)
-	PREFETCHT0  4992(R8)
-	PREFETCHT0  5056(R8)
-	PREFETCHT1  (R10)
-	PREFETCHT1  64(R10)
-	PREFETCHT1  128(R10)
-	PREFETCHT1  192(R10)
-	ADDQ        $0x00000100, R10
-	VADDPS      (R8), Y0, Y2
-	VADDPS      64(R8), Y0, Y3
-	VADDPS      128(R8), Y0, Y4
-	VADDPS      192(R8), Y0, Y5
+long:
+	MOVQ BX, 1112(SP)
+
+strip:
+	MOVQ    CX, 1120(SP)
+	MOVQ    AX, 1128(SP)
+	ANDQ    $-16, BX
+	MOVQ    $0x00000080, SI
+	CMPQ    BX, SI
+	CMOVQGT SI, BX
+	SUBQ    BX, 1112(SP)
+	SHLQ    $0x02, BX
+	ADDQ    AX, BX
+	MOVQ    BX, 1136(SP)
+	MOVQ    table+32(FP), BX
+	MOVL    1024(SP), SI
+	ADDQ    BX, SI
+	MOVL    1028(SP), DI
+	ADDQ    BX, DI
+	MOVL    1032(SP), R8
+	ADDQ    BX, R8
+	MOVL    1036(SP), R9
+	ADDQ    BX, R9
+	MOVL    1040(SP), R10
+	ADDQ    BX, R10
+	MOVL    1044(SP), R11
+	ADDQ    BX, R11
+	MOVL    1048(SP), R12
+	ADDQ    BX, R12
+	MOVL    1052(SP), R13
+	ADDQ    BX, R13
+
+lower:
+	PREFETCHT1  (DX)(AX*4)
+	PREFETCHT1  64(DX)(AX*4)
+	VADDPS      (CX), Y0, Y2
+	VADDPS      64(CX), Y0, Y3
+	VADDPS      128(CX), Y0, Y4
+	VADDPS      192(CX), Y0, Y5
 	VUNPCKLPS   Y3, Y2, Y6
 	VUNPCKLPS   Y5, Y4, Y7
 	VUNPCKLPD   Y7, Y6, Y8
@@ -3362,10 +3376,10 @@ block:
 	VUNPCKHPS   Y5, Y4, Y3
 	VUNPCKLPD   Y3, Y2, Y4
 	VUNPCKHPD   Y3, Y2, Y2
-	VADDPS      256(R8), Y0, Y3
-	VADDPS      320(R8), Y0, Y5
-	VADDPS      384(R8), Y0, Y7
-	VADDPS      448(R8), Y0, Y9
+	VADDPS      256(CX), Y0, Y3
+	VADDPS      320(CX), Y0, Y5
+	VADDPS      384(CX), Y0, Y7
+	VADDPS      448(CX), Y0, Y9
 	VUNPCKLPS   Y5, Y3, Y10
 	VUNPCKLPS   Y9, Y7, Y11
 	VUNPCKLPD   Y11, Y10, Y12
@@ -3376,40 +3390,58 @@ block:
 	VUNPCKHPD   Y5, Y3, Y3
 	VPERM2F128  $0x31, Y12, Y8, Y5
 	VINSERTF128 $0x01, X12, Y8, Y8
-	MOVL        1024(SP), AX
 	VPADDD      (SI)(AX*1), Y8, Y8
 	VMOVUPS     Y8, (SI)(AX*1)
-	MOVL        1040(SP), AX
-	VPADDD      (SI)(AX*1), Y5, Y5
-	VMOVUPS     Y5, (SI)(AX*1)
+	VPADDD      (R10)(AX*1), Y5, Y5
+	VMOVUPS     Y5, (R10)(AX*1)
 	VPERM2F128  $0x31, Y10, Y6, Y5
 	VINSERTF128 $0x01, X10, Y6, Y6
-	MOVL        1028(SP), AX
-	VPADDD      (SI)(AX*1), Y6, Y6
-	VMOVUPS     Y6, (SI)(AX*1)
-	MOVL        1044(SP), AX
-	VPADDD      (SI)(AX*1), Y5, Y5
-	VMOVUPS     Y5, (SI)(AX*1)
+	VPADDD      (DI)(AX*1), Y6, Y6
+	VMOVUPS     Y6, (DI)(AX*1)
+	VPADDD      (R11)(AX*1), Y5, Y5
+	VMOVUPS     Y5, (R11)(AX*1)
 	VPERM2F128  $0x31, Y7, Y4, Y5
 	VINSERTF128 $0x01, X7, Y4, Y4
-	MOVL        1032(SP), AX
-	VPADDD      (SI)(AX*1), Y4, Y4
-	VMOVUPS     Y4, (SI)(AX*1)
-	MOVL        1048(SP), AX
-	VPADDD      (SI)(AX*1), Y5, Y5
-	VMOVUPS     Y5, (SI)(AX*1)
+	VPADDD      (R8)(AX*1), Y4, Y4
+	VMOVUPS     Y4, (R8)(AX*1)
+	VPADDD      (R12)(AX*1), Y5, Y5
+	VMOVUPS     Y5, (R12)(AX*1)
 	VPERM2F128  $0x31, Y3, Y2, Y4
 	VINSERTF128 $0x01, X3, Y2, Y2
-	MOVL        1036(SP), AX
-	VPADDD      (SI)(AX*1), Y2, Y2
-	VMOVUPS     Y2, (SI)(AX*1)
-	MOVL        1052(SP), AX
-	VPADDD      (SI)(AX*1), Y4, Y4
-	VMOVUPS     Y4, (SI)(AX*1)
-	VADDPS      512(R8), Y0, Y2
-	VADDPS      576(R8), Y0, Y3
-	VADDPS      640(R8), Y0, Y4
-	VADDPS      704(R8), Y0, Y5
+	VPADDD      (R9)(AX*1), Y2, Y2
+	VMOVUPS     Y2, (R9)(AX*1)
+	VPADDD      (R13)(AX*1), Y4, Y4
+	VMOVUPS     Y4, (R13)(AX*1)
+	ADDQ        $0x00000200, CX
+	ADDQ        $0x20, AX
+	CMPQ        AX, 1136(SP)
+	JNE         lower
+	MOVQ        1120(SP), CX
+	ADDQ        $0x20, CX
+	MOVQ        1128(SP), AX
+	MOVQ        table+32(FP), BX
+	MOVL        1056(SP), SI
+	ADDQ        BX, SI
+	MOVL        1060(SP), DI
+	ADDQ        BX, DI
+	MOVL        1064(SP), R8
+	ADDQ        BX, R8
+	MOVL        1068(SP), R9
+	ADDQ        BX, R9
+	MOVL        1072(SP), R10
+	ADDQ        BX, R10
+	MOVL        1076(SP), R11
+	ADDQ        BX, R11
+	MOVL        1080(SP), R12
+	ADDQ        BX, R12
+	MOVL        1084(SP), R13
+	ADDQ        BX, R13
+
+upper:
+	VADDPS      (CX), Y0, Y2
+	VADDPS      64(CX), Y0, Y3
+	VADDPS      128(CX), Y0, Y4
+	VADDPS      192(CX), Y0, Y5
 	VUNPCKLPS   Y3, Y2, Y6
 	VUNPCKLPS   Y5, Y4, Y7
 	VUNPCKLPD   Y7, Y6, Y8
@@ -3418,10 +3450,10 @@ block:
 	VUNPCKHPS   Y5, Y4, Y3
 	VUNPCKLPD   Y3, Y2, Y4
 	VUNPCKHPD   Y3, Y2, Y2
-	VADDPS      768(R8), Y0, Y3
-	VADDPS      832(R8), Y0, Y5
-	VADDPS      896(R8), Y0, Y7
-	VADDPS      960(R8), Y0, Y9
+	VADDPS      256(CX), Y0, Y3
+	VADDPS      320(CX), Y0, Y5
+	VADDPS      384(CX), Y0, Y7
+	VADDPS      448(CX), Y0, Y9
 	VUNPCKLPS   Y5, Y3, Y10
 	VUNPCKLPS   Y9, Y7, Y11
 	VUNPCKLPD   Y11, Y10, Y12
@@ -3432,162 +3464,51 @@ block:
 	VUNPCKHPD   Y5, Y3, Y3
 	VPERM2F128  $0x31, Y12, Y8, Y5
 	VINSERTF128 $0x01, X12, Y8, Y8
-	MOVL        1024(SP), AX
-	VPADDD      32(SI)(AX*1), Y8, Y8
-	VMOVUPS     Y8, 32(SI)(AX*1)
-	MOVL        1040(SP), AX
-	VPADDD      32(SI)(AX*1), Y5, Y5
-	VMOVUPS     Y5, 32(SI)(AX*1)
-	VPERM2F128  $0x31, Y10, Y6, Y5
-	VINSERTF128 $0x01, X10, Y6, Y6
-	MOVL        1028(SP), AX
-	VPADDD      32(SI)(AX*1), Y6, Y6
-	VMOVUPS     Y6, 32(SI)(AX*1)
-	MOVL        1044(SP), AX
-	VPADDD      32(SI)(AX*1), Y5, Y5
-	VMOVUPS     Y5, 32(SI)(AX*1)
-	VPERM2F128  $0x31, Y7, Y4, Y5
-	VINSERTF128 $0x01, X7, Y4, Y4
-	MOVL        1032(SP), AX
-	VPADDD      32(SI)(AX*1), Y4, Y4
-	VMOVUPS     Y4, 32(SI)(AX*1)
-	MOVL        1048(SP), AX
-	VPADDD      32(SI)(AX*1), Y5, Y5
-	VMOVUPS     Y5, 32(SI)(AX*1)
-	VPERM2F128  $0x31, Y3, Y2, Y4
-	VINSERTF128 $0x01, X3, Y2, Y2
-	MOVL        1036(SP), AX
-	VPADDD      32(SI)(AX*1), Y2, Y2
-	VMOVUPS     Y2, 32(SI)(AX*1)
-	MOVL        1052(SP), AX
-	VPADDD      32(SI)(AX*1), Y4, Y4
-	VMOVUPS     Y4, 32(SI)(AX*1)
-	VADDPS      32(R8), Y0, Y2
-	VADDPS      96(R8), Y0, Y3
-	VADDPS      160(R8), Y0, Y4
-	VADDPS      224(R8), Y0, Y5
-	VUNPCKLPS   Y3, Y2, Y6
-	VUNPCKLPS   Y5, Y4, Y7
-	VUNPCKLPD   Y7, Y6, Y8
-	VUNPCKHPD   Y7, Y6, Y6
-	VUNPCKHPS   Y3, Y2, Y2
-	VUNPCKHPS   Y5, Y4, Y3
-	VUNPCKLPD   Y3, Y2, Y4
-	VUNPCKHPD   Y3, Y2, Y2
-	VADDPS      288(R8), Y0, Y3
-	VADDPS      352(R8), Y0, Y5
-	VADDPS      416(R8), Y0, Y7
-	VADDPS      480(R8), Y0, Y9
-	VUNPCKLPS   Y5, Y3, Y10
-	VUNPCKLPS   Y9, Y7, Y11
-	VUNPCKLPD   Y11, Y10, Y12
-	VUNPCKHPD   Y11, Y10, Y10
-	VUNPCKHPS   Y5, Y3, Y3
-	VUNPCKHPS   Y9, Y7, Y5
-	VUNPCKLPD   Y5, Y3, Y7
-	VUNPCKHPD   Y5, Y3, Y3
-	VPERM2F128  $0x31, Y12, Y8, Y5
-	VINSERTF128 $0x01, X12, Y8, Y8
-	MOVL        1056(SP), AX
 	VPADDD      (SI)(AX*1), Y8, Y8
 	VMOVUPS     Y8, (SI)(AX*1)
-	MOVL        1072(SP), AX
-	VPADDD      (SI)(AX*1), Y5, Y5
-	VMOVUPS     Y5, (SI)(AX*1)
+	VPADDD      (R10)(AX*1), Y5, Y5
+	VMOVUPS     Y5, (R10)(AX*1)
 	VPERM2F128  $0x31, Y10, Y6, Y5
 	VINSERTF128 $0x01, X10, Y6, Y6
-	MOVL        1060(SP), AX
-	VPADDD      (SI)(AX*1), Y6, Y6
-	VMOVUPS     Y6, (SI)(AX*1)
-	MOVL        1076(SP), AX
-	VPADDD      (SI)(AX*1), Y5, Y5
-	VMOVUPS     Y5, (SI)(AX*1)
+	VPADDD      (DI)(AX*1), Y6, Y6
+	VMOVUPS     Y6, (DI)(AX*1)
+	VPADDD      (R11)(AX*1), Y5, Y5
+	VMOVUPS     Y5, (R11)(AX*1)
 	VPERM2F128  $0x31, Y7, Y4, Y5
 	VINSERTF128 $0x01, X7, Y4, Y4
-	MOVL        1064(SP), AX
-	VPADDD      (SI)(AX*1), Y4, Y4
-	VMOVUPS     Y4, (SI)(AX*1)
-	MOVL        1080(SP), AX
-	VPADDD      (SI)(AX*1), Y5, Y5
-	VMOVUPS     Y5, (SI)(AX*1)
+	VPADDD      (R8)(AX*1), Y4, Y4
+	VMOVUPS     Y4, (R8)(AX*1)
+	VPADDD      (R12)(AX*1), Y5, Y5
+	VMOVUPS     Y5, (R12)(AX*1)
 	VPERM2F128  $0x31, Y3, Y2, Y4
 	VINSERTF128 $0x01, X3, Y2, Y2
-	MOVL        1068(SP), AX
-	VPADDD      (SI)(AX*1), Y2, Y2
-	VMOVUPS     Y2, (SI)(AX*1)
-	MOVL        1084(SP), AX
-	VPADDD      (SI)(AX*1), Y4, Y4
-	VMOVUPS     Y4, (SI)(AX*1)
-	VADDPS      544(R8), Y0, Y2
-	VADDPS      608(R8), Y0, Y3
-	VADDPS      672(R8), Y0, Y4
-	VADDPS      736(R8), Y0, Y5
-	VUNPCKLPS   Y3, Y2, Y6
-	VUNPCKLPS   Y5, Y4, Y7
-	VUNPCKLPD   Y7, Y6, Y8
-	VUNPCKHPD   Y7, Y6, Y6
-	VUNPCKHPS   Y3, Y2, Y2
-	VUNPCKHPS   Y5, Y4, Y3
-	VUNPCKLPD   Y3, Y2, Y4
-	VUNPCKHPD   Y3, Y2, Y2
-	VADDPS      800(R8), Y0, Y3
-	VADDPS      864(R8), Y0, Y5
-	VADDPS      928(R8), Y0, Y7
-	VADDPS      992(R8), Y0, Y9
-	VUNPCKLPS   Y5, Y3, Y10
-	VUNPCKLPS   Y9, Y7, Y11
-	VUNPCKLPD   Y11, Y10, Y12
-	VUNPCKHPD   Y11, Y10, Y10
-	VUNPCKHPS   Y5, Y3, Y3
-	VUNPCKHPS   Y9, Y7, Y5
-	VUNPCKLPD   Y5, Y3, Y7
-	VUNPCKHPD   Y5, Y3, Y3
-	VPERM2F128  $0x31, Y12, Y8, Y5
-	VINSERTF128 $0x01, X12, Y8, Y8
-	MOVL        1056(SP), AX
-	VPADDD      32(SI)(AX*1), Y8, Y8
-	VMOVUPS     Y8, 32(SI)(AX*1)
-	MOVL        1072(SP), AX
-	VPADDD      32(SI)(AX*1), Y5, Y5
-	VMOVUPS     Y5, 32(SI)(AX*1)
-	VPERM2F128  $0x31, Y10, Y6, Y5
-	VINSERTF128 $0x01, X10, Y6, Y6
-	MOVL        1060(SP), AX
-	VPADDD      32(SI)(AX*1), Y6, Y6
-	VMOVUPS     Y6, 32(SI)(AX*1)
-	MOVL        1076(SP), AX
-	VPADDD      32(SI)(AX*1), Y5, Y5
-	VMOVUPS     Y5, 32(SI)(AX*1)
-	VPERM2F128  $0x31, Y7, Y4, Y5
-	VINSERTF128 $0x01, X7, Y4, Y4
-	MOVL        1064(SP), AX
-	VPADDD      32(SI)(AX*1), Y4, Y4
-	VMOVUPS     Y4, 32(SI)(AX*1)
-	MOVL        1080(SP), AX
-	VPADDD      32(SI)(AX*1), Y5, Y5
-	VMOVUPS     Y5, 32(SI)(AX*1)
-	VPERM2F128  $0x31, Y3, Y2, Y4
-	VINSERTF128 $0x01, X3, Y2, Y2
-	MOVL        1068(SP), AX
-	VPADDD      32(SI)(AX*1), Y2, Y2
-	VMOVUPS     Y2, 32(SI)(AX*1)
-	MOVL        1084(SP), AX
-	VPADDD      32(SI)(AX*1), Y4, Y4
-	VMOVUPS     Y4, 32(SI)(AX*1)
-	ADDQ        $0x40, SI
-	ADDQ        $0x00000400, R8
-	SUBQ        $0x10, DI
+	VPADDD      (R9)(AX*1), Y2, Y2
+	VMOVUPS     Y2, (R9)(AX*1)
+	VPADDD      (R13)(AX*1), Y4, Y4
+	VMOVUPS     Y4, (R13)(AX*1)
+	ADDQ        $0x00000200, CX
+	ADDQ        $0x20, AX
+	CMPQ        AX, 1136(SP)
+	JNE         upper
+	SUBQ        $0x20, CX
+	MOVQ        1112(SP), BX
+	CMPQ        BX, $0x10
+	JGE         strip
+	TESTQ       BX, BX
 	JZ          next
-	CMPQ        DI, $0x10
-	JGE         block
-	MOVQ        R9, R8
-	SUBQ        $0x00000400, R8
-	MOVQ        $0x00000010, DI
-	JMP         block
+	MOVQ        d+16(FP), CX
+	SHLQ        $0x06, CX
+	ADDQ        1088(SP), CX
+	SUBQ        $0x00000400, CX
+	MOVQ        $0x00000010, BX
+	MOVQ        BX, 1112(SP)
+	JMP         strip
 
 next:
-	MOVQ R9, AX
-	DECQ CX
+	MOVQ d+16(FP), AX
+	SHLQ $0x06, AX
+	ADDQ AX, 1088(SP)
+	DECQ 1104(SP)
 	JNZ  panels
 	VZEROUPPER
 	RET

@@ -269,8 +269,8 @@ func scatterNarrow(s isa) {
 	RET()
 }
 
-// scatterAhead is how many bytes ahead of those that it adds scatterWide fetches: sums of what no cache holds take half
-// to two thirds of the time, those of what the second level holds as long.
+// scatterAhead is how many bytes ahead of those that it adds scatterColumns fetches: sums of what no cache holds take
+// half to two thirds of the time, those of what the second level holds as long.
 const scatterAhead = 4096
 
 // scatterNext is how many lines of the panel that comes as many bytes later as ahead says scatterWide fetches into the
@@ -288,6 +288,15 @@ func scatterWide(s isa) {
 			"columns of",
 		"a row stand for the last 16 dimensions; columns past d of a narrower row receive",
 		"bits of bias. A fourth of each panel that lies ahead bytes later is fetched.")
+	if s == avx2 {
+		scatterRows(s)
+	} else {
+		scatterColumns(s)
+	}
+}
+
+// scatterColumns emits scatterWide for vectors of all points of a panel.
+func scatterColumns(s isa) {
 	x := Load(Param("x"), GP64())
 	panels := GP64()
 	Load(Param("panels"), panels)
@@ -302,11 +311,7 @@ func scatterWide(s isa) {
 	row := s.vector() // bytes of a table row
 	VPBROADCASTD(NewParamAddr("width", 40), row)
 	VPSLLD(Imm(2), row, row)
-	zero := s.vector()
-	s.zero(zero)
-	for i := range 1024 / s.bytes {
-		VMOVUPS(zero, stack.Offset(s.bytes*i))
-	}
+	clearStack(s, stack)
 	count("panels", panels, func() {
 		Load(Param("counts"), counts)
 		scatterLabels(s, labels, counts, row, offsets)
@@ -334,14 +339,13 @@ func scatterWide(s isa) {
 			PREFETCHT1(Mem{Base: next, Disp: 64 * line})
 		}
 		ADDQ(U32(64*scatterNext), next)
-		add := func(point, disp int, v reg.VecVirtual) {
+		scatterBlock(s, from, bias, func(point, disp int, v reg.VecVirtual) {
 			l := GP64()
 			MOVL(offsets(point), l.As32())
 			place := Mem{Base: column, Index: l, Scale: 1, Disp: disp}
 			VPADDD(place, v, v)
 			VMOVUPS(v, place)
-		}
-		scatterBlock(s, from, bias, add)
+		})
 		ADDQ(Imm(64), column)
 		ADDQ(U32(1024), from)
 		SUBQ(Imm(16), left)
@@ -358,6 +362,131 @@ func scatterWide(s isa) {
 	})
 	VZEROUPPER()
 	RET()
+}
+
+// scatterStrip is the number of dimensions at most that scatterRows takes of the points of one half of a panel before
+// those of the other: the first-level cache still has their lines.
+const scatterStrip = 128
+
+// scatterRows emits scatterWide for vectors of half the points of a panel. Eight rows of the table are in registers:
+// the loads of points and sums and the stores of sums take almost as long as the shuffles, so that places read from
+// memory, and fetches for each line, take more than they give. Beyond the caches the processor fetches by itself.
+func scatterRows(s isa) {
+	bias := s.vector()
+	VBROADCASTSS(NewParamAddr("bias", 48), bias)
+	stack := AllocLocal(1024 + 16*4 + 7*8)
+	offsets := func(i int) Mem { return stack.Offset(1024 + 4*i) }
+	local := func(i int) Mem { return stack.Offset(1024 + 16*4 + 8*i) }
+	x, labels, panels, left, from, begin, end := local(0), local(1), local(2), local(3), local(4), local(5), local(6)
+	for i, name := range []string{"x", "panels", "labels"} {
+		MOVQ(Load(Param(name), GP64()), []Mem{x, panels, labels}[i])
+	}
+	row := s.vector() // bytes of a table row
+	VPBROADCASTD(NewParamAddr("width", 40), row)
+	VPSLLD(Imm(2), row, row)
+	clearStack(s, stack)
+
+	Label("panels")
+	counts, label := GP64(), GP64()
+	Load(Param("counts"), counts)
+	MOVQ(labels, label)
+	scatterLabels(s, label, counts, row, offsets)
+	MOVQ(label, labels)
+	column, place, next, size := GP64(), GP64(), GP64(), GP64()
+	XORQ(column, column)
+	MOVQ(x, place)
+	Load(Param("ahead"), next)
+	ADDQ(place, next)
+	Load(Param("d"), size)
+	CMPQ(size, Imm(16))
+	JGE(LabelRef("long"))
+	copyShort(s, place, size, stack)
+	LEAQ(stack, place)
+	MOVQ(U32(16), size)
+	Label("long")
+	MOVQ(size, left)
+
+	Label("strip") // of size dimensions, but for those beyond a multiple of 16, from place on
+	MOVQ(place, from)
+	MOVQ(column, begin)
+	ANDQ(I32(-16), size)
+	most := GP64()
+	MOVQ(U32(scatterStrip), most)
+	CMPQ(size, most)
+	CMOVQGT(most, size)
+	SUBQ(size, left)
+	SHLQ(Imm(2), size)
+	ADDQ(column, size)
+	MOVQ(size, end)
+	for half := range 2 {
+		scatterHalf(half, offsets, bias, place, column, next, end)
+		if half == 0 {
+			MOVQ(from, place)
+			ADDQ(Imm(32), place)
+			MOVQ(begin, column)
+		}
+	}
+	SUBQ(Imm(32), place)
+	MOVQ(left, size)
+	CMPQ(size, Imm(16))
+	JGE(LabelRef("strip"))
+	TESTQ(size, size)
+	JZ(LabelRef("next"))
+	Load(Param("d"), place) // the last 16 dimensions
+	SHLQ(Imm(6), place)
+	ADDQ(x, place)
+	SUBQ(U32(1024), place)
+	MOVQ(U32(16), size)
+	MOVQ(size, left)
+	JMP(LabelRef("strip"))
+
+	Label("next")
+	stride := GP64()
+	Load(Param("d"), stride)
+	SHLQ(Imm(6), stride)
+	ADDQ(stride, x)
+	DECQ(panels)
+	JNZ(LabelRef("panels"))
+	VZEROUPPER()
+	RET()
+}
+
+// scatterHalf adds eight points of a strip, the lower or the upper ones of a panel; place and column move on.
+func scatterHalf(half int, offsets func(i int) Mem, bias reg.VecVirtual, place, column, next reg.GPVirtual, end Mem) {
+	table := GP64()
+	Load(Param("table"), table)
+	rows := make([]reg.GPVirtual, 8)
+	for i := range rows {
+		rows[i] = GP64()
+		MOVL(offsets(8*half+i), rows[i].As32())
+		ADDQ(table, rows[i])
+	}
+	tag := []string{"lower", "upper"}[half]
+	Label(tag)
+	if half == 0 {
+		for line := range scatterNext / 2 {
+			PREFETCHT1(Mem{Base: next, Index: column, Scale: 4, Disp: 64 * line})
+		}
+	}
+	transposeRows(func(row int) Mem { return Mem{Base: place, Disp: 64 * row} }, bias,
+		func(point int, v reg.VecVirtual) {
+			sums := Mem{Base: rows[point], Index: column, Scale: 1}
+			VPADDD(sums, v, v)
+			VMOVUPS(v, sums)
+		})
+	ADDQ(U32(512), place)
+	ADDQ(Imm(32), column)
+	CMPQ(column, end)
+	JNE(LabelRef(tag))
+}
+
+// clearStack clears the first 1024 bytes of the stack.
+func clearStack(s isa, stack Mem) {
+	zero := s.vector()
+	s.zero(zero)
+	for i := range 1024 / s.bytes {
+		VMOVUPS(zero, stack.Offset(s.bytes*i))
+	}
 }
 
 // scatterLabels counts the labels of a panel, and turns them into offsets of rows of so many bytes.
