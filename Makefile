@@ -5,7 +5,7 @@ BASE ?= HEAD~1
 # Version of the linter that .ci/run installs.
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: test-memory libcohort libcohort-full test-c test-python wheel peers build demo test test-race test-container test-isa test-arm64 lint generate fuzz prototypes bench bench-compare mutants mca demo-network test-network test-page
+.PHONY: test-memory test-cells libcohort libcohort-full test-c test-python wheel peers build demo test test-race test-container test-isa test-arm64 lint generate fuzz prototypes bench bench-compare mutants mca demo-network test-network test-page
 
 build:
 	$(GO) build -o bin/cohort ./cmd/cohort
@@ -71,6 +71,10 @@ test:
 # A set of RECORDS records (10^7 by default) in a file of panels, within bounded memory.
 test-memory: build
 	./scripts/beyond-memory.sh
+
+# A round of ckks in each cell of `cohort bench he`, against the bound of its error; the small ones are in `make test`.
+test-cells:
+	COHORT_CELLS=1 $(GO) test -count=1 -timeout 30m -run TestErrorOfEachCell ./engine/method/ckks
 
 # The kernels and everything above them on each instruction set of this CPU.
 test-isa:

@@ -44,6 +44,12 @@ func softTotals(t *testing.T, s *run, roles *parties, r *roundPlan, exact bool) 
 		}
 		return 0
 	}
+	var group []int // of each pair
+	for g := range r.groups {
+		for range r.groups[g].pairs {
+			group = append(group, g)
+		}
+	}
 	out := make([]float64, k*(1+p.D))
 	for batch := range s.lay.batches {
 		h := make([][]float64, len(r.groups))
@@ -69,10 +75,7 @@ func softTotals(t *testing.T, s *run, roles *parties, r *roundPlan, exact bool) 
 			for j, fs := range r.factors {
 				w := 1.0
 				for _, f := range fs {
-					g := 0
-					for g+1 < len(r.groups) && r.groups[g+1].first <= f.pair {
-						g++
-					}
+					g := group[f.pair]
 					x := h[g][(slot+f.pair-r.groups[g].first)%slots]
 					w *= 0.5 + float64(2*f.side-1)*x
 				}
@@ -128,7 +131,6 @@ func TestTotalsMatchTheSoftFormula(t *testing.T) {
 	}{
 		{200, 2, 2, [][]int{{0}, {1}}, pairSign},
 		{200, 2, 2, [][]int{{0}, {1}}, earlySign},
-		{1000, 5, 2, [][]int{{0}, {1}}, pairSign},
 		{1000, 5, 2, [][]int{{0}, {1}}, earlySign},
 		{1600, 9, 3, [][]int{{1}, {0, 2}}, pairSign},
 		{17000, 3, 2, [][]int{{0}, {1}}, pairSign},
@@ -138,15 +140,7 @@ func TestTotalsMatchTheSoftFormula(t *testing.T) {
 		j := &Job{Problem: protocol.Problem{Clients: sample(t, "blobs", c.n, c.d, c.k, 5).Table(),
 			Columns: c.cols, K: c.k, Calibration: privacy.None, Seed: seed(2)}}
 		got, r, s, roles := oneRound(t, j, c.sign)
-		distance := func(exact bool) float64 {
-			want := softTotals(t, s, roles, r, exact)
-			var err2 float64
-			for i := range got {
-				err2 += (got[i] - want[i]) * (got[i] - want[i])
-			}
-			return math.Sqrt(err2)
-		}
-		release, exact := distance(false), distance(true)
+		release, exact := norm(got, softTotals(t, s, roles, r, false)), norm(got, softTotals(t, s, roles, r, true))
 		a, ok := j.setting(s.params, 1, 1e-7).bound()
 		bound := math.Sqrt(a.fresh+a.once) + a.rest
 		if !ok {
