@@ -70,8 +70,8 @@ func (c benchedCell) job(t *testing.T, records bool) *Job {
 	return j
 }
 
-// In each cell of `cohort bench he` noise outweighs a proved bound of what roundings add to the totals of ten rounds, and
-// what they add to a round's is within the root of the variance proxies that the bound is made of.
+// In each cell of `cohort bench he` noise outweighs a proved bound of what roundings add to the totals of ten rounds,
+// and what they add to a round's is within the root of the variance proxies that the bound is made of.
 func TestErrorOfEachCell(t *testing.T) {
 	for _, c := range benchedCells {
 		t.Run(fmt.Sprintf("n=%d k=%d parties=%d threshold=%d logN=%d", c.n, c.k, c.parties, c.threshold, c.logN),

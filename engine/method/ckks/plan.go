@@ -38,13 +38,13 @@ const (
 // its gain is an integer, and 6 bits otherwise. More bits would round less and carry more of the encryption's error;
 // comparisons side by side round together, and as far as their number's root.
 //
-// 10,000 records leave 39 % of 16,384 slots empty. A batch of 8,192 records with two comparisons side by side and one of
-// 1,808 with eight would fill them: 5 signs in place of 7 with five clusters, 10 in place of 16 with eight. By what
+// 10,000 records leave 39 % of 16,384 slots empty. A batch of 8,192 records with two comparisons side by side and one
+// of 1,808 with eight would fill them: 5 signs in place of 7 with five clusters, 10 in place of 16 with eight. By what
 // operations take on one core with AVX2 (a sign 29 ms with five clusters and 36 with eight, a rotation 1.7 and 1.9, a
 // product of a tree 1.3 and 1.5) a round would take .86 and .79 of the time: most comparisons are rotated, and trees
-// have two parts. It is not done: three keys for rotations and a second ciphertext of a column would make 11.9 MB of the
-// 8.6 that ten rounds send with five clusters, and 17.4 of 12.3 with eight, which takes longer than what is gained on
-// links of 100 and of 50 Mbit/s; and gains side by side round, where that of one column is an integer now.
+// have two parts. It is not done: three keys for rotations and a second ciphertext of a column would make 11.9 MB of
+// the 8.6 that ten rounds send with five clusters, and 17.4 of 12.3 with eight, which takes longer than what is gained
+// on links of 100 and of 50 Mbit/s; and gains side by side round, where that of one column is an integer now.
 func newLayout(n, slots, k, encrypted int, public bool) layout {
 	l := layout{n: n, slots: slots, batches: (n + slots - 1) / slots, blocks: 1, gainBits: 6}
 	most := mostBlocks
