@@ -109,13 +109,29 @@ func (p *peers) fit(seed, k, d int) (f fitted, ok bool, err error) {
 	if len(times) != 2 {
 		return f, false, fmt.Errorf("bench: peer sklearn answers %v", times)
 	}
-	data, err := os.ReadFile(filepath.Join(p.folder, "fit"))
-	if err != nil {
-		return f, false, err
-	}
-	f = fitted{wall: times[0], cpu: times[1], centroids: make([]float64, k*d)}
-	_, err = binary.Decode(data, binary.LittleEndian, f.centroids)
+	f = fitted{wall: times[0], cpu: times[1]}
+	f.centroids, err = p.kept(k, d)
 	return f, true, err
+}
+
+// kept are the centroids that the peer wrote last, row by row.
+func (p *peers) kept(k, d int) ([]float64, error) {
+	data, err := os.ReadFile(p.path("fit"))
+	if err != nil {
+		return nil, err
+	}
+	centroids := make([]float64, k*d)
+	_, err = binary.Decode(data, binary.LittleEndian, centroids)
+	return centroids, err
+}
+
+// faiss returns the centroids of FAISS after so many iterations, row by row, nil where it is not installed.
+func (p *peers) faiss(iterations, k, d int) ([]float64, error) {
+	times, err := p.ask("faiss " + strconv.Itoa(iterations))
+	if times == nil || err != nil {
+		return nil, err
+	}
+	return p.kept(k, d)
 }
 
 // iteration returns the CPU time of one iteration of a peer in nanoseconds; ok is

@@ -2,9 +2,9 @@
 
 usage: peers.py POINTS CENTROIDS n d k threads, with float32 files; then one request a
 line on standard input: sklearn or faiss, answered by nanoseconds of CPU time of an
-iteration, or "fit SEED", answered by nanoseconds of wall time of scikit-learn's
-k-means from one start and of CPU time, whose centroids (float64) are written beside POINTS, to "fit";
-or, to all, by "absent". An iteration is the difference of runs of several and of one,
+iteration, "faiss N", answered by those of N iterations, whose centroids (float64) are written beside POINTS, to "fit",
+or "fit SEED", answered by nanoseconds of wall time of scikit-learn's
+k-means from one start and of CPU time, whose centroids are written there, too; or, to all, by "absent". An iteration is the difference of runs of several and of one,
 a share of it for each iteration more.
 """
 
@@ -29,14 +29,24 @@ def sklearn_run(x, c, iterations):
     return KMeans(len(c), init=c, n_init=1, max_iter=iterations, tol=0, algorithm="lloyd").fit(x).n_iter_
 
 
-def faiss_run(x, c, iterations):
+def faiss_train(x, c, iterations):
     import faiss
 
     faiss.omp_set_num_threads(int(sys.argv[6]))
     km = faiss.Kmeans(x.shape[1], len(c), niter=iterations, nredo=1,
                       max_points_per_centroid=1 << 30, min_points_per_centroid=1, update_index=False)
     km.train(x, init_centroids=c)
+    return km.centroids
+
+
+def faiss_run(x, c, iterations):
+    faiss_train(x, c, iterations)
     return iterations
+
+
+def keep(centroids):
+    """Writes centroids where the process that asks reads them."""
+    centroids.astype(np.float64).tofile(os.path.join(os.path.dirname(sys.argv[1]), "fit"))
 
 
 def fit(x, k, seed):
@@ -47,7 +57,7 @@ def fit(x, k, seed):
     model.fit(x)
     taken = time.perf_counter() - start, time.process_time() - cpu
     rest()
-    model.cluster_centers_.astype(np.float64).tofile(os.path.join(os.path.dirname(sys.argv[1]), "fit"))
+    keep(model.cluster_centers_)
     return taken
 
 
@@ -71,6 +81,11 @@ def main():
         try:
             if line.startswith("fit"):
                 print(*(int(taken * 1e9) for taken in fit(x, k, int(line.split()[1]))), flush=True)
+                continue
+            if line.startswith("faiss "):
+                start = time.process_time()
+                keep(faiss_train(x, c.copy(), int(line.split()[1])))
+                print(int((time.process_time() - start) * 1e9), flush=True)
                 continue
             run, taken, done = runs[line.strip()], [], []
             for iterations in (1, more):

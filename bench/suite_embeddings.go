@@ -23,15 +23,18 @@ func embeddingSuites() []Suite {
 		Name: "embeddings", Group: groupPerformance, Title: "Lloyd iterations at many clusters and dimensions",
 		About: "CPU time of one Lloyd iteration on one thread, every record looked at: centroids set, points assigned and " +
 			"summed. The points are standard normal at a quarter of the range, which gives the filter the least to hold on " +
-			"to, and k of them are the centroids. 'multiply-adds' leaves the candidate filter out, 'iteration' is what a run " +
-			"does late, when the labels that points have are right already, 'iteration without labels' what it does at first. " +
+			"to, and k of them are the centroids. 'iteration' is what a run does late: of a hundred labels that points have " +
+			"99 are right already, and the others' points are taken from sum to sum. 'iteration without labels' is what it " +
+			"does at first, with sums of all points; 'multiply-adds' leaves the candidate filter out of that. " +
 			"scikit-learn and FAISS run on the same points in turn where a Python has them (make peers installs them " +
 			"on Debian); without them, and in quick runs, 'stored' stands for the better of both, as measured once on " +
 			"another machine (Zen 4). Shares are of the limit that binds: float32 multiply-adds, or products of 8- or 16-bit " +
 			"integers (with AMX: of tiles of bytes), or reading the points, at rates measured in the same run; 'at the limit' " +
 			"is what a form at its limit would be over the same peer, so that a goal beyond is out of the machine's reach. " +
 			"Peers have their share of the multiply-adds too, at their median. 'sums' is what an iteration takes beside " +
-			"setting centroids and assigning.",
+			"setting centroids and assigning. Sums of all points read points and sums from the first-level cache at " +
+			"least, once points have labels; 'in turn at the limits' is what products and then such sums would be. The " +
+			"loss is that of a run of five iterations, as a share of FAISS's after as many from the same centroids.",
 		Run: runEmbeddings,
 	}}
 }
@@ -77,8 +80,16 @@ func runEmbeddings(ctx context.Context, e *Env) {
 				defer unpin()
 				limits = limits.Best(kernels.MeasureLimits())
 				it := newEmbeddingIteration(n, s.d, s.k)
-				samples, err := it.measure(ctx, c)
+				other, err := it.peers(ctx, c)
 				if err != nil {
+					return err
+				}
+				defer other.close()
+				samples, err := it.measure(ctx, c, other)
+				if err != nil {
+					return err
+				}
+				if err := it.compareLosses(ctx, c, other); err != nil {
 					return err
 				}
 				it.report(c, samples, limits, s.stored*float64(n),
@@ -87,8 +98,10 @@ func runEmbeddings(ctx context.Context, e *Env) {
 				if s.d == 784 {
 					most = atMost(20.0)
 				}
-				c.number("sums, of an iteration", "%",
-					100*(1-slices.Min(samples["assignment"])/slices.Min(samples["iteration"])), most...)
+				for _, with := range []string{"", " without labels"} {
+					c.number("sums, of an iteration"+with, "%",
+						100*(1-slices.Min(samples["assignment"+with])/slices.Min(samples["iteration"+with])), most...)
+				}
 				return nil
 			})
 	}
@@ -279,14 +292,16 @@ type embeddingIteration struct {
 	rows, start     []float32
 	direct, guided  kernels.Panels
 	plain, filtered *kernels.Centroids
-	labels          []uint16
+	labels, stale   []uint16
 	acc             *kernels.Accumulator
+	lossRatio       float64 // of FAISS's loss, 0 where that is not known
 }
 
 func newEmbeddingIteration(n, d, k int) *embeddingIteration {
 	const fractionBits, grid = 16, 1 << 16
 	rng := rand.New(rand.NewPCG(1, uint64(n+d+k)))
 	it := &embeddingIteration{n: n, d: d, k: k, rows: make([]float32, n*d), labels: make([]uint16, n),
+		stale: make([]uint16, n),
 		plain: kernels.NewCentroids(k, d), filtered: kernels.NewCentroids(k, d),
 		acc: kernels.NewAccumulator(k, d, fractionBits)}
 	for i := range it.rows {
@@ -304,7 +319,24 @@ func newEmbeddingIteration(n, d, k int) *embeddingIteration {
 	return it
 }
 
-// once does one iteration, or its assignment alone, and returns its CPU time in nanoseconds.
+// staleShare is the share of the points, as 1/staleShare, whose label changes in a late iteration.
+const staleShare = 100
+
+// late does one iteration that goes on from the sums of the one before, as rounds of a run do, and returns its CPU time
+// in nanoseconds.
+func (it *embeddingIteration) late() float64 {
+	copy(it.stale, it.labels)
+	for i := 0; i < it.n; i += staleShare {
+		it.stale[i] = uint16((int(it.stale[i]) + 1) % it.k)
+	}
+	kernels.UpdateSums(it.guided, it.labels, it.stale, it.n, it.acc)
+	start := processTime()
+	it.filtered.Set(it.start)
+	kernels.Reassign(it.guided, it.filtered, float32(math.Inf(1)), it.labels, it.acc, nil)
+	return float64(processTime() - start)
+}
+
+// once does one iteration with sums of all points, or its assignment alone, and returns its CPU time in nanoseconds.
 func (it *embeddingIteration) once(p kernels.Panels, c *kernels.Centroids, sums bool) float64 {
 	start := processTime()
 	if c.Set(it.start); sums {
@@ -316,25 +348,28 @@ func (it *embeddingIteration) once(p kernels.Panels, c *kernels.Centroids, sums 
 	return float64(processTime() - start)
 }
 
-// measure lets the two forms and the peers take turns.
-func (it *embeddingIteration) measure(ctx context.Context, c *Case) (map[string][]float64, error) {
-	samples := map[string][]float64{}
-	var other *peers
-	if !c.Env.Quick {
-		var err error
-		if other, err = startPeers(ctx, it.rows, it.start, it.n, it.d, it.k, 1); err != nil {
-			return nil, err
-		}
-		defer other.close()
+// peers starts the peers on one thread, but not in quick runs.
+func (it *embeddingIteration) peers(ctx context.Context, c *Case) (*peers, error) {
+	if c.Env.Quick {
+		return nil, nil
 	}
+	return startPeers(ctx, it.rows, it.start, it.n, it.d, it.k, 1)
+}
+
+// measure lets the forms and the peers, which may be nil, take turns.
+func (it *embeddingIteration) measure(ctx context.Context, c *Case, other *peers) (map[string][]float64, error) {
+	samples := map[string][]float64{}
 	for range c.Env.reps(5, 3) {
 		for range 3 {
 			samples["multiply-adds"] = append(samples["multiply-adds"], it.once(it.direct, it.plain, true))
 			clear(it.labels)
 			first := it.once(it.guided, it.filtered, true)
 			samples["iteration without labels"] = append(samples["iteration without labels"], first)
-			samples["iteration"] = append(samples["iteration"], it.once(it.guided, it.filtered, true))
+			samples["iteration"] = append(samples["iteration"], it.late())
 			samples["assignment"] = append(samples["assignment"], it.once(it.guided, it.filtered, false))
+			clear(it.labels)
+			first = it.once(it.guided, it.filtered, false)
+			samples["assignment without labels"] = append(samples["assignment without labels"], first)
 		}
 		for _, name := range []string{"sklearn", "faiss"} {
 			if err := ctx.Err(); err != nil {
@@ -353,6 +388,54 @@ func (it *embeddingIteration) measure(ctx context.Context, c *Case) (map[string]
 		}
 	}
 	return samples, nil
+}
+
+// lossIterations is the number of iterations after which losses are compared.
+const lossIterations = 5
+
+// compareLosses writes the loss of a run of so many iterations beside that of FAISS from the same centroids.
+func (it *embeddingIteration) compareLosses(ctx context.Context, c *Case, other *peers) error {
+	if other == nil {
+		return nil
+	}
+	theirs, err := other.faiss(lossIterations, it.k, it.d)
+	if theirs == nil || err != nil {
+		return err
+	}
+	start := make([]float64, len(it.start))
+	for i, x := range it.start {
+		start[i] = float64(x)
+	}
+	points := it.direct
+	res, err := c.Env.Engine.Run(ctx, &lloyd.Job{Method: lloyd.Lloyd, Problem: protocol.Problem{K: it.k, Start: start,
+		Iterations: lossIterations, NoQuality: true,
+		Clients: []dataset.Part{{Points: &points, FractionBits: dataset.DefaultFractionBits}}}, Init: step.Sphere})
+	if err != nil {
+		return err
+	}
+	it.lossRatio = it.loss(slices.Concat(res.Centroids...)) / it.loss(theirs)
+	return nil
+}
+
+// loss is the mean squared distance of the points from their nearest centroid.
+func (it *embeddingIteration) loss(centroids []float64) float64 {
+	rows, dist, sum := make([]float32, len(centroids)), make([]float32, it.n), 0.0
+	for i, x := range centroids {
+		rows[i] = float32(x)
+	}
+	it.plain.Set(rows)
+	kernels.Assign(it.direct, it.plain, it.labels, nil)
+	kernels.Distances(it.direct, it.plain, it.labels, dist)
+	for _, x := range dist {
+		sum += float64(x)
+	}
+	return sum / float64(it.n)
+}
+
+// sumSeconds is the least time of the sums of all points: each coordinate of a point, and the sum that it is added to,
+// come from the first-level cache.
+func (it *embeddingIteration) sumSeconds() float64 {
+	return float64(2*4*it.n*it.d) / kernels.MeasureRead(16<<10, 1)
 }
 
 // report writes times, ratios to the better peer, and shares of limits; goals are
@@ -396,6 +479,17 @@ func (it *embeddingIteration) report(c *Case, samples map[string][]float64, limi
 		if source != "" {
 			c.number(name+" at the limit, over "+source, "x", peer/(limit*1e9))
 		}
+		if name == "iteration without labels" {
+			sums := it.sumSeconds()
+			c.number("sums, of first-level cache", "%",
+				100*sums*1e9/(slices.Min(samples[name])-slices.Min(samples["assignment without labels"])))
+			if source != "" {
+				c.number(name+" in turn at the limits, over "+source, "x", peer/((limit+sums)*1e9))
+			}
+		}
+	}
+	if it.lossRatio > 0 {
+		c.number("loss, of FAISS's", "x", it.lossRatio, atMost(1+1e-5)...)
 	}
 	c.Row.Note = "times are the CPU's; medians are compared, and the least with limits"
 }
