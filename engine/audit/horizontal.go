@@ -223,7 +223,7 @@ func horizontalRun(m lloyd.Method, c privacy.Calibration, s Settings, p Pair) (*
 	if err != nil {
 		return new(Case), err
 	}
-	one.Name, one.Distribution, one.Weight = p.Name+", a whole run, three clients, split noise", direct, 4
+	one.Name, one.Distribution, one.Weight = p.Name+", a whole run, three clients, split noise", direct, 16
 	one.Ratio = true
 	one.Watched = "every release of three rounds, by its likelihood ratio on the pair"
 	one.Draw = byReleases(p, func(ctx context.Context, rt *engine.Runtime, seed uint64, side int,
@@ -295,7 +295,7 @@ func horizontalPlans(m lloyd.Method, c privacy.Calibration, s Settings, p Pair, 
 		job.Budget.Delta = 1e-5
 	}
 	one := &Case{Name: p.Name, About: p.About, Watched: "the noisy sums and counts, or centroids, of one round",
-		Distribution: laplaceNoise, Weight: 1}
+		Distribution: laplaceNoise, Weight: max(1, p.K-2)}
 	if by.viewer == privacy.Clients {
 		one.Watched += ", less the client's own noise"
 	}

@@ -367,11 +367,11 @@ func centralCases(method string, c privacy.Calibration, s Settings) ([]Case, err
 	switch method {
 	case "hybrid":
 		wide := fewRecords(6, 2, 60)
-		variants = []variant{{one, "tree", 5, 1, ""}, {crowds(2, 2000), "tree", 8, 1, ""},
-			{wide, "high-d", 4, 1, ""}, {wide, "projected", 6, 1, ""},
-			{wide, "mean", 2, 1, ""}, {crowds(2, 2000), "tree", 20, 3, ""},
-			{crowds(2, 2000), "tree", 20, 3, privacy.Clients}, {wide, "mean", 8, 3, privacy.Clients},
-			{wide, "mean", 8, 3, privacy.Server}, {two, "grid", 2, 1, ""}}
+		variants = []variant{{one, "tree", 12, 1, ""}, {crowds(2, 2000), "tree", 40, 1, ""},
+			{wide, "high-d", 12, 1, ""}, {wide, "projected", 12, 1, ""},
+			{wide, "mean", 40, 1, ""}, {crowds(2, 2000), "tree", 70, 3, ""},
+			{crowds(2, 2000), "tree", 70, 3, privacy.Clients}, {wide, "mean", 60, 3, privacy.Clients},
+			{wide, "mean", 80, 3, privacy.Server}, {two, "grid", 8, 1, ""}}
 		for i, name := range []string{"far record, high dimension", "far record, projected", "far record, mean",
 			"one of two crowds, three clients, seen by an outsider", "one of two crowds, three clients, seen by a client",
 			"far record, mean, three clients, seen by a client", "far record, mean, three clients, seen by the server",
@@ -383,10 +383,10 @@ func centralCases(method string, c privacy.Calibration, s Settings) ([]Case, err
 	case "balcan":
 		far := fewRecords(3, 2, 60) // moves most of what is released
 		far.Name = "far record, two clusters"
-		variants = []variant{{one, "", 5, 1, ""}, {far, "", 5, 1, ""}, {crowds(2, 2000), "", 8, 1, ""}}
+		variants = []variant{{one, "", 10, 1, ""}, {far, "", 10, 1, ""}, {crowds(2, 2000), "", 40, 1, ""}}
 	}
 	if s.Pair != nil {
-		variants = []variant{{*s.Pair, "", 8, 1, ""}}
+		variants = []variant{{*s.Pair, "", 16, 1, ""}}
 	}
 	var cases []Case
 	for _, v := range variants {
@@ -430,7 +430,7 @@ func local(method string, c privacy.Calibration, s Settings) ([]Case, error) {
 		holders := 2 + i
 		p := fewRecords(holders, 2, 40)
 		p.Name += ", " + name + ", seen by the server"
-		one, err := releases(p, s, privacy.Server, 2, byColumns(method, p, holders, c, s))
+		one, err := releases(p, s, privacy.Server, 3+i, byColumns(method, p, holders, c, s))
 		if err != nil {
 			return nil, err
 		}
@@ -452,7 +452,7 @@ func untold(method string, c privacy.Calibration, s Settings) (*Case, error) {
 	if err != nil {
 		return nil, err
 	}
-	one.Watched, one.Weight = "the messages that reach the last party: how many, how long, and what is in them", 40
+	one.Watched, one.Weight = "the messages that reach the last party: how many, how long, and what is in them", 60
 	one.Draw = func(ctx context.Context, rt *engine.Runtime, st *privacy.Stream, present bool) ([]float64, error) {
 		var views protocol.Views
 		if err := runs.connect(ctx, rt, st.Uint64(), sideOf(present), protocol.Options{Views: &views}); err != nil {
