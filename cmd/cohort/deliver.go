@@ -46,7 +46,7 @@ func prepareDelivery(o *options, in *input, out io.Writer) (*delivery, error) {
 	}
 	if o.labelsOut != "" {
 		for _, path := range in.labelPaths(o.labelsOut) {
-			if err := writable("--labels-out", path, o.readFiles()...); err != nil {
+			if err := labelsWritable(path, o.readFiles()...); err != nil {
 				return nil, err
 			}
 		}
@@ -198,6 +198,16 @@ func (r rowNames) of(i int) string {
 func (r rowNames) number(i int) int { return r.table.RowNumber(r.first + i) }
 
 // writeLabels writes rows, clusters, both counted from 1, and distances as CSV, Parquet, or an npy file of records.
+// labelsWritable probes a file of --labels-out, and refuses names of forms that it would not have.
+func labelsWritable(path string, read ...string) error {
+	switch ext := filepath.Ext(path); ext {
+	case ".json", ".jsonl", ".tsv", ".gz", ".xlsx":
+		return fault.Request("--labels-out", fmt.Sprintf("%s would not hold what %s says", path, ext),
+			"name it .csv, .npy or .parquet")
+	}
+	return writable("--labels-out", path, read...)
+}
+
 func writeLabels(flag, path string, labels []int32, distances []float64, names rowNames) error {
 	return writeWhole(flag, path, func(w io.Writer) error {
 		switch filepath.Ext(path) {

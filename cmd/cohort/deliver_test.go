@@ -185,7 +185,7 @@ func TestOutIsProbedBeforeTheCharge(t *testing.T) {
 	ledger := filepath.Join(dir, "ledger")
 	for _, args := range [][]string{
 		{"--out", foreign}, {"--out", filepath.Join(file, "sub")}, {"--out", "/proc/none/result"},
-		{"--labels-out", filepath.Join(dir, "none", "l.csv")},
+		{"--labels-out", filepath.Join(dir, "none", "l.csv")}, {"--labels-out", filepath.Join(dir, "l.json")},
 	} {
 		status, out, errOut := cohort(t,
 			append([]string{"run", "--epsilon", "1", "--bounds", "0:1000000", "--ledger", ledger}, args...)...)

@@ -66,7 +66,7 @@ func predict(ctx context.Context, model, data string, read dataset.ReadOptions, 
 		return err
 	}
 	if out != "" {
-		if err := writable("--labels-out", out, model, data); err != nil {
+		if err := labelsWritable(out, model, data); err != nil {
 			return err
 		}
 	}

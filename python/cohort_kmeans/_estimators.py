@@ -82,6 +82,9 @@ def _spread(bounds: Bounds) -> dict[str, list[float]]:
         raise ValueError("bounds: are no pair (lower, upper): give two numbers, or two lists with one for each column") from None
     if not (np.isfinite(lower).all() and np.isfinite(upper).all()):
         raise ValueError("bounds: are not finite: give finite numbers")
+    if lower.size > 1 and (lower == upper).all():
+        raise ValueError("bounds: lower ones equal upper ones: give (lower, upper), two lists with one for each column, "
+                         "not a pair for each column")
     return {"lower": lower.tolist(), "upper": upper.tolist()}
 
 

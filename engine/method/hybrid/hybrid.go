@@ -81,7 +81,7 @@ func (j *Job) check() error {
 	case j.KLeast > j.K:
 		return fault.Range("k-least", j.KLeast, fmt.Sprintf("1 to k, which is %d", j.K))
 	case j.KLeast > 0 && (j.Balance != 0 || j.Branch == "high-d" || j.Branch == "mean"):
-		return fault.Request("k-least", "needs a synopsis of where records are, and no balance",
+		return fault.Request("k-least", "as the least of a range of k needs a synopsis of where records are, and no balance",
 			"use the branch tree, grid or projected, or state k")
 	case j.KLeast == 0 && j.Elbow:
 		return fault.Request("k-rule", "is given and k is stated", "leave it out, or give a range as --k auto:2-30 does")
