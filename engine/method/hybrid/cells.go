@@ -18,8 +18,8 @@ import (
 // to 5,000 records in 3 to 9 dimensions.
 const (
 	cellColumns          = 3
-	cellSignal, cellEach = 5, 1.4
-	cellShare, cellNoise = 0.6, 1.2
+	cellSignal, cellEach = 5, 0.7
+	cellShare, cellNoise = 0.6, 2
 	cellCuts             = 7
 	cellWidth            = 0.75
 )

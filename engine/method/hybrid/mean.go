@@ -20,6 +20,11 @@ type meanPlan struct {
 	cuts      int
 }
 
+// certain is by how many standard deviations the squared length of one mean, which is the whole answer, is to exceed
+// what noise alone has (d variances, and a deviation of root 2d of them) before it leaves the centre of the box: what
+// noise hides is no worse than the centre. Of k points, the mean they are around may be wrong.
+const certain = 3
+
 // histogramShare is the share of the histogram of distances beside one mean.
 const histogramShare = 0.1
 
@@ -54,7 +59,7 @@ func (h *plan) leastSignal() float64 {
 func (h *plan) addMean() *meanPlan {
 	o, mean := new(meanPlan), h.Share
 	histogram := mean.Part(histogramShare)
-	far := h.Signal(histogram) > 12
+	far := h.K > 1 && h.Signal(histogram) > 12
 	if far {
 		mean = mean.Part(1 - histogramShare)
 	}
@@ -91,7 +96,11 @@ func (o *meanPlan) run(ctx context.Context, p *staged.Party) (centroids []float3
 		return nil, err
 	}
 	g.centre = slices.Clone(g.mean)
-	staged.TowardCentre(g.centre, g.variance)
+	noise := g.variance
+	if p.K == 1 {
+		noise *= 1 + certain*math.Sqrt(2/float64(p.D))
+	}
+	staged.TowardCentre(g.centre, noise)
 	centre := staged.GridRow(g.centre, p.FractionBits)
 	if o.distances != nil {
 		if g.distances, err = p.ReleaseDistances(ctx, o.distances, centre, 2*math.Sqrt(float64(p.D))); err != nil {
