@@ -61,13 +61,6 @@ func (s *Solver) approach(ctx context.Context, run Runner, p *Problem, plain boo
 	if err != nil || outside == 0 {
 		return 0, err
 	}
-	const few = 64 // points of a cluster, where the dual has too few to be smooth
-	if plain && s.ordered && !s.warm && outside > 1.5*enough && n < few*k {
-		if err := s.anneal(ctx, run, p, least, s.hottest(p)); err != nil {
-			return 0, err
-		}
-		return s.lookExactly(ctx, run, p)
-	}
 	clear(s.ascent.vacant)
 	s.ascent.newton(s.prices[:k])
 	window := t.stepWindow * s.ascent.largest()

@@ -20,9 +20,8 @@
 // others and for small steps; a point whose columns are far enough apart for the change of prices is
 // not looked at again. A sort levels all prices of a plain problem at once, and clusters with hardly any
 // points step to where they have theirs. Where the steps stop paying, and first where prices may be far
-// apart, a subsample is completed instead; where they do so on all points in order, with few in a
-// cluster, the dual is smoothed at a temperature, which falls. On
-// a line the best clusters are intervals, and sorting gives the prices.
+// apart, a subsample is completed instead. On a line the best clusters are intervals, and sorting gives
+// the prices.
 //
 // Then the completion, the same for subsamples and all points and for every form of
 // the problem. The columns (clusters, "unassigned", "escape") and a super-sink are

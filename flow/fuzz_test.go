@@ -143,54 +143,6 @@ func TestForgottenSolverIsNew(t *testing.T) {
 	}
 }
 
-// TestBoxesShareAlike compares what sizes a smoothed pass by boxes sees with shares among all clusters, at prices of
-// either sign.
-func TestBoxesShareAlike(t *testing.T) {
-	ctx, run := context.Background(), parallel.Serial{}
-	p := mixture(4000, 2, 160)
-	var s Solver
-	p, err := s.order.arrange(ctx, run, p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.prepare(run, p, true)
-	s.ascent.resize(p.k())
-	a, rng := &s.soft, rand.New(rand.NewPCG(3, 0))
-	for range p.k() {
-		a.prices = append(a.prices, int64(rng.NormFloat64()*3e7))
-	}
-	for _, a.temperature = range []float64{1e4, 1e6, 3e7} {
-		var all shared
-		all.sure = make([]int64, p.k())
-		for i := range p.Points.N {
-			all.near = all.near[:0]
-			for j, price := range a.prices {
-				all.near = append(all.near, entry{p.cost(i, j) + price, int32(j), 0})
-			}
-			all.share(p.weight(i), a.temperature)
-		}
-		want := make([]float64, p.k())
-		for j, units := range all.sure {
-			want[j] = float64(units)
-		}
-		begin := int32(0)
-		for g, end := range all.ends {
-			for at := begin; at < end; at++ {
-				want[all.columns[at]] += all.units[g] * all.shares[at]
-			}
-			begin = end
-		}
-		if _, err := s.lookSoftly(ctx, run, p); err != nil {
-			t.Fatal(err)
-		}
-		for j, x := range want {
-			if math.Abs(x-a.size[j]) > 1e-6 {
-				t.Fatalf("temperature %g: cluster %d has %v units by boxes, %v of all", a.temperature, j, a.size[j], x)
-			}
-		}
-	}
-}
-
 // TestExactPassesAgree compares passes by boxes, and passes that look only at points that the change
 // of prices may have moved, with all costs of all points.
 func TestExactPassesAgree(t *testing.T) {

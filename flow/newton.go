@@ -29,7 +29,8 @@ type ascent struct {
 	active []bool    // clusters that the step may move freely
 	fixed  []float64 // the step of the others
 	vacant []bool    // clusters that want points and have few or none
-	laplacian
+	edges  []edgeCount
+	damp   []float64
 	step   []float64
 	vector [4][]float64 // residual, preconditioned, direction, image
 	gaps   []float32    // of some points
@@ -71,6 +72,10 @@ func (s *Solver) ascend(ctx context.Context, run Runner, p *Problem, target floa
 			return 0, err
 		}
 	}
+	patience := 10
+	if s.ordered && a.plain { // with many clusters paths cost more than passes
+		patience = 20
+	}
 	least, before, since := outside, outside, 0
 	copy(a.best, prices)
 	for range 80 {
@@ -84,7 +89,7 @@ func (s *Solver) ascend(ctx context.Context, run Runner, p *Problem, target floa
 		if since++; least < 0.85*before {
 			before, since = least, 0
 		}
-		if since > 10 {
+		if since > patience {
 			break
 		}
 		then, err := s.step(ctx, run, p, outside, least)
@@ -392,50 +397,38 @@ func (a *ascent) solve() {
 		z[j] = 1 / z[j]
 		r[j] = a.excess[j] - q[j]
 	}
-	a.conjugateGradients(a.step, r, z, d, q, 1e-3, 60)
-}
-
-// conjugateGradients adds to x what the residual r of a linear system asks for, with the
-// inverse of the diagonal as preconditioner, until the given part of the residual is left; d
-// and q are scratch.
-func (l *laplacian) conjugateGradients(x, r, inverse, d, q []float64, enough float64, rounds int) {
 	rz := 0.0
 	for j := range d {
-		d[j] = float64(r[j] * inverse[j])
+		d[j] = float64(r[j] * z[j])
 		rz += float64(r[j] * d[j])
 	}
-	for enough *= rz; rounds > 0 && rz > enough; rounds-- {
-		l.product(d, q)
+	enough := 1e-3 * rz
+	for rounds := 60; rounds > 0 && rz > enough; rounds-- {
+		a.product(d, q)
 		dq := 0.0
 		for j, y := range d {
 			dq += float64(q[j] * y)
 		}
 		alpha, next := rz/dq, 0.0
 		for j, y := range d {
-			x[j] += float64(alpha * y)
+			a.step[j] += float64(alpha * y)
 			r[j] -= float64(alpha * q[j])
-			next += float64(r[j] * float64(r[j]*inverse[j]))
+			next += float64(r[j] * float64(r[j]*z[j]))
 		}
 		beta := next / rz
 		for j := range d {
-			d[j] = float64(r[j]*inverse[j]) + float64(beta*d[j])
+			d[j] = float64(r[j]*z[j]) + float64(beta*d[j])
 		}
 		rz = next
 	}
 }
 
-// laplacian is the matrix of a step: the Laplacian of edges plus the diagonal damp.
-type laplacian struct {
-	edges []edgeCount
-	damp  []float64
-}
-
-// product sets q to the product of the matrix and d.
-func (l *laplacian) product(d, q []float64) {
+// product sets q to the product of d and the matrix of a step, the Laplacian of edges plus the diagonal damp.
+func (a *ascent) product(d, q []float64) {
 	for j, x := range d {
-		q[j] = float64(l.damp[j] * x)
+		q[j] = float64(a.damp[j] * x)
 	}
-	for _, e := range l.edges {
+	for _, e := range a.edges {
 		f := float64(e.count * (d[e.u] - d[e.v]))
 		q[e.u] += f
 		q[e.v] -= f

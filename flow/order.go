@@ -389,7 +389,6 @@ func (s *Solver) lookAtCells(worker, index int) {
 	k, d := s.pass.p.k(), s.pass.p.Points.D
 	room := slices.Grow(w.value[:0], k+2*d)
 	w.value, w.middle, w.widths = room[:k], room[k:k+d], room[k+d:k+2*d]
-	w.shard = index
 	if s.pass.into.exact {
 		w.extra = s.shards[index][:0]
 	}
@@ -416,8 +415,6 @@ func (s *Solver) descend(w *scratch, level int, wider *choice, first, last int) 
 		switch {
 		case level > 0 && len(c.clusters) > 1:
 			s.descend(w, level-1, c, first, end)
-		case t.soft:
-			s.softenLeaf(w, c, first, end)
 		case t.into.exact:
 			s.chooseLeaf(w, c, first, end)
 		default:

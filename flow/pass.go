@@ -59,7 +59,6 @@ type passTask struct {
 	limit, leave, several, window, doubt int64
 
 	// What was seen at other prices, and by how much gaps may be less at these.
-	soft   bool // points are shared
 	before *view
 	drift  []int64
 
@@ -90,7 +89,6 @@ type scratch struct {
 	clusters    []uint16
 	prices, own []int64
 	bound       int64
-	shard       int
 	extra       []Membership
 	more        []entry // clusters of a point, with its costs plus prices
 

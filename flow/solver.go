@@ -47,7 +47,6 @@ type Solver struct {
 	filter          filter
 	ascent          ascent
 	line            line
-	soft            soft
 	stalled         bool // single precision or Newton's steps do not serve
 	members         members
 	ties            ties
