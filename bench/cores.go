@@ -11,7 +11,6 @@ import (
 	"github.com/cohort-engine/cohort/engine/method/lloyd"
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/step"
-	"github.com/cohort-engine/cohort/kernels"
 )
 
 // coreModel predicts an iteration on more cores from one on one: what is serial stays, the
@@ -22,22 +21,11 @@ type coreModel struct {
 	shards           int
 	bytes            float64 // that an iteration reads and writes in memory
 	bandwidth        float64 // bytes per second, of all cores
-	arithmetic       float64 // nanoseconds of the products of an iteration on one core at its limit
 }
 
 func (m coreModel) iteration(cores int) float64 {
 	turns := float64((m.shards+cores-1)/cores) / float64(m.shards)
 	return m.serial + max(m.parallel*turns, m.bytes/m.bandwidth*1e9)
-}
-
-// pair is iteration on two workers that together do so many times the arithmetic of one: hardly more than once where
-// they are threads of one core.
-func (m coreModel) pair(together float64) float64 {
-	shared := m.serial
-	if together > 0 {
-		shared += m.arithmetic / together
-	}
-	return max(m.iteration(2), shared)
 }
 
 // regionTimer are times with the time that worker 0 spent in parallel regions in each.
@@ -84,7 +72,7 @@ var coreShapes = []struct{ n, d, k int }{{3000000, 2, 15}, {1000000, 16, 64}, {1
 var predictedCores = []int{4, 8, 16, 64}
 
 // runCores predicts more cores than there are, and two from one, which is compared with
-// two workers: on two cores, or on two threads of one.
+// two.
 func runCores(ctx context.Context, e *Env) {
 	for _, s := range coreShapes {
 		n := s.n
@@ -141,20 +129,12 @@ func (c *Case) cores(ctx context.Context, n, d, k int) error {
 		return err
 	}
 	model.bandwidth = limits.Bandwidth
-	points := *parts[0].Points
-	points.PrepareFilter(k, nil)
-	rates := kernels.MeasureLimits()
-	seconds := rates.FilterSeconds(&points, k)
-	if seconds == 0 {
-		seconds = rates.AssignSeconds(n, d, k)
-	}
-	model.arithmetic = seconds * 1e9
 	c.durations("one core", least[:1])
 	c.number("serial", "%", 100*model.serial/least[0])
 	c.number("memory traffic", unitBytes, model.bytes)
 	c.number("bandwidth", "GB/s", model.bandwidth/1e9)
 	if counts[1] == 2 {
-		two := model.pair(c.Env.machine.Together)
+		two := model.iteration(2)
 		c.durations("two cores", least[1:])
 		c.number("two cores, predicted", "ms", two/1e6)
 		c.number("predicted, of measured", "%", 100*two/least[1])

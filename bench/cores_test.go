@@ -13,14 +13,4 @@ func TestCoreModel(t *testing.T) {
 			t.Errorf("%d cores take %v, want %v", cores, got, want)
 		}
 	}
-	m.arithmetic = 75
-	for together, want := range map[float64]float64{
-		0: 60, 2: 60, // as two cores
-		1:    85, // the arithmetic takes turns
-		1.25: 70,
-	} {
-		if got := m.pair(together); got != want {
-			t.Errorf("two workers that together do %v of the arithmetic take %v, want %v", together, got, want)
-		}
-	}
 }

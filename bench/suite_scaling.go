@@ -29,7 +29,7 @@ func scalingSuites() []Suite {
 			"through log time against log size: 1 is proportional. Memory is the largest resident set of the process during " +
 			"the runs. Table 'more cores' takes the serial share and the memory traffic of an iteration on one core, predicts " +
 			"2, 4, 8, 16 and 64 cores from them and the bandwidth measured in the same run, and compares 2 with the " +
-			"measurement. Where two workers are threads of one core they share its arithmetic, at the rates of the same run.",
+			"measurement.",
 		Figures: figures,
 		Run:     runScaling,
 	}}
