@@ -38,7 +38,9 @@ func (s *run) memory() *engine.Memory {
 	row := int64(4 * s.params.N())
 	live := int64(r.kept+r.pool)*row + 8*int64(s.N)*int64(s.D) + other
 	live += live / 32 // the heap's own
-	return &engine.Memory{Bytes: live + min(int64(r.left)*row, live+pages.Floor), PerWorker: int64(r.worker) * row}
+	const late = 1.35 // times what a heap has doubled by when its collection ends, on a busy machine
+	return &engine.Memory{Bytes: live + min(int64(r.left)*row, int64(late*float64(live+pages.Floor))),
+		PerWorker: int64(r.worker) * row}
 }
 
 // tables are those of transforms and of the encoder, and those of Lattigo where columns are encrypted under a public
