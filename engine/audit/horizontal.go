@@ -223,7 +223,7 @@ func horizontalRun(m lloyd.Method, c privacy.Calibration, s Settings, p Pair) (*
 	if err != nil {
 		return new(Case), err
 	}
-	one.Name, one.Distribution, one.Weight = p.Name+", a whole run, three clients, split noise", direct, 16
+	one.Name, one.Distribution, one.Weight = p.Name+", a whole run, three clients, split noise", direct, 24
 	one.Ratio = true
 	one.Watched = "every release of three rounds, by its likelihood ratio on the pair"
 	one.Draw = byReleases(p, func(ctx context.Context, rt *engine.Runtime, seed uint64, side int,

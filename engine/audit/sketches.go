@@ -37,7 +37,7 @@ func sketchCases(method string, c privacy.Calibration, s Settings) ([]Case, erro
 			"all agree", 0.05, 3, func(s []*sketch.Sketches) float64 { return float64(sketch.EqualHeight(s)) }},
 	} {
 		cases = append(cases, Case{Name: k.name, About: k.about, Watched: "the messages of all parties", Epsilon: b.Epsilon,
-			Delta: b.Delta, Unbounded: c == privacy.Claimed, Distribution: direct, Weight: 3,
+			Delta: b.Delta, Unbounded: c == privacy.Claimed, Distribution: direct, Weight: 4,
 			Draw: sketchDraw(sketch.WorstCase{Calibration: c, Budget: b, Parties: k.parties, Clusters: 2, Sketches: sketchKeys,
 				Gamma: k.gamma}, k.value)})
 	}
@@ -82,7 +82,7 @@ func returnedCases(b privacy.Budget) ([]Case, error) {
 			About:        "an empty cell in which a record appears, seen by a party, which knows keys and phantoms",
 			Watched:      "the drawn cells that are returned, by their likelihood ratio on the pair",
 			Distribution: direct, Ratio: true,
-			Weight: 4 * (k.parties - 1)}
+			Weight: 6 * (k.parties - 1)}
 		if err := c.state(ledger, privacy.Clients); err != nil {
 			return nil, err
 		}

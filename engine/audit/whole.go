@@ -367,11 +367,11 @@ func centralCases(method string, c privacy.Calibration, s Settings) ([]Case, err
 	switch method {
 	case "hybrid":
 		wide := fewRecords(6, 2, 60)
-		variants = []variant{{one, "tree", 12, 1, ""}, {crowds(2, 2000), "tree", 40, 1, ""},
-			{wide, "high-d", 12, 1, ""}, {wide, "projected", 12, 1, ""},
-			{wide, "mean", 40, 1, ""}, {crowds(2, 2000), "tree", 70, 3, ""},
-			{crowds(2, 2000), "tree", 70, 3, privacy.Clients}, {wide, "mean", 60, 3, privacy.Clients},
-			{wide, "mean", 80, 3, privacy.Server}, {two, "grid", 8, 1, ""}}
+		variants = []variant{{one, "tree", 28, 1, ""}, {crowds(2, 2000), "tree", 70, 1, ""},
+			{wide, "high-d", 20, 1, ""}, {wide, "projected", 20, 1, ""},
+			{wide, "mean", 80, 1, ""}, {crowds(2, 2000), "tree", 130, 3, ""},
+			{crowds(2, 2000), "tree", 130, 3, privacy.Clients}, {wide, "mean", 90, 3, privacy.Clients},
+			{wide, "mean", 120, 3, privacy.Server}, {two, "grid", 12, 1, ""}}
 		for i, name := range []string{"far record, high dimension", "far record, projected", "far record, mean",
 			"one of two crowds, three clients, seen by an outsider", "one of two crowds, three clients, seen by a client",
 			"far record, mean, three clients, seen by a client", "far record, mean, three clients, seen by the server",
@@ -452,7 +452,7 @@ func untold(method string, c privacy.Calibration, s Settings) (*Case, error) {
 	if err != nil {
 		return nil, err
 	}
-	one.Watched, one.Weight = "the messages that reach the last party: how many, how long, and what is in them", 60
+	one.Watched, one.Weight = "the messages that reach the last party: how many, how long, and what is in them", 80
 	one.Draw = func(ctx context.Context, rt *engine.Runtime, st *privacy.Stream, present bool) ([]float64, error) {
 		var views protocol.Views
 		if err := runs.connect(ctx, rt, st.Uint64(), sideOf(present), protocol.Options{Views: &views}); err != nil {
