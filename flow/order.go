@@ -274,6 +274,7 @@ func (b *cover) set(points kernels.Panels, leaf int) {
 // a limit: the others are dearer than one of them by more than bound there.
 type choice struct {
 	clusters []uint16
+	places   []float64 // of each its price above the lowest and its coordinates, in units
 	bound    float64
 }
 
@@ -283,76 +284,107 @@ const pruneRounding = 1e-12
 // prune sets c to those of a wider choice that are left in a box: with u the cheapest
 // at its middle m, the reduced cost of v exceeds that of u in the box by at least its
 // value at m less 2 |v-u|.h, with h half the sides. With a radius, u reaches the whole box. Where
-// points may be in several clusters, v itself costs as much, too. In the plane numbers stay in registers, which is
-// half the time.
+// points may be in several clusters, v itself costs as much, too.
 func (c *choice) prune(s *Solver, w *scratch, wider *choice, box []float32) {
-	t, d, clusters := &s.pass, len(box)/2, wider.clusters
-	limited, several := t.into.exact && t.limit < infinity, t.into.exact && t.several > 1
-	reach, centroids := float64(t.limit)*s.unit, t.p.Centroids
-	value, middle, widths := w.value[:len(clusters)], w.middle, w.widths
-	for h := range middle {
+	t, d := &s.pass, len(box)/2
+	value, widths := w.value[:len(wider.clusters)], w.widths
+	for h := range widths {
 		lo, hi := float64(box[h]), float64(box[d+h])
-		middle[h], widths[h] = (lo+hi)/2, hi-lo
+		w.middle[h], widths[h] = (lo+hi)/2, hi-lo
 	}
-	best, least := -1, math.Inf(1)
-	a, b := middle[0], middle[d-1]
-	for at, v := range clusters {
-		sum, y := s.level[v], centroids[int(v)*d:][:d]
-		if len(y) == 2 {
-			p, q := a-float64(y[0]), b-float64(y[1])
-			sum += p*p + q*q
-		} else {
-			for h, m := range middle {
-				x := m - float64(y[h])
-				sum += x * x
-			}
-		}
-		value[at] = sum
-		if limited {
-			near, far := extent(box, y)
-			if near*(1-pruneRounding) > reach {
-				value[at] = math.Inf(1)
-			}
-			if far*(1+pruneRounding) > reach {
-				continue
-			}
-		}
-		if sum < least {
-			best, least = int(v), sum
+	best := wider.evaluate(w.middle, value)
+	if t.into.exact && t.limit < infinity {
+		best = wider.confine(float64(t.limit)*s.unit, box, value)
+	}
+	if wider.compare(best, widths, value); t.into.exact && t.several > 1 {
+		for at := range value {
+			price := wider.places[at*(d+1)]
+			near, _ := extent(box, wider.places[at*(d+1)+1:][:d])
+			value[at] = min(value[at], near+price+t.lowest-pruneRounding*(near+price+math.Abs(t.lowest)))
 		}
 	}
-	u := centroids[max(0, best)*d:][:d]
-	a, b = float64(u[0]), float64(u[d-1])
-	left, bound, width, height := c.clusters[:0], wider.bound, widths[0], widths[d-1]
-	for at, v := range clusters {
-		margin, y := 0.0, centroids[int(v)*d:][:d]
-		if limited && value[at] == math.Inf(1) {
-			continue
-		}
-		if len(y) == 2 {
-			margin = math.Abs(float64(y[0])-a)*width + math.Abs(float64(y[1])-b)*height
-		} else {
-			for h, width := range widths {
-				margin += math.Abs(float64(y[h])-float64(u[h])) * width
-			}
-		}
-		above := (value[at] - least - margin) - pruneRounding*(value[at]+least+margin)
-		if several {
-			near, _ := extent(box, y)
-			price := s.level[v] + t.lowest
-			above = min(above, near+price-pruneRounding*(near+s.level[v]+math.Abs(t.lowest)))
-		}
-		if int(v) == best || best < 0 || above <= t.near {
-			left = append(left, v)
-		} else if above < bound {
-			bound = above
+	c.clusters, c.places, c.bound = c.clusters[:0], c.places[:0], wider.bound
+	for at, above := range value {
+		if above <= t.near {
+			c.clusters = append(c.clusters, wider.clusters[at])
+			c.places = append(c.places, wider.places[at*(d+1):(at+1)*(d+1)]...)
+		} else if above < c.bound {
+			c.bound = above
 		}
 	}
-	c.clusters, c.bound = left, bound
+}
+
+// evaluate sets what the clusters cost at a place, with their prices, and returns which one costs least.
+func (c *choice) evaluate(place, value []float64) (best int) {
+	least := math.Inf(1)
+	if len(place) == 2 {
+		a, b := place[0], place[1]
+		for at, rest := 0, c.places; at < len(value) && len(rest) >= 3; at, rest = at+1, rest[3:] {
+			p, q := a-rest[1], b-rest[2]
+			if value[at] = rest[0] + p*p + q*q; value[at] < least {
+				best, least = at, value[at]
+			}
+		}
+		return best
+	}
+	for at := range value {
+		y := c.places[at*(len(place)+1):][:len(place)+1]
+		sum := y[0]
+		for h, m := range place {
+			x := m - y[h+1]
+			sum += x * x
+		}
+		if value[at] = sum; sum < least {
+			best, least = at, sum
+		}
+	}
+	return best
+}
+
+// compare makes of the values at the middle of a box of some widths how much dearer than cluster u each is at least in
+// the box: all below anything if u is negative, NaN if they are too far from the box.
+func (c *choice) compare(u int, widths, value []float64) {
+	d, least := len(widths), math.Inf(1)
+	if u >= 0 {
+		least = value[u]
+	}
+	from := c.places[max(0, u)*(d+1)+1:][:d]
+	if d == 2 {
+		x, y, width, height := from[0], from[1], widths[0], widths[1]
+		for at, rest := 0, c.places; at < len(value) && len(rest) >= 3; at, rest = at+1, rest[3:] {
+			margin := math.Abs(rest[1]-x)*width + math.Abs(rest[2]-y)*height
+			value[at] = (value[at] - least - margin) - pruneRounding*(value[at]+least+margin)
+		}
+		return
+	}
+	for at := range value {
+		margin, place := 0.0, c.places[at*(d+1)+1:][:d]
+		for h, width := range widths {
+			margin += math.Abs(place[h]-from[h]) * width
+		}
+		value[at] = (value[at] - least - margin) - pruneRounding*(value[at]+least+margin)
+	}
+}
+
+// confine makes the value of clusters that are too far from a box infinite, and returns which one costs least of those
+// that reach the whole box, -1 if none does.
+func (c *choice) confine(reach float64, box []float32, value []float64) (best int) {
+	d, least := len(box)/2, math.Inf(1)
+	best = -1
+	for at := range value {
+		near, far := extent(box, c.places[at*(d+1)+1:][:d])
+		if near*(1-pruneRounding) > reach {
+			value[at] = math.Inf(1)
+		}
+		if far*(1+pruneRounding) <= reach && value[at] < least {
+			best, least = at, value[at]
+		}
+	}
+	return best
 }
 
 // extent returns the squares of the least and the largest distance of a place from a box.
-func extent[T float32 | float64](box, place []T) (near, far float64) {
+func extent[T, U float32 | float64](box []T, place []U) (near, far float64) {
 	for h, y := range place {
 		lo, hi := float64(box[h])-float64(y), float64(y)-float64(box[len(place)+h])
 		out := max(0, lo, hi)
@@ -366,10 +398,13 @@ func extent[T float32 | float64](box, place []T) (near, far float64) {
 // beginCells prepares a pass over points in order, which looks at the points of boxes with
 // the clusters that are left for a limit.
 func (s *Solver) beginCells(p *Problem, prices []int64, limit float64) {
-	lowest := slices.Min(prices[:p.k()])
-	s.level = s.level[:0]
-	for _, price := range prices[:p.k()] {
-		s.level = append(s.level, float64(price-lowest)*s.unit)
+	lowest, d := slices.Min(prices[:p.k()]), p.Points.D
+	s.all.places = s.all.places[:0]
+	for j, price := range prices[:p.k()] {
+		s.all.places = append(s.all.places, float64(price-lowest)*s.unit)
+		for _, y := range p.Centroids[j*d : j*d+d] {
+			s.all.places = append(s.all.places, float64(y))
+		}
 	}
 	t := &s.pass
 	t.near, t.lowest, t.cover, t.top = limit, float64(lowest)*s.unit, &s.order.whole, len(levels)-1
@@ -392,11 +427,11 @@ func (s *Solver) lookAtCells(worker, index int) {
 	if s.pass.into.exact {
 		w.extra = s.shards[index][:0]
 	}
-	all, first, last := &choice{s.every, math.MaxFloat32 / 4}, index*s.pass.size, min(n, (index+1)*s.pass.size)
+	first, last := index*s.pass.size, min(n, (index+1)*s.pass.size)
 	if s.pass.cover == nil {
-		s.chooseLeaf(w, all, first, last)
+		s.chooseLeaf(w, &s.all, first, last)
 	} else {
-		s.descend(w, s.pass.top, all, first, last)
+		s.descend(w, s.pass.top, &s.all, first, last)
 	}
 	if s.pass.into.exact {
 		s.shards[index] = w.extra
@@ -438,12 +473,14 @@ func (s *Solver) countLeaf(w *scratch, c *choice, first, last int) {
 	}
 	w.rows32, w.bias = w.rows32[:0], w.bias[:0]
 	lowest := math.Inf(1)
-	for _, j := range c.clusters {
-		lowest = min(lowest, s.level[j])
+	for at := 0; at < len(c.places); at += d + 1 {
+		lowest = min(lowest, c.places[at])
 	}
-	for _, j := range c.clusters {
-		w.rows32 = append(w.rows32, t.p.Centroids[int(j)*d:int(j)*d+d]...)
-		w.bias = append(w.bias, float32(s.level[j]-lowest))
+	for rest := c.places; len(rest) > 0; rest = rest[d+1:] {
+		w.bias = append(w.bias, float32(rest[0]-lowest))
+		for _, y := range rest[1 : d+1] {
+			w.rows32 = append(w.rows32, float32(y))
+		}
 	}
 	w.cells = slices.Grow(w.cells[:0], leafPoints)[:last-first]
 	labels, gap := v.labels[first:last], v.gap[first:last]

@@ -41,9 +41,9 @@ type Solver struct {
 	scratch         []scratch // per worker
 	bias            []float32
 	order           order
-	ordered         bool      // the points are in order
-	level           []float64 // prices less the lowest, in units
-	every           []uint16  // all clusters
+	ordered         bool     // the points are in order
+	every           []uint16 // all clusters
+	all             choice   // from them, at the prices of a pass
 	filter          filter
 	ascent          ascent
 	line            line
@@ -211,6 +211,7 @@ func (s *Solver) prepare(run Runner, p *Problem, plain bool) {
 		s.every = append(s.every, uint16(j))
 	}
 	s.every = s.every[:k]
+	s.all.clusters, s.all.bound = s.every, math.MaxFloat32/4
 	s.prices = append(s.prices, make([]int64, max(0, s.columns-len(s.prices)))...)[:s.columns]
 	clear(s.prices[k:])
 	if !s.warm {
