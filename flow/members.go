@@ -3,7 +3,6 @@ package flow
 import (
 	"context"
 	"math"
-	"math/bits"
 	"slices"
 
 	"github.com/cohort-engine/cohort/kernels"
@@ -72,7 +71,7 @@ type members struct {
 	more    func(worker, index int)
 	found   []int // of the parts
 	laying  []laying
-	table   []int32
+	table   []uint64 // of groups: their hash, and the point that names them, plus one
 	deals   []int32      // records of a group
 	shares  []Membership // its columns
 	coef    []float64    // of a linear function
@@ -253,7 +252,9 @@ func (m *members) admit(ctx context.Context) error {
 	m.spot, m.labels = slices.Grow(m.spot[:0], m.points.N)[:m.points.N], m.v.labels
 	m.horizon, m.laid = m.least, false
 	m.unlink()
-	m.rehash(2*len(m.fresh) + 16)
+	size := 2*len(m.fresh) + 16
+	m.table = slices.Grow(m.table[:0], size)[:size]
+	clear(m.table)
 	for _, i := range m.fresh {
 		m.join(i)
 	}
@@ -388,38 +389,37 @@ func (m *members) groupOf(i int32) int32 {
 	if 3*m.count >= 2*len(m.table) {
 		m.rehash(2*m.count + m.count/4)
 	}
-	at := m.place(i)
-	if *at == 0 {
-		m.count++
-		*at, m.after[i], m.spot[i] = i+1, -1, -1
-		return i
+	hash := m.hash(i)
+	at := m.place(i, hash)
+	if q := int32(m.table[at]) - 1; q >= 0 {
+		m.after[i], m.after[q] = m.after[q], i
+		return q
 	}
-	q := *at - 1
-	m.after[i], m.after[q] = m.after[q], i
-	return q
+	m.table[at] = uint64(hash)<<32 | uint64(i+1)
+	m.count++
+	m.after[i], m.spot[i] = -1, -1
+	return i
 }
 
-// place returns where the table has the group of point i, plus one, or 0.
-func (m *members) place(i int32) *int32 {
-	at, _ := bits.Mul64(m.hash(i), uint64(len(m.table)))
-	for m.table[at] > 0 && !m.same(i, m.table[at]-1) {
-		if at++; at == uint64(len(m.table)) {
+// place returns where the table has the group of point i, or has room for it.
+func (m *members) place(i int32, hash uint32) int {
+	at := int(uint64(hash) * uint64(len(m.table)) >> 32)
+	for e := m.table[at]; e != 0 && (uint32(e>>32) != hash || !m.same(i, int32(e)-1)); e = m.table[at] {
+		if at++; at == len(m.table) {
 			at = 0
 		}
 	}
-	return &m.table[at]
+	return at
 }
 
-// rehash makes a table of the given size.
+// rehash makes a table of the given size for the groups that there are.
 func (m *members) rehash(size int) {
-	if cap(m.table) < size {
-		m.table = make([]int32, size)
-	}
-	m.table = m.table[:size]
-	clear(m.table)
-	for u := range m.t.columns {
-		for _, s := range m.columns[u].slots {
-			*m.place(s.group) = s.group + 1
+	before := m.table
+	m.table = make([]uint64, size)
+	for _, e := range before {
+		if e != 0 {
+			hash := uint32(e >> 32)
+			m.table[m.place(int32(e)-1, hash)] = e
 		}
 	}
 }
@@ -431,14 +431,14 @@ func at(i int32, d int) int {
 	return panel*d*kernels.Lanes + lane
 }
 
-func (m *members) hash(i int32) uint64 {
+func (m *members) hash(i int32) uint32 {
 	h, from := uint64(0x9e3779b97f4a7c15), at(i, m.d)
 	for range m.d {
 		h = (h ^ uint64(math.Float32bits(m.points.Data[from]))) * 0xd6e8feb86659fd93
 		h ^= h >> 32
 		from += kernels.Lanes
 	}
-	return h
+	return uint32(h >> 32)
 }
 
 func (m *members) same(i, j int32) bool {
