@@ -6,54 +6,60 @@ import (
 	"slices"
 
 	"github.com/cohort-engine/cohort/internal/parallel"
+	"github.com/cohort-engine/cohort/kernels"
 )
 
-// blocks are the clusters in blocks of so many, or fewer in the last, that are near each other: the leaves of a k-d
-// tree. A column lists its moves by looking at the clusters of those blocks alone that may have some.
+// blocks are the clusters in runs of so many, or fewer in the last, that are near each other, the leaves of a k-d tree,
+// and in the larger runs of a cover. A column lists its moves by looking at the clusters of those leaves alone that may
+// have some.
 type blocks struct {
 	order     order
+	points    kernels.Panels // the centroids in order
 	clusters  int
-	boxes     []float64 // around the centroids of a block, in grid units: the least and the largest of each coordinate
-	potential []int64   // the largest of a block
-	norm      float64   // the largest square
+	cover     cover
+	potential [len(levels)][]int64 // the largest of a run
+	norm      float64              // the largest square, in grid units
 }
 
-// of returns the clusters of a block.
+// of returns the clusters of a leaf.
 func (b *blocks) of(index int) []int32 {
 	return b.order.ids[index*b.clusters : min(len(b.order.ids), (index+1)*b.clusters)]
 }
 
-// set makes the blocks of the centroids, which are centre in grid units and have such squares.
-func (b *blocks) set(p *Problem, clusters int, centre, norm []float64) {
+// set makes the blocks of the centroids, which have such squares.
+func (b *blocks) set(p *Problem, clusters int, norm []float64) {
 	k, d, o := p.k(), p.Points.D, &b.order
-	b.clusters = clusters
+	b.clusters, b.norm = clusters, slices.Max(norm)
 	o.rows = append(o.rows[:0], p.Centroids...)
 	_ = o.halve(context.Background(), parallel.Serial{}, k, d, clusters) // the background does not end
-	b.norm, b.boxes, b.potential = slices.Max(norm), b.boxes[:0], b.potential[:0]
-	for first := 0; first < k; first += clusters {
-		at := len(b.boxes)
-		for range 2 {
-			b.boxes = append(b.boxes, centre[int(o.ids[first])*d:][:d]...)
-		}
-		lo, hi := b.boxes[at:at+d], b.boxes[at+d:]
-		for _, j := range b.of(len(b.potential)) {
-			for h, x := range centre[int(j)*d:][:d] {
-				lo[h], hi[h] = min(lo[h], x), max(hi[h], x)
-			}
-		}
-		b.potential = append(b.potential, 0)
+	if b.points.N != k || b.points.D != d {
+		b.points = *kernels.NewPanels(k, d)
+	}
+	kernels.Pack(&b.points, o.rows)
+	b.cover.set(b.points, clusters)
+	for level := range levels {
+		count := len(b.cover.boxes[level]) / (2 * d)
+		b.potential[level] = slices.Grow(b.potential[level][:0], count)[:count]
 	}
 }
 
 // see notes the largest potential of each block.
 func (m *members) see() {
 	m.t.fallen = false
-	for index := range m.blocks.potential {
-		most := int64(math.MinInt64)
-		for _, j := range m.blocks.of(index) {
-			most = max(most, m.t.potential[j])
+	b := &m.blocks
+	for level := range levels {
+		for index := range b.potential[level] {
+			most := int64(math.MinInt64)
+			if level == 0 {
+				for _, j := range b.of(index) {
+					most = max(most, m.t.potential[j])
+				}
+			} else {
+				below, ratio := b.potential[level-1], levels[level]/levels[level-1]
+				most = slices.Max(below[index*ratio : min(len(below), (index+1)*ratio)])
+			}
+			b.potential[level][index] = most
 		}
-		m.blocks.potential[index] = most
 	}
 }
 
@@ -88,14 +94,10 @@ func (m *members) enlist(worker int, u int32, most int64) {
 		}
 	} else {
 		m.gauge(u, w)
-		for index := range m.blocks.potential {
-			if bound := m.blockBound(u, index, w); bound > most {
-				least = min(least, bound)
-				continue
-			}
-			for _, v := range m.blocks.of(index) {
-				take(v, m.moveBound(u, v, w))
-			}
+		w.some = w.some[:0]
+		least = m.within(u, len(levels)-1, 0, len(m.blocks.potential[len(levels)-1]), most, w)
+		for _, v := range w.some {
+			take(v, m.moveBound(u, v, w))
 		}
 	}
 	for v := m.k; v < t.columns; v++ {
@@ -107,12 +109,31 @@ func (m *members) enlist(worker int, u int32, most int64) {
 	m.restrict(u)
 }
 
+// within lists the clusters of the leaves in so many blocks of a level, from the first on, that may have moves
+// out of column u of at most the given reduced cost, and returns a lower bound of those of the others.
+func (m *members) within(u int32, level, first, count int, most int64, w *laying) (least int64) {
+	b := &m.blocks
+	least = infinity
+	for index := first; index < min(first+count, len(b.potential[level])); index++ {
+		switch bound := m.blockBound(u, level, index, w); {
+		case bound > most:
+			least = min(least, bound)
+		case level > 0:
+			ratio := levels[level] / levels[level-1]
+			least = min(least, m.within(u, level-1, index*ratio, ratio, most, w))
+		default:
+			w.some = append(w.some, b.of(index)...)
+		}
+	}
+	return least
+}
+
 // gauge sets what the bounds of moves out of column u need.
 func (m *members) gauge(u int32, w *laying) {
 	c, d := &m.columns[u], m.d
 	n := len(c.slots)
 	w.apart = slices.Grow(w.apart[:0], n)[:n]
-	w.mean = slices.Grow(w.mean[:0], d)[:d]
+	w.mean, w.place = slices.Grow(w.mean[:0], d)[:d], slices.Grow(w.place[:0], d)[:d]
 	clear(w.apart)
 	w.away = 0
 	for h, own := range m.centre[int(u)*d : int(u)*d+d] {
@@ -121,7 +142,7 @@ func (m *members) gauge(u int32, w *laying) {
 			sum += y
 		}
 		a := sum / float64(n)
-		w.mean[h] = a
+		w.mean[h], w.place[h] = a, a/m.scale
 		w.away += (own - a) * (own - a)
 		for s, y := range row {
 			w.apart[s] += (y - a) * (y - a)
@@ -149,12 +170,13 @@ func (m *members) moveBound(u, v int32, w *laying) int64 {
 
 // blockBound returns a lower bound of moveBound for the clusters of a block: what stands there is
 // |v-a|^2 - |u-a|^2 - 2 r |v-u|, too.
-func (m *members) blockBound(u int32, index int, w *laying) int64 {
-	d := m.d
-	box := m.blocks.boxes[index*2*d : (index+1)*2*d]
-	near, _ := extent(box, w.mean)
-	_, far := extent(box, m.centre[int(u)*d:int(u)*d+d])
-	margin := 2 * w.reach * math.Sqrt(far)
+func (m *members) blockBound(u int32, level, index int, w *laying) int64 {
+	d, square := m.d, m.scale*m.scale
+	box := m.blocks.cover.boxes[level][index*2*d : (index+1)*2*d]
+	near, _ := extent(box, w.place)
+	_, far := extent(box, m.p.Centroids[int(u)*d:int(u)*d+d])
+	near *= square
+	margin := 2 * w.reach * math.Sqrt(far*square)
 	bound := near - w.away - margin - 1e-9*(near+w.away+margin+m.norm[u]+m.blocks.norm) - 2
-	return int64(bound) + m.t.potential[u] - m.blocks.potential[index]
+	return int64(bound) + m.t.potential[u] - m.blocks.potential[level][index]
 }

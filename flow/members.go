@@ -71,7 +71,7 @@ type members struct {
 	more    func(worker, index int)
 	found   []int // of the parts
 	laying  []laying
-	table   []uint64 // of groups: their hash, and the point that names them, plus one
+	table   []uint64     // of groups: their hash, and the point that names them, plus one
 	deals   []int32      // records of a group
 	shares  []Membership // its columns
 	coef    []float64    // of a linear function
@@ -96,8 +96,10 @@ type link struct{ column, slot, next int32 }
 // laying is the memory of a worker that lays columns out.
 type laying struct {
 	mean, apart []float64
-	reach, away float64 // of the column's groups from their mean, at most, and of its centroid from it, squared
-	listed      []bool  // columns
+	place       []float64 // the mean in units
+	some        []int32   // clusters
+	reach, away float64   // of the column's groups from their mean, at most, and of its centroid from it, squared
+	listed      []bool    // columns
 }
 
 // begin takes the points as v sees them at s.prices: points with a gap of at most
@@ -157,7 +159,7 @@ func (m *members) shape(columns int) {
 		}
 		m.norm[j] = norm
 	}
-	m.blocks.set(p, m.s.tune().blockClusters, m.centre, m.norm)
+	m.blocks.set(p, m.s.tune().blockClusters, m.norm)
 	for len(m.columns) < columns {
 		m.columns = append(m.columns, column{})
 	}
