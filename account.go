@@ -164,6 +164,14 @@ func (p *Payment) afford(ledger *privacy.Ledger, further []*privacy.Ledger) erro
 // numbered is the request with the number of the run among those of this payment.
 func (p *Payment) numbered() string { return fmt.Sprintf("%d of %s", len(p.open)+1, p.request) }
 
+// Payable refuses a plan whose run no ledger file takes.
+func Payable(plan engine.Plan) error {
+	if r, ok := plan.(protocol.Runner); ok && r.Core().Unpaid != "" {
+		return fault.Request("--ledger", r.Core().Unpaid, "give a file of each client, or --neighbours replace-one")
+	}
+	return nil
+}
+
 // Start pays for one run of the job, unless it was paid for before and interrupted. What the job's plan refuses is
 // not paid for, nor is a run after which the file could not pay for one of each further ledger.
 func (p *Payment) Start(job engine.Job, further ...*privacy.Ledger) (*Paid, error) {
@@ -171,6 +179,9 @@ func (p *Payment) Start(job engine.Job, further ...*privacy.Ledger) (*Paid, erro
 		return &Paid{Job: job}, nil
 	}
 	plan, err := job.Plan()
+	if err == nil {
+		err = Payable(plan)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -308,6 +308,7 @@ func TestAccount(t *testing.T) {
 			o.Settings = map[string]string{"calibration": "claimed", "noise": "local"}
 			o.Method = "fastlloyd"
 		},
+		func(o *Options) { o.Method, o.Clients = "fastlloyd", 2 }, // dealt by the number of records
 	} {
 		bad := o
 		change(&bad)

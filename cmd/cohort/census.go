@@ -34,7 +34,11 @@ func (in *input) plan(o *options, m *method.Method) (engine.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	return job.Plan()
+	plan, err := job.Plan()
+	if err == nil && o.ledger != "" {
+		err = library.Payable(plan)
+	}
+	return plan, err
 }
 
 // count is the input of one run, with the number of records found for a share of epsilon where

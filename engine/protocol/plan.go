@@ -116,6 +116,8 @@ type Plan struct {
 	Doubts []string
 	// Notes are lines of the ledger that say what is not covered.
 	Notes []string
+	// Unpaid, if not empty, says why no ledger file takes the run.
+	Unpaid string
 	// Seed makes the run a simulation.
 	Seed *uint64
 	// PublicSeed is what public randomness follows from.

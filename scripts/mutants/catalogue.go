@@ -33,7 +33,7 @@ const (
 
 // catalogue is all mutants, by subject.
 func catalogue() []mutant {
-	return slices.Concat(noise(), randomness(), accounting(), ledgers(), gate(), scales(), steps(), messages())
+	return slices.Concat(noise(), randomness(), accounting(), ledgers(), deals(), gate(), scales(), steps(), messages())
 }
 
 // noise has bugs of the samplers and mechanisms.
@@ -208,6 +208,17 @@ func ledgers() []mutant {
 			"range s.starts[i].Charges {\n\t\t\tall", inPrivacy, "TestLedgerFileChargesWhoRunsEndWith", "the server saw"),
 		one("a simulation is charged as a run", inCommand, "if o.given(\"seed\") {\n\t\treturn fault.Request(\"--ledger\"",
 			"if false {\n\t\treturn fault.Request(\"--ledger\"", inCommand, "TestRunsSpendALedgerFile", "--seed"),
+	}
+}
+
+// deals has bugs of what no bound covers.
+func deals() []mutant {
+	return []mutant{
+		one("a table that is dealt anew for a record more is as clients' own", inHorizontal,
+			"if !j.Dealt || !p.Private || p.m == 1 ||", "if j.Dealt || !p.Private || p.m == 1 ||", inHorizontal,
+			"TestDealtPlans", "doubts|notes|refusal"),
+		one("a ledger file takes what no bound covers", inCohort, "r.Core().Unpaid != \"\"", "r.Core().Unpaid == \"-\"",
+			inCohort, "TestAccount", "fastlloyd"),
 	}
 }
 

@@ -37,6 +37,7 @@ func (p *Plan) note() {
 		say("the number of records comes from the data")
 		p.Open = append(p.Open, "the number of records comes from the data")
 	}
+	p.noteDeal()
 	if len(j.Bounds.Lo) > 0 && j.Bounds.FromData {
 		say("the bounds come from the data")
 		p.Open = append(p.Open, "the bounds come from the data")
@@ -68,6 +69,23 @@ func (p *Plan) note() {
 				d.Iteration+1)
 		}
 	}
+}
+
+// noteDeal says that no bound holds for a record of a table that was dealt to clients who each keep sizes, or take
+// means, of their own: one more deals all records anew, and T1 lets one client's change alone. Sums of all records do
+// not depend on who holds them, nor does the deal on what replaces a record.
+func (p *Plan) noteDeal() {
+	j := p.job
+	if !j.Dealt || !p.Private || p.m == 1 || j.Neighbours == privacy.ReplaceOne ||
+		!j.Method.Constrained() && j.Release != Centroid {
+		return
+	}
+	p.Notes = append(p.Notes, "how the table was dealt to the clients, which follows from its number of records: "+
+		"the bounds are for a record more or less at one client, the others' records staying as they are")
+	p.Unpaid = "a record more would deal all of the table's records to other clients, which no bound of " +
+		string(j.Method) + " covers"
+	p.Doubts = append(p.Doubts, "epsilon does not cover how the table was dealt to the clients, as a record more deals "+
+		"all of them anew: give a file of each client, or --neighbours replace-one")
 }
 
 // entries states what so many rounds release and what it costs.
