@@ -48,7 +48,7 @@ func newNPY(f *file, opts *ReadOptions) (Source, error) {
 	}
 	h, err := parseNPYHeader(string(text[at:]))
 	if err != nil {
-		return nil, bad(".npy header: "+err.Error(), "write the array again with numpy.save")
+		return nil, bad(".npy header: "+err.Error(), "save an array of float32 or float64 with a row for each record")
 	}
 	if h.d == 0 {
 		return nil, bad("the array is empty", "give an array with one record per row")

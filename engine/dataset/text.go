@@ -226,6 +226,9 @@ func newTextSource(f *file, opts *ReadOptions) (Source, error) {
 	if err == io.EOF {
 		return nil, bad(0, "the file has no records", "give a file with one record per row")
 	}
+	if why, do := foreign(first, nil); err == errLongLine && why != "" {
+		return nil, bad(l.row+1, why, do)
+	}
 	if err != nil {
 		return nil, readFault(f.name, l.row+1, err)
 	}
@@ -313,12 +316,12 @@ func nameOf(cell []byte) string {
 }
 
 // firstLine returns the next line that is no comment; an empty one counts as a
-// record here.
+// record here. A line that is too long it returns as far as it was read, with errLongLine.
 func (s *textSource) firstLine(l *headLines) ([]byte, error) {
 	for {
 		line, err := l.next()
 		if err != nil {
-			return nil, err
+			return line, err
 		}
 		if s.opts.Text.isComment(line) {
 			s.comments++
@@ -367,6 +370,12 @@ func (s *textSource) choose(names []string, rowBytes int64) error {
 
 func (s *textSource) Schema() Schema { return s.schema }
 
+// maxLine is the most bytes of a line: what has no line ends, such as a device or an image of a disk, must not fill the
+// memory.
+const maxLine = 128 << 20
+
+var errLongLine = fmt.Errorf("a line has more than %d MiB", maxLine>>20)
+
 // headLines yields the first lines of a text without their ends.
 type headLines struct {
 	r         *reader
@@ -380,6 +389,8 @@ func (l *headLines) next() ([]byte, error) {
 		rest := head[l.at:]
 		end := bytes.IndexByte(rest, '\n')
 		switch {
+		case end < 0 && err == nil && len(rest) >= maxLine:
+			return rest, errLongLine
 		case end < 0 && err == nil:
 			continue
 		case end < 0 && err != io.EOF:
@@ -464,7 +475,7 @@ func (s *textSource) noRecords() error {
 
 // fillBuffer puts carry and what r has next into buf, size bytes or as many as one
 // line takes; a last line without an end gets one. end reports that there is no more,
-// for the reason err unless that is a clean end. Where a piece ends depends on the
+// for the reason err unless that is a clean end: errLongLine where a line has no end within maxLine. Where a piece ends depends on the
 // text and size alone.
 func fillBuffer(r io.Reader, buf, carry []byte, size int) (filled []byte, end bool, err error) {
 	limit := max(size, 2*len(carry))
@@ -473,6 +484,9 @@ func fillBuffer(r io.Reader, buf, carry []byte, size int) (filled []byte, end bo
 		if len(buf) >= limit {
 			if bytes.IndexByte(buf, '\n') >= 0 {
 				return buf, false, nil
+			}
+			if limit > maxLine {
+				return buf, true, errLongLine
 			}
 			limit *= 2
 			buf = append(make([]byte, 0, limit+textPad), buf...)
@@ -508,6 +522,9 @@ func readFault(path string, row int, err error) error {
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		return fault.Failed(place(path, row, 0), "the file ends too early (truncated)", "fetch or write the file again", err)
+	}
+	if errors.Is(err, errLongLine) {
+		return fault.Failed(place(path, row, 0), err.Error(), "write each record on one line", err)
 	}
 	return fault.Failed(place(path, row, 0), err.Error(), "check the file", err)
 }
@@ -551,6 +568,9 @@ func cellFault(path string, row, column int, cell []byte, err error) error {
 		do = `give --separator ";", and --decimal-comma if numbers are written 1,5`
 	case bytes.IndexByte(cell, ',') >= 0 && comma == nil:
 		do = "give --decimal-comma if numbers are written 1,5, or correct the cell"
+	}
+	if bytes.HasPrefix(cell, []byte(`"`)) && bytes.Count(cell, []byte(`"`))%2 == 1 {
+		do = "close the quote, or take it away"
 	}
 	if isMissing(cell) {
 		do += ", or choose what to do with --missing"
