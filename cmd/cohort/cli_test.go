@@ -421,6 +421,8 @@ func TestWrongWordsAreToldWhatWasMeant(t *testing.T) {
 		{"run my.csv --k 3", `"my.csv" stands alone: a file is given as --data my.csv`},
 		{"rnu", `"rnu" is not a command of cohort (did you mean run?): see cohort --help`},
 		{"ledger shwo", "did you mean show?"},
+		{"run -data my.csv", "in -data (did you mean --data?): see cohort run --help"},
+		{"run -k=8", "in -k=8 (did you mean --k?): see cohort run --help"},
 		{"run --epsilom 1", "unknown flag: --epsilom (did you mean --epsilon?): see cohort run --help"},
 		{"run --epsilon ten", `--epsilon: "ten" is not a number: see cohort run --help`},
 		{"run --epsilon 1e400", `--epsilon: "1e400" is not within the range of a number`},

@@ -202,7 +202,14 @@ func wrongFlag(cmd *cobra.Command, err error) error {
 				names = append(names, f.Name)
 			}
 		})
-		why += fault.Meant(unknown.GetSpecifiedName(), names, "--")
+		// After one dash stand short names, of which there are few: -k 8 and -data FILE mean the long ones.
+		short, _, _ := strings.Cut(unknown.GetSpecifiedShortnames(), "=")
+		switch {
+		case slices.Contains(names, short):
+			why += " (did you mean --" + short + "?)"
+		default:
+			why += fault.Meant(cmp.Or(unknown.GetSpecifiedName(), short), names, "--")
+		}
 	}
 	return fault.Request("flags", why, see)
 }
