@@ -161,7 +161,7 @@ func TestRunsSpendALedgerFile(t *testing.T) {
 // anchorOf shows a ledger file in both formats and returns its anchor.
 func anchorOf(t *testing.T, ledger, key string) string {
 	t.Helper()
-	status, out, errOut := cohort(t, "ledger", "show", ledger, "--key", key, "--epsilon", "0.2")
+	status, out, errOut := cohort(t, "ledger", "show", ledger, "--ledger-key", key, "--epsilon", "0.2")
 	if status != exitDone || !strings.Contains(out, "outsider") || !strings.Contains(out, "planned run") {
 		t.Fatalf("ledger show: status %d: %s%s", status, out, errOut)
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -47,16 +46,9 @@ func (o *options) ledgerFile() (privacy.LedgerFile, error) {
 	if o.ledgerKey == "" {
 		return f, nil
 	}
-	key, err := os.ReadFile(o.ledgerKey)
-	switch {
-	case err != nil:
-		return f, fault.Failed("--ledger-key", err.Error(), "name a file that can be read", err)
-	case len(key) < 16:
-		return f, fault.Request("--ledger-key", fmt.Sprintf("%s holds %d bytes", o.ledgerKey, len(key)),
-			"give a file of at least 16 random bytes")
-	}
-	f.Key = key
-	return f, nil
+	var err error
+	f.Key, err = privacy.ReadKey("--ledger-key", o.ledgerKey)
+	return f, err
 }
 
 // checkLedger refuses, before any data is read, a run that cannot be entered in the ledger file or

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/internal/fault"
@@ -37,7 +38,7 @@ func newLedgerShowCommand() *cobra.Command {
 		Use:   "show FILE",
 		Short: "What a ledger file has spent and left, by whom, and what a planned run would leave",
 		Long: `Print the terms of a ledger file, its runs, what each viewer was charged and has left, and
-an anchor to keep elsewhere: given back with --anchor it shows whether lines were cut
+an anchor to keep elsewhere: given back with --ledger-anchor it shows whether lines were cut
 off. With --epsilon and --delta: what a run of that budget would leave.`,
 		Args: arguments(1, 1, "name the ledger file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -47,12 +48,18 @@ off. With --epsilon and --delta: what a run of that budget would leave.`,
 	}
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	fs.StringVar(&o.file.ledgerKey, "key", "", "file with the key of the chain")
-	fs.StringVar(&o.file.ledgerAnchor, "anchor", "", "LINE:HASH printed earlier: a file that lost lines since is refused")
+	fs.StringVar(&o.file.ledgerKey, "ledger-key", "", "file with the key of the chain")
+	fs.StringVar(&o.file.ledgerAnchor, "ledger-anchor", "", "LINE:HASH printed earlier: a file that lost lines since is refused")
 	fs.Float64Var(&o.epsilon, "epsilon", 0, "epsilon of a planned run")
 	fs.Float64Var(&o.delta, "delta", 0, "delta of a planned run")
 	fs.StringVar(&o.neighbours, "neighbours", "add-remove", "relation of a planned run: add-remove or replace-one")
 	choose(fs, &o.format, "format", "text or json", "text", "json")
+	fs.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == "key" || name == "anchor" { // the names that they had before those of run
+			name = "ledger-" + name
+		}
+		return pflag.NormalizedName(name)
+	})
 	return cmd
 }
 

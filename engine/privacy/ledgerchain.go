@@ -84,7 +84,14 @@ func beginsAsOne(line []byte) bool {
 }
 
 func (f LedgerFile) read(file *os.File) (*ledgerState, error) {
-	data, err := io.ReadAll(file)
+	info, err := file.Stat()
+	if err == nil && !info.Mode().IsRegular() { // a device may have no end
+		return nil, fmt.Errorf("ledger file %s: is no regular file: name one, or a new one", f.Path)
+	}
+	var data []byte
+	if err == nil {
+		data, err = io.ReadAll(file)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("ledger file %s: %w: name a file that can be read", f.Path, err)
 	}

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/cohort-engine/cohort/internal/fault"
 	"github.com/cohort-engine/cohort/internal/filelock"
 )
 
@@ -41,6 +42,33 @@ type LedgerFile struct {
 	Key []byte
 	// Anchor, if not empty, is what State gave earlier: lines that were cut off since are noticed.
 	Anchor string
+}
+
+// The bytes that the key of a ledger file may have. A device of random bytes has other ones each time, and no end.
+const (
+	minKey = 16
+	maxKey = 1 << 20
+)
+
+// ReadKey reads the key of a ledger file from a file of 16 bytes to 1 MiB; name is what gave its path, for errors.
+func ReadKey(name, path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fault.Failed(name, err.Error(), "name a file that can be read", err)
+	}
+	defer file.Close()
+	key, err := io.ReadAll(io.LimitReader(file, maxKey+1))
+	switch {
+	case err != nil:
+		return nil, fault.Failed(name, err.Error(), "name a file that can be read", err)
+	case len(key) < minKey:
+		return nil, fault.Request(name, fmt.Sprintf("%s holds %d bytes", path, len(key)),
+			fmt.Sprintf("give a file of at least %d random bytes", minKey))
+	case len(key) > maxKey:
+		return nil, fault.Request(name, fmt.Sprintf("%s holds more than %d bytes", path, maxKey),
+			"give a file that keeps its bytes, such as 32 of a random device")
+	}
+	return key, nil
 }
 
 // Salt is what keys the digests of columns, together with Key: that of the file, or a new one for a new file.

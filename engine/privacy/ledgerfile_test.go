@@ -436,3 +436,51 @@ func TestLedgerFileProcessesCannotOverspend(t *testing.T) {
 		t.Errorf("%d runs were paid for, want 10", won)
 	}
 }
+
+// A ledger file is a regular one: a device may have no end, and one without bytes was removed as a file is that could
+// not be begun.
+func TestLedgerFileIsRegular(t *testing.T) {
+	device := filepath.Join(t.TempDir(), "device")
+	info, err := os.Stat(os.DevNull)
+	if err != nil || info.Mode().IsRegular() || os.Symlink(os.DevNull, device) != nil {
+		t.Skip("no device to try it with")
+	}
+	for _, path := range []string{device, t.TempDir()} {
+		f := LedgerFile{Path: path}
+		if _, err := f.State(); err == nil || !strings.Contains(err.Error(), "no regular file") {
+			t.Errorf("%s: %v", path, err)
+		}
+		if _, err := f.Start(pureTerms, pureRun(t, 0.1)); err == nil {
+			t.Errorf("%s was begun", path)
+		}
+		if _, err := os.Lstat(path); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A key has 16 bytes to 1 MiB: a device of random bytes, which are others the next time, has no end.
+func TestReadKey(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "key")
+	for _, c := range []struct {
+		bytes int
+		want  string
+	}{
+		{15, "key: " + path + " holds 15 bytes: give a file of at least 16 random bytes"}, {16, ""}, {1 << 20, ""},
+		{1<<20 + 1, "key: " + path + " holds more than 1048576 bytes: give a file that keeps its bytes"},
+	} {
+		if err := os.WriteFile(path, make([]byte, c.bytes), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		key, err := ReadKey("key", path)
+		switch {
+		case c.want == "" && (err != nil || len(key) != c.bytes):
+			t.Errorf("%d bytes: %d, %v", c.bytes, len(key), err)
+		case c.want != "" && (err == nil || !strings.HasPrefix(err.Error(), c.want)):
+			t.Errorf("%d bytes: %v, want %s", c.bytes, err, c.want)
+		}
+	}
+	if _, err := ReadKey("key", path+"s"); err == nil || !strings.Contains(err.Error(), "name a file that can be read") {
+		t.Error(err)
+	}
+}

@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -113,12 +112,8 @@ func (o *Options) account() (*cohort.Account, error) {
 		a.Composition = composition
 	}
 	if l.KeyFile != "" {
-		if a.File.Key, err = os.ReadFile(l.KeyFile); err != nil {
-			return nil, fault.Failed("ledger key", err.Error(), "name a file that can be read", err)
-		}
-		if len(a.File.Key) < 16 {
-			return nil, fault.Request("ledger key", fmt.Sprintf("%s holds %d bytes", l.KeyFile, len(a.File.Key)),
-				"give a file of at least 16 random bytes")
+		if a.File.Key, err = privacy.ReadKey("ledger key", l.KeyFile); err != nil {
+			return nil, err
 		}
 	}
 	return a, nil
