@@ -81,6 +81,9 @@ func (o *joinFlags) join(ctx context.Context, in io.Reader, out, errOut io.Write
 		text = string(b)
 	}
 	invitation, err := study.ParseToken(text)
+	if _, none := os.Stat(text); err != nil && none == nil {
+		return fault.Request("--invite", text+" is a file, not the token in it", "give --invite @"+text)
+	}
 	if err != nil {
 		return err
 	}

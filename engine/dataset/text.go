@@ -475,8 +475,8 @@ func (s *textSource) noRecords() error {
 
 // fillBuffer puts carry and what r has next into buf, size bytes or as many as one
 // line takes; a last line without an end gets one. end reports that there is no more,
-// for the reason err unless that is a clean end: errLongLine where a line has no end within maxLine. Where a piece ends depends on the
-// text and size alone.
+// for the reason err unless that is a clean end: errLongLine where a line has no end within maxLine. Where a piece ends
+// depends on the text and size alone.
 func fillBuffer(r io.Reader, buf, carry []byte, size int) (filled []byte, end bool, err error) {
 	limit := max(size, 2*len(carry))
 	buf = append(slices.Grow(buf[:0], limit+textPad), carry...)
