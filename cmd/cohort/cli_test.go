@@ -441,7 +441,8 @@ func TestWrongWordsAreToldWhatWasMeant(t *testing.T) {
 // cohort serve --tokens DIR writes a file for each party, whose name looks like what --invite takes.
 func TestInvitationInAFileIsToldApart(t *testing.T) {
 	file := writeFile(t, "party1.token", "cohort2-x")
-	for invite, want := range map[string]string{file: "give --invite @" + file + "\n", "@" + file: "give the whole token"} {
+	for invite, want := range map[string]string{file: "give --invite @" + file + "\n",
+		"@" + file: "give the whole token"} {
 		status, _, errOut := cohort(t, "join", "--invite", invite, "--data", file)
 		if status != exitWrong || !strings.Contains(errOut, want) {
 			t.Errorf("%s: status %d, %q; want %q", invite, status, errOut, want)

@@ -49,7 +49,8 @@ off. With --epsilon and --delta: what a run of that budget would leave.`,
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	fs.StringVar(&o.file.ledgerKey, "ledger-key", "", "file with the key of the chain")
-	fs.StringVar(&o.file.ledgerAnchor, "ledger-anchor", "", "LINE:HASH printed earlier: a file that lost lines since is refused")
+	fs.StringVar(&o.file.ledgerAnchor, "ledger-anchor", "",
+		"LINE:HASH printed earlier: a file that lost lines since is refused")
 	fs.Float64Var(&o.epsilon, "epsilon", 0, "epsilon of a planned run")
 	fs.Float64Var(&o.delta, "delta", 0, "delta of a planned run")
 	fs.StringVar(&o.neighbours, "neighbours", "add-remove", "relation of a planned run: add-remove or replace-one")
