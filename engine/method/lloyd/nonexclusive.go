@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"math"
 	"sort"
 
 	"github.com/cohort-engine/cohort/engine"
@@ -71,7 +72,10 @@ func (a *nonExclusive) cluster(w *chooser, j int) {
 	kernels.CostRows(c.points, 0, n, w.centre, a.c.fraction, cost)
 	order := w.order[:n]
 	copy(order, cost)
-	limit := selectSmallest(order, take)
+	limit := int64(math.MinInt64) // without a record, which under a public number must not show
+	if take > 0 {
+		limit = selectSmallest(order, take)
+	}
 	labels, left := w.labels[:n], take
 	w.tied = w.tied[:0]
 	for i, x := range cost {

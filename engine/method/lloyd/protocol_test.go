@@ -3,6 +3,7 @@ package lloyd
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -692,6 +693,27 @@ func TestPublicRecords(t *testing.T) {
 		job.Records = 0
 		if res := run(t, 1, job); !strings.Contains(ledgerText(t, res), "number of records comes from the data") {
 			t.Errorf("%s: the ledger does not say that n is from the data", job.Method)
+		}
+	}
+}
+
+// Under a public number of records a run goes through whatever clients hold, also where some of them, or all, hold
+// nothing: how it ends would tell the last record.
+func TestClientsWithoutRecords(t *testing.T) {
+	seed := uint64(1)
+	none := dataset.Part{Points: kernels.NewPanels(0, 2), FractionBits: dataset.DefaultFractionBits}
+	some := blobs(t, 300, 2, 3, 2, 1)
+	for _, job := range []Job{{Method: SuLloyd}, {Method: CSuLloyd}, {Method: FastLloyd}, {Method: Relative},
+		{Method: FastLloyd, NonExclusive: true}, {Method: CSuLloyd, NonExclusive: true},
+		{Method: FastLloyd, Exclusivity: 2}, {Method: FastLloyd, Radius: 0.5}} {
+		for name, clients := range map[string][]dataset.Part{"nobody": {none}, "nobody of two": {none, none},
+			"one of three": {some[0], none, some[1]}} {
+			t.Run(fmt.Sprintf("%s %v %d %v, %s", job.Method, job.NonExclusive, job.Exclusivity, job.Radius, name),
+				func(t *testing.T) {
+					job.K, job.Records, job.Seed, job.Clients = 3, 600, &seed, clients
+					job.Budget = privacy.Budget{Epsilon: 3, Delta: -1}
+					run(t, 1, job)
+				})
 		}
 	}
 }
