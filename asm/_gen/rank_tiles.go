@@ -151,10 +151,11 @@ func (r *tileRanking) tile(words string, n int) {
 		}
 		for q := range sums {
 			VPBROADCASTD(Mem{Base: r.c, Disp: 4 * (n*w + q)}, word)
-			for v := range points {
-				VPMADDWD(word, points[v], product)
-				VPADDD(product, sums[q][v], sums[q][v])
-			}
+			// An addition right after its product would hold up the other product.
+			VPMADDWD(word, points[0], product)
+			VPMADDWD(word, points[1], word)
+			VPADDD(product, sums[q][0], sums[q][0])
+			VPADDD(word, sums[q][1], sums[q][1])
 		}
 	}
 	odd := GP64()
