@@ -173,7 +173,8 @@ func printState(out io.Writer, state *privacy.FileState, viewers []viewerState, 
 	b.WriteString("  A role that is not listed was charged as an outsider.\n")
 	fmt.Fprintf(&b, "\nAnchor      %s\n", state.Anchor)
 	if !state.Keyed {
-		b.WriteString("            the chain has no key: whoever can write the file can write another whole one\n")
+		b.WriteString("            the chain has no key: whoever can write the file can write another whole one,\n" +
+			"            and who can read it can try guesses of the columns: it is as secret as the records\n")
 	}
 	b.WriteString("The file knows people by the columns of their tables: another table of the same people must be " +
 		"charged to the same file.\n")

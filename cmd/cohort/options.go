@@ -97,7 +97,7 @@ func (o *options) bind(fs *pflag.FlagSet) {
 		"EPSILON[:DELTA] of a new ledger file in all (default: what this run asks for)")
 	fs.StringVar(&o.ledgerComposition, "ledger-composition", "",
 		"how a new ledger file adds up runs: basic, zcdp, gdp or rdp (default basic)")
-	fs.StringVar(&o.ledgerKey, "ledger-key", "", "file of at least 16 random bytes that key the ledger file's chain")
+	fs.StringVar(&o.ledgerKey, "ledger-key", "", "16 random bytes or more that key the ledger file's chain and digests")
 	fs.StringVar(&o.ledgerAnchor, "ledger-anchor", "",
 		"LINE:HASH that a run or cohort ledger show printed earlier: a file that lost lines since is refused")
 	choose(fs, &o.format, "format", "text or json", "text", "json")

@@ -127,7 +127,7 @@ void cohort_engine_free(cohort_engine *engine);
  *   holders         "rows" (default) or "columns"
  *   cache           folder that keeps the prepared records of a file, for sets beyond memory
  *   ledger          {"path": file that runs are charged to, "epsilon", "delta", "composition": of a new one,
- *                   "key_file", "anchor"}
+ *                   "key_file", "anchor"}; without a key file it is as secret as the records, for digests of them
  * Free the records with cohort_records_free. */
 int32_t cohort_prepare(cohort_engine *engine, const cohort_data *holders, int32_t count, const double *weights,
                        const char *options, cohort_call *call, cohort_records **records);

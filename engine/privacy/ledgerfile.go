@@ -34,7 +34,8 @@ var (
 //
 // The data are known by a keyed digest of each column that depends on no order of rows or columns: a table that shares
 // a column with an earlier one is of the same people. Another table of the same people that shares none
-// cannot be told from other people's.
+// cannot be told from other people's. Without a Key whoever reads the file has that of the digests, too, and can try
+// guesses of a column: it is as secret as the records then.
 type LedgerFile struct {
 	Path string
 	// Key, if not empty, keys the chain and the digests; without it whoever can write the file can write a
