@@ -20,16 +20,16 @@ import (
 // several passes, shards and blocks, and the completion ask for members often.
 var hasty = tuning{sampleRatio: 2, shardPoints: 16, blockClusters: 2,
 	freeShare: 0.1, rounds: 8,
-	orderClusters: math.MaxInt, orderForms: math.MaxInt, firstCluster: 1, firstSample: 2,
+	orderClusters: 1 << 30, orderForms: 1 << 30, firstCluster: 1, firstSample: 2,
 	sampleRest: 0.1, fullRest: 0, stepWindow: 0.1}
 
 // rash is a tuning that leaves nearly all work to the completion, which starts with
 // few members, and scaling one that makes it scale.
 var (
 	rash = tuning{sampleRatio: 2, shardPoints: 16, blockClusters: 2, freeShare: 0.01, rounds: 8,
-		orderClusters: math.MaxInt, orderForms: math.MaxInt, firstCluster: 1 << 20, fullRest: 1 << 20, stepWindow: 0.01}
+		orderClusters: 1 << 30, orderForms: 1 << 30, firstCluster: 1 << 20, fullRest: 1 << 20, stepWindow: 0.01}
 	scaling = tuning{sampleRatio: 2, shardPoints: 16, blockClusters: 2, freeShare: 0.1,
-		orderClusters: math.MaxInt, orderForms: math.MaxInt, firstCluster: 1 << 20, fullRest: 1 << 20, stepWindow: 0.01}
+		orderClusters: 1 << 30, orderForms: 1 << 30, firstCluster: 1 << 20, fullRest: 1 << 20, stepWindow: 0.01}
 )
 
 // orderly is hasty with the points in order.

@@ -35,14 +35,15 @@ type run struct{ first, last int }
 const leafPoints = 4 * kernels.Lanes
 
 // worthOrdering reports whether passes over all points cost enough to put these in
-// order first; exact ones do sooner.
+// order first: exact ones do, and those that boxes leave few clusters of many for. In each dimension beyond the plane
+// they leave more, so that a pass with a table of pairs takes less time, as long as that has room.
 func (s *Solver) worthOrdering(p *Problem) bool {
-	t := s.tune()
-	least := t.orderClusters
+	t, d := s.tune(), p.Points.D
+	least := min(t.orderClusters<<max(0, d-2), tableColumns+1)
 	if !p.plain() {
 		least = t.orderForms
 	}
-	return p.k() >= least && p.Points.D < kernels.TopTwoDims && p.Points.N >= t.orderPoints*p.k()
+	return d < kernels.TopTwoDims && p.k() >= least && p.Points.N >= t.orderPoints*p.k()
 }
 
 // arrange returns p with its points in order. It keeps the order of the points before

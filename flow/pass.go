@@ -111,7 +111,7 @@ func (w *scratch) grow(costs int) []int64 {
 
 // tableColumns is the number of clusters up to which a pass packs the index of a
 // cluster into the low bits of distances and counts pairs in a table.
-const tableColumns = 128
+const tableColumns = 512
 
 // evaluate fills v with what is seen at the given prices of the clusters, in single
 // precision.

@@ -101,7 +101,7 @@ type tuning struct {
 	sampleRest, fullRest, stepWindow float64
 	// The share of the points that a window leaves, in terms of sqrt(k/points).
 	freeShare float64
-	// Clusters, where the problem is plain and where it is not, and points for each of them from
+	// Clusters, where the problem is plain (and in the plane) and where it is not, and points for each of them from
 	// which points are put in order.
 	orderClusters, orderForms, orderPoints int
 	// Rounds after which a first quantum is too small, and rounds for each node before the
@@ -111,7 +111,7 @@ type tuning struct {
 
 var standard = tuning{sampleRatio: 4, shardPoints: 2048, blockClusters: 8,
 	firstCluster: 6, firstSample: 100, sampleRest: 0.3, fullRest: 1, stepWindow: 5, freeShare: 2,
-	orderClusters: tableColumns + 1, orderForms: 16, orderPoints: 8, bulkRounds: 64, rounds: 1000}
+	orderClusters: 129, orderForms: 16, orderPoints: 8, bulkRounds: 64, rounds: 1000}
 
 func (s *Solver) tune() *tuning {
 	if s.tuning != nil {
