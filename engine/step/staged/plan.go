@@ -36,6 +36,8 @@ type Plan struct {
 	total *Release
 	// quality is nil where it is left out.
 	quality *step.Quality
+	// loud is a release whose noise is too large to be drawn, empty if there is none.
+	loud string
 	// searching is how hard searches on released numbers try. What they find is
 	// public, so to an audit of the releases a poor solution is as good.
 	Searching synopsis.SearchOptions
@@ -210,9 +212,18 @@ func (f *Plan) addRelease(purpose, what string, b privacy.Bound, l Share, coordi
 		one.Total *= 4 / (both * both)
 	}
 	s := &Release{Purpose: purpose, Share: l, Scale: one.scale(b)}
+	f.drawable(what, s.Scale)
 	e := f.chargeBoth(l, l.entry(f.prefix+what, f.Audience, s.Scale, b, coordinates), both)
 	s.Release = f.Add(&protocol.Release{Name: e.What, Makers: f.makers, Entries: []privacy.Entry{e}})
 	return s
+}
+
+// drawable notes a release whose noise has a scale, in data units, that no sampler has: a run would end there, paid
+// for.
+func (f *Plan) drawable(what string, scale float64) {
+	if scale*(1<<releaseBits) > privacy.MaxScale && f.loud == "" {
+		f.loud = what
+	}
 }
 
 // Charge completes an entry, stated for one record. Where the guarantee is for

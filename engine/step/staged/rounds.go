@@ -57,6 +57,7 @@ func splitGaussian(mu2, radius, size float64, d int) Scales {
 // follow from what was released before within the share of the budget.
 func (f *Plan) AddRound(purpose string, l Share, k int) *Release {
 	s := &Release{Purpose: purpose, Share: l}
+	f.drawable(purpose, l.scale(f.Bound("relative counts", 0))) // at least that; of sums it follows from their radii
 	widest := 2 * math.Sqrt(float64(f.D))
 	e := f.roundEntry(s, widest, l.scale(f.Bound("relative sums", widest)))
 	e.Unit = "at most, for the sums of a cluster; the radii follow from what was released before"
