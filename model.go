@@ -203,9 +203,9 @@ func (m *Model) grid() ([]float64, error) {
 	case k >= math.MaxUint16:
 		return broken(fmt.Sprintf("has %d centroids, more than any fit", k))
 	case m.Columns != nil && len(m.Columns) != d:
-		return broken(fmt.Sprintf("names %d of %d columns", len(m.Columns), d))
+		return broken(fmt.Sprintf("names %d of %s", len(m.Columns), fault.Count(d, "column")))
 	case m.Sizes != nil && len(m.Sizes) != k:
-		return broken(fmt.Sprintf("has %d sizes of %d clusters", len(m.Sizes), k))
+		return broken(fmt.Sprintf("has %d sizes of %s", len(m.Sizes), fault.Count(k, "cluster")))
 	case m.Metric != "" && m.Metric != cosine:
 		return broken(fmt.Sprintf("has the unknown metric %q", m.Metric))
 	}

@@ -34,7 +34,8 @@ func (m *Model) Nearest(ctx context.Context, points []float64) (labels []int32, 
 		return nil, nil, errNoModel
 	}
 	if len(points) == 0 || len(points)%d != 0 {
-		return nil, nil, fault.Request("points", fmt.Sprintf("are %d numbers for records of %d columns", len(points), d),
+		return nil, nil, fault.Request("points", fmt.Sprintf("are %s for records of %s",
+			fault.Count(len(points), "number"), fault.Count(d, "column")),
 			"give whole rows")
 	}
 	n := len(points) / d
@@ -110,10 +111,12 @@ func (p *Predictor) Nearest(ctx context.Context, eng *engine.Engine, points data
 	n, d := points.Shape()
 	switch {
 	case labels != nil && len(labels) < n || distances != nil && len(distances) < n:
-		return fault.Request("points", fmt.Sprintf("are %d and have room for %d labels and %d distances", n, len(labels),
+		return fault.Request("points", fmt.Sprintf("are %d and have room for %s and %d distances", n,
+			fault.Count(len(labels), "label"),
 			len(distances)), "give room for one each, or nil")
 	case d != len(p.m.Lower):
-		return fault.Request("points", fmt.Sprintf("have %d columns and the model %d", d, len(p.m.Lower)),
+		return fault.Request("points", fmt.Sprintf("have %s and the model %d", fault.Count(d, "column"),
+			len(p.m.Lower)),
 			"give the columns of the model")
 	}
 	r := prediction{Predictor: p, points: points, labels: labels, distances: distances}

@@ -209,7 +209,7 @@ func (r *Records) share(clients int, m *method.Method) ([]dataset.Part, error) {
 	case len(files) < 2 || m.Holds == method.Table:
 		files, clients = nil, max(clients, 1)
 	case clients != 0 && clients != len(files):
-		return nil, fault.Request("clients", fmt.Sprintf("is %d for %d files", clients, len(files)),
+		return nil, fault.Request("clients", fmt.Sprintf("is %d for %s", clients, fault.Count(len(files), "file")),
 			"leave it out: each file is one client")
 	default:
 		clients = len(files)

@@ -21,6 +21,7 @@ import (
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/internal/fault"
 )
 
 //go:embed run.tmpl.html
@@ -84,7 +85,7 @@ func (r *Run) WriteHTML(w io.Writer) error {
 	res := r.Result
 	p := runPage{Style: template.CSS(chart.Style), Version: res.Version, Headline: r.Headline, Facts: r.facts(),
 		Notes: res.Notes, Table: r.table(),
-		Title: fmt.Sprintf("%d clusters of %s by %s", len(res.Centroids), r.Data, res.Method)}
+		Title: fmt.Sprintf("%s of %s by %s", fault.Count(len(res.Centroids), "cluster"), r.Data, res.Method)}
 	p.Clusters = r.clusters()
 	p.Clusters = append(p.Clusters, r.numbers()...)
 	p.Process = append(p.Process, r.convergence()...)

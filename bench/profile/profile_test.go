@@ -270,7 +270,7 @@ func TestSummaryText(t *testing.T) {
 	if err := s.WriteText(&b, 0); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"2 iterations in 1 runs on 2 workers", "outside phases", "allocs", "cache misses",
+	for _, want := range []string{"2 iterations in 1 run on 2 workers", "outside phases", "allocs", "cache misses",
 		"Iterations, medians over the runs"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("the text lacks %q:\n%s", want, b.String())

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cohort-engine/cohort/bench/table"
 	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/internal/fault"
 )
 
 // lines is a table that is filled row by row.
@@ -51,8 +52,8 @@ func (s *Summary) WriteText(w io.Writer, width int) error {
 	if len(s.Rounds) == 1 && s.Rounds[0].Index == restIndex {
 		what = "whole runs, without iterations,"
 	}
-	say("%d %s in %d runs on %d workers: p50 %s, p90 %s, p99 %s, max %s",
-		s.Iterations.Count, what, s.Runs, s.Workers,
+	say("%d %s in %s on %d workers: p50 %s, p90 %s, p99 %s, max %s",
+		s.Iterations.Count, what, fault.Count(s.Runs, "run"), s.Workers,
 		ns(s.Iterations.P50NS), ns(s.Iterations.P90NS), ns(s.Iterations.P99NS), ns(s.Iterations.MaxNS))
 	b.WriteString("\n")
 	t := newTable("phase", "share", "count", "total", "p50", "p90", "p99", "max", "points/s", "rate", "of limit")

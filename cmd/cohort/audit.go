@@ -196,8 +196,9 @@ func runWhiteBox(ctx context.Context, o *options, a *auditOptions, c privacy.Cal
 	}
 	return verdict(r.Verdict == audit.Violated, show(out, o.format, r, func() error {
 		w := &lines{w: out}
-		w.printf("%s, %s calibration: %d numbers of noise in %d draws of %d ways, %d runs, in %.1f s\n",
-			r.Method, r.Calibration, r.Numbers, r.Releases, len(r.Ways), r.Runs, r.Seconds)
+		w.printf("%s, %s calibration: %s of noise in %d draws of %d ways, %s, in %.1f s\n",
+			r.Method, r.Calibration, fault.Count(r.Numbers, "number"), r.Releases, len(r.Ways),
+			fault.Count(r.Runs, "run"), r.Seconds)
 		for _, way := range r.Ways {
 			w.printf("  ran as %s\n", way)
 		}
@@ -260,7 +261,7 @@ func (o *options) loadPair(ctx context.Context, second string, n privacy.Neighbo
 			return nil, err
 		}
 		if i == 1 && t.D != d {
-			return nil, fault.Request("--pair", fmt.Sprintf("has %d columns and --data %d", t.D, d),
+			return nil, fault.Request("--pair", fmt.Sprintf("has %s and --data %d", fault.Count(t.D, "column"), d),
 				"give files of the same columns")
 		}
 		d = t.D
@@ -313,7 +314,8 @@ func (o *options) loadPair(ctx context.Context, second string, n privacy.Neighbo
 	}
 	if len(extra) != 1 || len(other) != want {
 		return nil, fault.Request("--pair",
-			fmt.Sprintf("one file has %d records that the other lacks, and %d the other way round", len(extra), len(other)),
+			fmt.Sprintf("one file has %s that the other lacks, and %d the other way round",
+				fault.Count(len(extra), "record"), len(other)),
 			fmt.Sprintf("give files that are %s neighbours", n))
 	}
 	p.Extra = at[extra[0]]
@@ -360,8 +362,8 @@ func printReport(out io.Writer, r *audit.Report) error {
 	w := &lines{w: out}
 	w.printf("Audit of %s, calibration %s: lower bounds at %.5g%% confidence\n", r.Method, r.Calibration, 100*r.Confidence)
 	for _, f := range r.Cases {
-		w.printf("\n%s\n  %s\n  watched: %s\n  %d runs on each side, %d of them counted\n", f.Case, f.About, f.Watched,
-			f.Trials, f.Counted)
+		w.printf("\n%s\n  %s\n  watched: %s\n  %s on each side, %d of them counted\n", f.Case, f.About, f.Watched,
+			fault.Count(f.Trials, "run"), f.Counted)
 		w.bound(&f.Bound)
 		switch {
 		case f.True != nil:
@@ -386,7 +388,7 @@ func printReport(out io.Writer, r *audit.Report) error {
 			}
 		}
 	}
-	w.printf("\nVerdict: %s\n  %s, %d runs on each side", r.Verdict, at.Case, at.Trials)
+	w.printf("\nVerdict: %s\n  %s, %s on each side", r.Verdict, at.Case, fault.Count(at.Trials, "run"))
 	for _, b := range []*audit.Bound{&at.Bound, at.Profile} {
 		if b != nil {
 			w.printf("; at delta %.3g epsilon at least %.4g", b.Delta, b.Lower)

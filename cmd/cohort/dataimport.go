@@ -125,7 +125,8 @@ func (o *importOptions) run(ctx context.Context, name string, files []string, ou
 		t.Labels = t.Labels[:min(len(t.Labels), o.rows)]
 	}
 	if o.k > t.N {
-		return fault.Request("--k", fmt.Sprintf("is %d for %d records", o.k, t.N), "give at most the number of records")
+		return fault.Request("--k", fmt.Sprintf("is %d for %s", o.k, fault.Count(t.N, "record")),
+			"give at most the number of records")
 	}
 	if o.pca > 0 {
 		if err := principalAxes(t, o.pca); err != nil {
@@ -138,7 +139,8 @@ func (o *importOptions) run(ctx context.Context, name string, files []string, ou
 // principalAxes replaces the columns by the coordinates on the first axes.
 func principalAxes(t *dataset.Table, axes int) error {
 	if axes > min(t.D, t.N) {
-		return fault.Request("--pca", fmt.Sprintf("is %d for %d records of %d columns", axes, t.N, t.D),
+		return fault.Request("--pca", fmt.Sprintf("is %d for %s of %s", axes, fault.Count(t.N, "record"),
+			fault.Count(t.D, "column")),
 			"give at most the lesser of both")
 	}
 	var pc stat.PC
@@ -183,7 +185,8 @@ func (o *importOptions) write(name string, origin bench.Origin, t *dataset.Table
 	if err := o.enter(name, entry); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%s: %d records, %d columns, k = %d, sha256 %s\n", path, t.N, t.D, o.k, entry["sha256"])
+	fmt.Fprintf(out, "%s: %s, %s, k = %d, sha256 %s\n", path, fault.Count(t.N, "record"), fault.Count(t.D, "column"),
+		o.k, entry["sha256"])
 	if origin.SHA256 != "" && origin.SHA256 != entry["sha256"] {
 		fmt.Fprintf(out, "The set that the suites were measured with has sha256 %s: this is another one, or it is "+
 			"written differently.\n", origin.SHA256)

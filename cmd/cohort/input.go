@@ -148,7 +148,8 @@ func (o *options) readWeights(ctx context.Context) ([]float64, error) {
 		return nil, err
 	}
 	if t.D != 1 {
-		return nil, fault.Failed(o.weights, fmt.Sprintf("has %d columns", t.D), "give one with a weight in each row", nil)
+		return nil, fault.Failed(o.weights, "has "+fault.Count(t.D, "column"), "give one with a weight in each row",
+			nil)
 	}
 	if len(t.Rows) == 0 {
 		return []float64{}, nil // weights of no records, which is not no weights
@@ -215,7 +216,7 @@ func (in *input) fileClients(o *options, m *method.Method) error {
 		return nil
 	}
 	if o.given("clients") && o.clients != files {
-		return fault.Request("--clients", fmt.Sprintf("is %d for %d files", o.clients, files),
+		return fault.Request("--clients", fmt.Sprintf("is %d for %s", o.clients, fault.Count(files, "file")),
 			"leave it out: each file is one client")
 	}
 	if o.proportions != "" {
@@ -328,7 +329,7 @@ func (in *input) payForBounds(ctx context.Context, o *options, m *method.Method,
 	request := fmt.Sprintf("bounds, neighbours=%s noise=%s colluders=%d split=%v columns=%q files=%d missing=%s",
 		job.Neighbours, job.Noise, job.Colluders, job.Split, schema.Columns, len(job.Parties), o.missing)
 	in.pay, err = account.NewPayment(library.Charged{Method: m, Settings: o.settings(),
-		What: fmt.Sprintf("bounds of %s", count(schema.D, "column", "columns")), Request: request, N: n, Digests: digests,
+		What: fmt.Sprintf("bounds of %s", fault.Count(schema.D, "column")), Request: request, N: n, Digests: digests,
 		Salt: in.salt,
 		Cost: privacy.Budget{Epsilon: job.Epsilon}, Whole: whole})
 	if err != nil {
@@ -407,7 +408,7 @@ func (in *input) addBounds(o *options, r *engine.Result) error {
 			names = append(names, "...")
 		}
 		r.Doubts = append(r.Doubts, fmt.Sprintf("the bounds of %s (%s) are a guess, as no magnitude stands out of the "+
-			"noise: spend a larger share on them, or state --bounds", count(len(guessed), "column", "columns"),
+			"noise: spend a larger share on them, or state --bounds", fault.Count(len(guessed), "column"),
 			strings.Join(names, ", ")))
 	}
 	r.Notes = append(r.Notes, fmt.Sprintf("bounds found for %g of epsilon: %s", o.boundsShare, strings.Join(said, ", ")))
@@ -462,7 +463,8 @@ func (in *input) readStart(ctx context.Context, path string) error {
 		}
 	}
 	if len(rows) != in.k {
-		return fault.Request("--start", fmt.Sprintf("%s has %d centroids for %d clusters", path, len(rows), in.k),
+		return fault.Request("--start", fmt.Sprintf("%s has %s for %s", path, fault.Count(len(rows), "centroid"),
+			fault.Count(in.k, "cluster")),
 			"give one row per cluster")
 	}
 	for i := 0; in.norm.Unit && i < len(rows); i++ {
@@ -507,8 +509,8 @@ func (in *input) parties(o *options) (sketch.Split, error) {
 	case in.split != nil:
 		return in.split, nil
 	case in.table.Files != nil:
-		return nil, fault.Request("--data", fmt.Sprintf("lists %d files, whose rows cannot be matched",
-			len(in.table.Files)), "name the id column with --id, or give one file")
+		return nil, fault.Request("--data", fmt.Sprintf("lists %s, whose rows cannot be matched",
+			fault.Count(len(in.table.Files), "file")), "name the id column with --id, or give one file")
 	}
 	parties := o.parties
 	if o.split != "" && !o.given("parties") && !sketch.IsPreset(o.split) {

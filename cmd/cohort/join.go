@@ -182,7 +182,7 @@ func (o *joinFlags) agree(t *study.Terms, in io.Reader, out io.Writer) error {
 	if o.ledger == "" && t.Study.Seed == nil && t.Study.Epsilon > 0 && !t.Role.Serves() {
 		fmt.Fprintln(out, "No ledger file was given: nothing keeps count of what this study and others cost together.")
 	}
-	who := fmt.Sprintf("This party: %s, with %d records", t.Study.Name(t.Role), t.Rows)
+	who := fmt.Sprintf("This party: %s, with %s", t.Study.Name(t.Role), fault.Count(t.Rows, "record"))
 	if t.Role.Serves() {
 		who = "This server: " + t.Study.Name(t.Role)
 	}

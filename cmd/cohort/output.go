@@ -26,8 +26,8 @@ const textColumns = 6
 func printResult(w io.Writer, r *engine.Result, d *delivery) error {
 	var b strings.Builder
 	in, width := d.in, textWidth(w)
-	headline := fmt.Sprintf("%s on %s: %s, %s, %s", r.Method, in.table.Name, count(r.N, "point", "points"),
-		count(r.D, "dimension", "dimensions"), count(r.K, "cluster", "clusters"))
+	headline := fmt.Sprintf("%s on %s: %s, %s, %s", r.Method, in.table.Name, fault.Count(r.N, "point"),
+		fault.Count(r.D, "dimension"), fault.Count(r.K, "cluster"))
 	for _, text := range append([]string{headline, privacyLine(r)}, uncovered(r, d)...) {
 		b.WriteString(table.Paragraph(text, 0, 0, width))
 	}

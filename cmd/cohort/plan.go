@@ -134,8 +134,8 @@ func printOutline(w io.Writer, p *engine.Outline, bounds dataset.Bounds) error {
 	say := func(indent int, format string, args ...any) {
 		b.WriteString(table.Paragraph(fmt.Sprintf(format, args...), indent, indent, width))
 	}
-	say(0, "%s would cluster %s of %s into %s, with %s", p.Method, count(p.N, "point", "points"),
-		count(p.D, "dimension", "dimensions"), count(p.K, "cluster", "clusters"), count(p.Parties, "party", "parties"))
+	say(0, "%s would cluster %s of %s into %s, with %s", p.Method, fault.Count(p.N, "point"),
+		fault.Count(p.D, "dimension"), fault.Count(p.K, "cluster"), fault.Count(p.Parties, "party"))
 	if p.Epsilon == nil {
 		say(0, "no privacy: %s adds no noise", p.Method)
 	} else {
@@ -144,7 +144,7 @@ func printOutline(w io.Writer, p *engine.Outline, bounds dataset.Bounds) error {
 	for _, doubt := range p.Doubts {
 		say(0, "%s", doubt)
 	}
-	say(0, "at most %s", count(p.Rounds, "round", "rounds"))
+	say(0, "at most %s", fault.Count(p.Rounds, "round"))
 	b.WriteString("\nNoise of each value\n")
 	printNoise(say, p.Releases, bounds)
 	if s := p.ClusterSizes; s != nil {
@@ -221,12 +221,4 @@ func noiseOf(r engine.PlannedRelease) string {
 		return r.Mechanism
 	}
 	return "no noise"
-}
-
-// count is a number of things.
-func count(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }

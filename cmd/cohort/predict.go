@@ -117,7 +117,7 @@ func modelColumns(m *library.Model, t *dataset.Table) ([]float64, error) {
 	d := len(m.Lower)
 	if m.Columns == nil || t.Columns == nil {
 		if t.D != d {
-			return nil, fault.Request("--data", fmt.Sprintf("has %d columns and the model %d", t.D, d),
+			return nil, fault.Request("--data", fmt.Sprintf("has %s and the model %d", fault.Count(t.D, "column"), d),
 				"give the columns of the model")
 		}
 		return t.Rows, nil

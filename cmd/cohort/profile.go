@@ -305,9 +305,9 @@ var errUnfinished = errors.New("the run has failed")
 
 func (s *profileSession) print(out io.Writer, d *delivery, res *engine.Result, cost *networkCost) error {
 	var b strings.Builder
-	title := fmt.Sprintf("%s on %s: %s, %s, %s, %s", res.Method, s.in.table.Name, count(res.N, "point", "points"),
-		count(res.D, "dimension", "dimensions"), count(res.K, "cluster", "clusters"),
-		count(res.Parties, "party", "parties"))
+	title := fmt.Sprintf("%s on %s: %s, %s, %s, %s", res.Method, s.in.table.Name, fault.Count(res.N, "point"),
+		fault.Count(res.D, "dimension"), fault.Count(res.K, "cluster"),
+		fault.Count(res.Parties, "party"))
 	width := terminalWidth(out)
 	for _, text := range append([]string{title}, uncovered(res, d)...) {
 		b.WriteString(table.Paragraph(text, 0, 0, width))

@@ -102,7 +102,7 @@ func (p *studyProfile) whole(s *study.Status) {
 
 func (p *studyProfile) text(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "study %s, %s: %d sums in %.3g s\n\n", p.ID, p.State, p.Sums, p.TookMS/1000)
+	fmt.Fprintf(w, "study %s, %s: %s in %.3g s\n\n", p.ID, p.State, fault.Count(p.Sums, "sum"), p.TookMS/1000)
 	if len(p.Steps) > 0 {
 		fmt.Fprintf(w, "step\tanswers\tmean\tslowest\n")
 		for _, s := range p.Steps {

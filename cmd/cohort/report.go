@@ -84,7 +84,7 @@ func readResult(b []byte) (r *engine.Result, why string) {
 	}
 	for _, c := range r.Centroids {
 		if !columns(c) {
-			return nil, fmt.Sprintf("has a centroid of %d columns for %d", len(c), r.D)
+			return nil, fmt.Sprintf("has a centroid of %s for %d", fault.Count(len(c), "column"), r.D)
 		}
 	}
 	for _, c := range r.Synopsis {

@@ -305,7 +305,7 @@ func newStudyStatusCommand() *cobra.Command {
 
 func printStatus(w io.Writer, s *study.Status) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "study %s, %s: %s, %d sums done\n", s.ID, s.Method, s.State, s.Sums)
+	fmt.Fprintf(&b, "study %s, %s: %s, %s done\n", s.ID, s.Method, s.State, fault.Count(s.Sums, "sum"))
 	if s.Step != "" && !s.Ended {
 		fmt.Fprintf(&b, "sum %d waits for %s\n", s.Sum, s.Step)
 	}
@@ -387,7 +387,7 @@ func verify(w io.Writer, path string) error {
 		if err != nil {
 			return err
 		}
-		how := fmt.Sprintf("a whole journal of %d records", c.Records)
+		how := fmt.Sprintf("a whole journal of %s", fault.Count(c.Records, "record"))
 		switch {
 		case c.Written:
 			how = fmt.Sprintf("%d whole records of a journal, and %d bytes of one that its role is writing", c.Records, c.Torn)

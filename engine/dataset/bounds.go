@@ -36,7 +36,8 @@ func ParseBounds(s string, d int) (Bounds, error) {
 	what := "bounds " + strconv.Quote(s)
 	pairs := strings.Split(s, ",")
 	if len(pairs) != 1 && len(pairs) != d {
-		return Bounds{}, fault.Request(what, fmt.Sprintf("%d pairs for %d columns", len(pairs), d),
+		return Bounds{}, fault.Request(what, fmt.Sprintf("%s for %s", fault.Count(len(pairs), "pair"),
+			fault.Count(d, "column")),
 			"give one lo:hi, or one for each column")
 	}
 	for j := range d {
@@ -66,11 +67,12 @@ func OpenBounds(ctx context.Context, path string, d int) (Bounds, error) {
 		return Bounds{}, err
 	}
 	if t.D != 2 {
-		return Bounds{}, fault.Failed(path, fmt.Sprintf("%d cells in a row where bounds have two", t.D),
+		return Bounds{}, fault.Failed(path, fmt.Sprintf("%s in a row where bounds have two", fault.Count(t.D, "cell")),
 			"write one lo,hi row per column", nil)
 	}
 	if t.N != d {
-		return Bounds{}, fault.Failed(path, fmt.Sprintf("%d rows for %d columns", t.N, d),
+		return Bounds{}, fault.Failed(path, fmt.Sprintf("%s for %s", fault.Count(t.N, "row"),
+			fault.Count(d, "column")),
 			"write one lo,hi row per column", nil)
 	}
 	b := SameBounds(d, 0, 0)
@@ -213,7 +215,8 @@ func (b Bounds) Normalise(points [][]float64) ([]float64, error) {
 	for i, row := range points {
 		if len(row) != len(b.Lo) {
 			return nil, fault.Request(fmt.Sprintf("point %d", i+1),
-				fmt.Sprintf("has %d numbers for %d columns", len(row), len(b.Lo)), "give one number per column")
+				fmt.Sprintf("has %s for %s", fault.Count(len(row), "number"), fault.Count(len(b.Lo), "column")),
+				"give one number per column")
 		}
 		for h, y := range b.Relative(row) {
 			if math.IsNaN(y) {

@@ -130,7 +130,8 @@ func (c *collector) finish(ctx context.Context, t *Table) error {
 	}
 	if c.labels != nil && !c.noLabels {
 		if len(c.labels) != c.seen {
-			return fault.Failed(s.Name, fmt.Sprintf("%d labels for %d records", len(c.labels), c.seen),
+			return fault.Failed(s.Name, fmt.Sprintf("%s for %s", fault.Count(len(c.labels), "label"),
+				fault.Count(c.seen, "record")),
 				"give one label per record", nil)
 		}
 		t.Labels = kept(c.labels, t.Report.Dropped)
@@ -203,7 +204,8 @@ func (t *Table) withLabels(ctx context.Context, spec string, seen int) error {
 		labels = append(labels, l...)
 	}
 	if len(labels) != seen {
-		return fault.Failed(spec, fmt.Sprintf("%d labels for %d records", len(labels), seen),
+		return fault.Failed(spec, fmt.Sprintf("%s for %s", fault.Count(len(labels), "label"),
+			fault.Count(seen, "record")),
 			"give one label per record", nil)
 	}
 	t.Labels = kept(labels, t.Report.Dropped)
@@ -231,7 +233,8 @@ func (f *files) add(s Source) error {
 		return nil
 	}
 	if part.D != whole.D {
-		return fault.Failed(part.Name, fmt.Sprintf("%d columns where %s has %d", part.D, f.parts[0].Schema().Name, whole.D),
+		return fault.Failed(part.Name, fmt.Sprintf("%s where %s has %d", fault.Count(part.D, "column"),
+			f.parts[0].Schema().Name, whole.D),
 			"give files with the same columns", nil)
 	}
 	if part.N < 0 || whole.N < 0 {

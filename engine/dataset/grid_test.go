@@ -119,7 +119,7 @@ func TestBounds(t *testing.T) {
 	for _, c := range []struct {
 		text, want string
 		request    bool
-	}{{"0,1\n", "1 rows for 2 columns", false}, {"0,1,2\n3,4,5\n", "3 cells in a row", false},
+	}{{"0,1\n", "1 row for 2 columns", false}, {"0,1,2\n3,4,5\n", "3 cells in a row", false},
 		{"0,x\n1,2\n", "row 1, column 2", false}, {"0,1\n3,2\n", "is not below", true}} {
 		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
 			t.Fatal(err)

@@ -32,7 +32,8 @@ func Below(name string, parts []Borrowed) (Source, error) {
 	for i, p := range parts {
 		n, d := p.Shape()
 		if _, first := parts[0].Shape(); d != first {
-			return nil, fault.Request(holder(name, parts, i), fmt.Sprintf("has %d columns and the first %d", d, first),
+			return nil, fault.Request(holder(name, parts, i), fmt.Sprintf("has %s and the first %d",
+				fault.Count(d, "column"), first),
 				"give all the same columns")
 		}
 		if !slices.Equal(p.Names(), parts[0].Names()) {
@@ -64,7 +65,8 @@ func Beside(name string, parts []Borrowed) (Source, [][]int, error) {
 		n, d := p.Shape()
 		if s.schema.N, _ = parts[0].Shape(); n != s.schema.N {
 			return nil, nil, fault.Request(holder(name, parts, i),
-				fmt.Sprintf("has %d records and the first %d", n, s.schema.N), "give the same records, in the same order")
+				fmt.Sprintf("has %s and the first %d", fault.Count(n, "record"), s.schema.N),
+				"give the same records, in the same order")
 		}
 		s.starts = append(s.starts, s.schema.D)
 		own := make([]int, d)

@@ -41,13 +41,14 @@ func (m *Matrix[T]) Check(name string) error {
 	wrong := func(why, do string) error { return fault.Request(name, why, do) }
 	switch {
 	case m.D < 1:
-		return wrong(fmt.Sprintf("%d columns", m.D), "give at least one column")
+		return wrong(fault.Count(m.D, "column"), "give at least one column")
 	case m.N == 0:
 		return NoRecords(name)
 	case m.N < 0:
-		return wrong(fmt.Sprintf("%d records", m.N), "give at least one record")
+		return wrong(fault.Count(m.N, "record"), "give at least one record")
 	case m.Columns != nil && len(m.Columns) != m.D:
-		return wrong(fmt.Sprintf("%d names for %d columns", len(m.Columns), m.D), "give one name per column")
+		return wrong(fmt.Sprintf("%d names for %s", len(m.Columns), fault.Count(m.D, "column")),
+			"give one name per column")
 	}
 	lo, hi := float64(m.Offset), float64(m.Offset) // in float64, where nothing wraps
 	for _, step := range []float64{float64(m.N-1) * float64(m.RowStride), float64(m.D-1) * float64(m.ColumnStride)} {
@@ -70,7 +71,7 @@ func FromMatrix[T float32 | float64](name string, m Matrix[T]) (Source, error) {
 func FromBatches[T float32 | float64](name string, d int, columns []string, once bool,
 	batches iter.Seq2[Matrix[T], error]) (Source, error) {
 	if d < 1 || (columns != nil && len(columns) != d) || batches == nil {
-		return nil, fault.Request(name, fmt.Sprintf("%d columns with %d names", d, len(columns)),
+		return nil, fault.Request(name, fmt.Sprintf("%s with %d names", fault.Count(d, "column"), len(columns)),
 			"give the number of columns, a name for each or none, and the batches")
 	}
 	return &batchSource[T]{schema: Schema{Name: name, N: -1, D: d, Columns: columns, Once: once}, batches: batches}, nil
@@ -184,7 +185,8 @@ func (s *batchSource[T]) Chunks(ctx context.Context, yield func(Chunk) error) er
 		}
 		name := fmt.Sprintf("%s, batch %d", s.schema.Name, count)
 		if m.D != s.schema.D {
-			return fault.Request(name, fmt.Sprintf("%d columns where the source has %d", m.D, s.schema.D),
+			return fault.Request(name, fmt.Sprintf("%s where the source has %d", fault.Count(m.D, "column"),
+				s.schema.D),
 				"give batches with the same columns")
 		}
 		if err := m.Check(name); err != nil {

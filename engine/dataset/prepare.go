@@ -80,7 +80,8 @@ func Prepare(ctx context.Context, s Source, opts PrepareOptions) (*Prepared, err
 	if opts.Bounds != nil {
 		b = *opts.Bounds
 		if len(b.Lo) != schema.D || len(b.Hi) != schema.D {
-			return nil, fault.Request("bounds", fmt.Sprintf("%d pairs for %d columns", len(b.Lo), schema.D),
+			return nil, fault.Request("bounds", fmt.Sprintf("%s for %s", fault.Count(len(b.Lo), "pair"),
+				fault.Count(schema.D, "column")),
 				"give one pair per column")
 		}
 		if err := b.Validate("bounds"); err != nil {
@@ -285,7 +286,8 @@ func (t *Table) weights(w []float64, seen int) ([]float64, error) {
 		return nil, nil
 	}
 	if len(w) != seen {
-		return nil, fault.Request("weights", fmt.Sprintf("%d for %d records", len(w), seen), "give one weight per record")
+		return nil, fault.Request("weights", fmt.Sprintf("%d for %s", len(w), fault.Count(seen, "record")),
+			"give one weight per record")
 	}
 	for i, v := range w {
 		if !(v >= 0) || math.IsInf(v, 0) {

@@ -119,7 +119,7 @@ func TestReadFaults(t *testing.T) {
 		{name: "empty gz", in: gz(t, nil), want: "f: the file is empty"},
 		{name: "only empty rows", in: []byte("\n\n"), want: "f: the file has no records"},
 		{name: "only a header", in: []byte("a,b\n"), want: "f: the file has a header and no records"},
-		{name: "ragged", in: []byte("1,2\n3\n"), want: "f, row 2: 1 cells where the rows above have 2"},
+		{name: "ragged", in: []byte("1,2\n3\n"), want: "f, row 2: 1 cell where the rows above have 2"},
 		{name: "text in the first row", in: []byte("1,b\n3,4\n"), want: `f, row 1, column 2: "b" is not a number`},
 		{name: "text under a header", in: []byte("a,b\n3,x4\n"), want: `f, row 2, column 2: "x4" is not a number`},
 		{name: "empty cell", in: []byte("1,2\n3,\n"), want: "f, row 2, column 2: the cell is empty"},
@@ -215,7 +215,7 @@ func TestOpenSeveralFilesAndLabels(t *testing.T) {
 	}
 	for _, c := range []struct{ spec, labels, want string }{
 		{a + "," + wide, "", "3 columns where"},
-		{a, write("short.csv", "1\n"), "1 labels for 2 records"},
+		{a, write("short.csv", "1\n"), "1 label for 2 records"},
 		{a, write("half.csv", "1\n1.5\n"), "half.csv, row 2, column 1: 1.5 is not an integer label"},
 		{a, wide, "3 columns where labels have one"},
 		{filepath.Join(dir, "none.csv"), "", "none.csv: no such file or directory"},

@@ -196,7 +196,7 @@ func (p *lineParser) line(line []byte) error {
 	}
 	p.cells = splitCells(p.cells[:0], line, s.sep)
 	if len(p.cells) != s.width {
-		why := fmt.Sprintf("%d cells where the rows above have %d", len(p.cells), s.width)
+		why := fmt.Sprintf("%s where the rows above have %d", fault.Count(len(p.cells), "cell"), s.width)
 		do := "give every row the same number of cells"
 		if isOpen(line, p.cells) {
 			why, do = openCell, closeCell

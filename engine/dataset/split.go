@@ -79,7 +79,8 @@ func (n *Normalised) SplitFiles(counts []int) ([]Part, error) {
 		sum += c
 	}
 	if sum != n.Points.N {
-		return nil, fault.Request("one client per file", fmt.Sprintf("the files hold %d records and the data %d", sum,
+		return nil, fault.Request("one client per file", fmt.Sprintf("the files hold %s and the data %d",
+			fault.Count(sum, "record"),
 			n.Points.N), "give the counts of the files that were read")
 	}
 	return n.deal(inTurn(n.Points.N), counts), nil
@@ -107,7 +108,8 @@ func shares(total, m int, proportions []float64) ([]int, error) {
 		return sizes, nil
 	}
 	if len(proportions) != m {
-		return nil, fault.Request("proportions", fmt.Sprintf("%d numbers for %d clients", len(proportions), m),
+		return nil, fault.Request("proportions", fmt.Sprintf("%s for %s", fault.Count(len(proportions), "number"),
+			fault.Count(m, "client")),
 			"give one number per client")
 	}
 	sum := 0.0
@@ -180,7 +182,8 @@ func gather(src *kernels.Panels, rows []int) *kernels.Panels {
 func ContiguousColumns(d, parties int) ([][]int, error) {
 	if parties < 1 || parties > d {
 		return nil, fault.Request(fmt.Sprintf("parties %d", parties),
-			fmt.Sprintf("%d columns cannot be split among them", d), "give at least one party and at most one per column")
+			fmt.Sprintf("%s cannot be split among them", fault.Count(d, "column")),
+			"give at least one party and at most one per column")
 	}
 	out := make([][]int, parties)
 	next := 0

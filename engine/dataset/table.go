@@ -47,7 +47,7 @@ type Report struct {
 func (r Report) Notes() []string {
 	var notes []string
 	if len(r.Dropped) > 0 {
-		notes = append(notes, fmt.Sprintf("%d rows with missing values were left out", len(r.Dropped)))
+		notes = append(notes, fmt.Sprintf("%s with missing values were left out", fault.Count(len(r.Dropped), "row")))
 	}
 	if r.Filled > 0 {
 		notes = append(notes, fmt.Sprintf("%d missing values were replaced by the middle of their bounds", r.Filled))
@@ -300,7 +300,7 @@ func openMNIST(ctx context.Context, dir string, opts ReadOptions) (Source, error
 			return nil, err
 		}
 		if n := s.Schema().N; n >= 0 && n != len(labels) {
-			return nil, fault.Failed(path, fmt.Sprintf("%d labels for %d images", len(labels), n),
+			return nil, fault.Failed(path, fmt.Sprintf("%s for %d images", fault.Count(len(labels), "label"), n),
 				"give the files of one set", nil)
 		}
 		if err := all.add(s); err != nil {

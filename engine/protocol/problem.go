@@ -197,17 +197,19 @@ func (p *Problem) checkNumbers() error {
 	case p.K < 1 || p.K > math.MaxUint16-1:
 		return fault.Range("k", p.K, fmt.Sprintf("1 to %d", math.MaxUint16-1))
 	case p.K > n:
-		return fault.Request("k", fmt.Sprintf("is %d for %d records", p.K, n), "ask for at most one cluster per record")
+		return fault.Request("k", fmt.Sprintf("is %d for %s", p.K, fault.Count(n, "record")),
+			"ask for at most one cluster per record")
 	case p.Iterations > MostIterations:
 		return fault.Range("iterations", p.Iterations, fmt.Sprintf("at most %d", MostIterations))
 	case p.IDs != nil && len(p.IDs) != p.Own():
-		return fault.Request("ids", fmt.Sprintf("are %d for %d records", len(p.IDs), p.Own()), "give one for each record")
+		return fault.Request("ids", fmt.Sprintf("are %d for %s", len(p.IDs), fault.Count(p.Own(), "record")),
+			"give one for each record")
 	case !distinct(p.IDs):
 		// Two records of one id have one random draw, and a removed one may change what the other gets (PRIVACY C3).
 		return fault.Request("ids", "are not distinct", "give each record its own")
 	case p.Start != nil && len(p.Start) != p.K*d:
-		return fault.Request("start", fmt.Sprintf("has %d numbers", len(p.Start)),
-			fmt.Sprintf("give %d rows of %d", p.K, d))
+		return fault.Request("start", "has "+fault.Count(len(p.Start), "number"),
+			fmt.Sprintf("give %s of %d", fault.Count(p.K, "row"), d))
 	case p.Colluders < 0:
 		return fault.Range("colluders", p.Colluders, "at least 1")
 	case p.Survivors < 0 || p.Survivors > len(p.Clients):
@@ -255,8 +257,8 @@ func (p *Problem) checkBounds() error {
 		return nil
 	}
 	if len(b.Lo) != d || len(b.Hi) != d {
-		return fault.Request("bounds", fmt.Sprintf("%d lower and %d upper ones for %d columns", len(b.Lo), len(b.Hi),
-			d), "give one pair per column")
+		return fault.Request("bounds", fmt.Sprintf("%d lower and %d upper ones for %s", len(b.Lo), len(b.Hi),
+			fault.Count(d, "column")), "give one pair per column")
 	}
 	for h := range d {
 		if lo, hi := b.Lo[h], b.Hi[h]; !(lo <= hi) || math.IsInf(lo, 0) || math.IsInf(hi, 0) {
@@ -304,7 +306,8 @@ func (p *Problem) checkWeights() error {
 	for i, c := range p.Clients {
 		who := fmt.Sprintf("client %d", i+1)
 		if len(c.Weights) != c.Points.N {
-			return fault.Request(who, fmt.Sprintf("has %d weights for %d records", len(c.Weights), c.Points.N),
+			return fault.Request(who, fmt.Sprintf("has %s for %s", fault.Count(len(c.Weights), "weight"),
+				fault.Count(c.Points.N, "record")),
 				"give every client's records weights")
 		}
 		for _, w := range c.Weights {
@@ -379,8 +382,8 @@ func checkParts(parts []dataset.Part, who string, mayLack bool) error {
 		case p.FractionBits < 1 || p.FractionBits > dataset.MaxFractionBits:
 			return fault.Range("fraction bits", p.FractionBits, fmt.Sprintf("1 to %d", dataset.MaxFractionBits))
 		case p.Points.D != parts[0].Points.D || p.FractionBits != parts[0].FractionBits:
-			return fault.Request(name, fmt.Sprintf("has %d columns on the grid 2^-%d, %s 1 has %d on 2^-%d",
-				p.Points.D, p.FractionBits,
+			return fault.Request(name, fmt.Sprintf("has %s on the grid 2^-%d, %s 1 has %d on 2^-%d",
+				fault.Count(p.Points.D, "column"), p.FractionBits,
 				who, parts[0].Points.D, parts[0].FractionBits), "normalise all "+who+"s' records together")
 		}
 	}

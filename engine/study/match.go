@@ -73,7 +73,8 @@ func encodeRows(list []int) []byte {
 // rowsOf are the rows of the coordinator's message: some of n, each once.
 func rowsOf(b []byte, n int) ([]int, error) {
 	if len(b)%4 != 0 || len(b)/4 > n {
-		return nil, fault.Failed("matching", fmt.Sprintf("the coordinator sent %d bytes for %d rows", len(b), n),
+		return nil, fault.Failed("matching", fmt.Sprintf("the coordinator sent %d bytes for %s", len(b),
+			fault.Count(n, "row")),
 			"use the same version everywhere", nil)
 	}
 	rows, seen := make([]int, len(b)/4), make([]bool, n)
@@ -93,7 +94,8 @@ func rowsOf(b []byte, n int) ([]int, error) {
 func (p *Party) match(ctx context.Context, box *postbox, group secret.Root, part dataset.Part,
 	ids []string) (dataset.Part, []string, error) {
 	if len(ids) != part.Points.N {
-		return part, nil, fault.Request("ids", fmt.Sprintf("are %d for %d records", len(ids), part.Points.N),
+		return part, nil, fault.Request("ids", fmt.Sprintf("are %d for %s", len(ids),
+			fault.Count(part.Points.N, "record")),
 			"name the id column")
 	}
 	var b []byte

@@ -127,3 +127,15 @@ func IsRequest(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Wrong
 }
+
+// Count is a number of things as people read it: 1 column, 2 columns, 3 parties.
+func Count(n int, thing string) string {
+	switch stem, ends := strings.CutSuffix(thing, "y"); {
+	case n == 1:
+	case ends:
+		thing = stem + "ies"
+	default:
+		thing += "s"
+	}
+	return strconv.Itoa(n) + " " + thing
+}

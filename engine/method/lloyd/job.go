@@ -418,8 +418,8 @@ func (j *Job) checkChoices() error {
 		return fault.Range("iterations", j.Iterations,
 			fmt.Sprintf("at most %d: each round of relative has its own radius and noise", maxRelative))
 	case j.ExclusivityOf != nil && (len(j.ExclusivityOf) != len(j.Clients) || slices.Min(j.ExclusivityOf) < 1):
-		return fault.Request("exclusivity", fmt.Sprintf("has %d numbers for %d clients", len(j.ExclusivityOf),
-			len(j.Clients)),
+		return fault.Request("exclusivity", fmt.Sprintf("has %s for %s", fault.Count(len(j.ExclusivityOf), "number"),
+			fault.Count(len(j.Clients), "client")),
 			"give one of at least 1 for all, or one for each")
 	case j.Exclusivity < 0 || j.Exclusivity > max(j.K, 1) || j.ExclusivityOf != nil &&
 		slices.Max(j.ExclusivityOf) > j.K:
@@ -526,19 +526,23 @@ func (j *Job) checkConstraints() error {
 		who := clientName(i)
 		switch {
 		case lo > hi && !j.NonExclusive:
-			return impossible(who, fmt.Sprintf("a cluster needs at least %d and at most %d records", lo, hi),
+			return impossible(who, fmt.Sprintf("a cluster needs at least %d and at most %s", lo,
+				fault.Count(hi, "record")),
 				"raise --eta-min-alpha or --eta-max-alpha")
 		case j.total(): // whatever the client holds
 		case lo > n:
-			return impossible(who, fmt.Sprintf("has %d records and each cluster needs at least %d of them", n, lo),
+			return impossible(who, fmt.Sprintf("has %s and each cluster needs at least %d of them",
+				fault.Count(n, "record"), lo),
 				"raise --eta-min-alpha")
 		case j.NonExclusive:
 		case j.K*lo > n*j.exclusivityAt(i):
-			return impossible(who, fmt.Sprintf("has %d records and %d clusters of at least %d need %d", n, j.K, lo,
+			return impossible(who, fmt.Sprintf("has %s and %s of at least %d need %d", fault.Count(n, "record"),
+				fault.Count(j.K, "cluster"), lo,
 				j.K*lo),
 				"raise --eta-min-alpha")
 		case j.Radius == 0 && j.Schedule == "" && j.K*hi < n:
-			return impossible(who, fmt.Sprintf("has %d records and %d clusters of at most %d hold %d", n, j.K, hi,
+			return impossible(who, fmt.Sprintf("has %s and %s of at most %d hold %d", fault.Count(n, "record"),
+				fault.Count(j.K, "cluster"), hi,
 				j.K*hi),
 				"raise --eta-max-alpha")
 		}
@@ -555,7 +559,8 @@ func (j *Job) checkShares() error {
 		return fault.Request("client-shares", "published follows the released code, where all clients have one size",
 			"use --calibration proven or claimed")
 	case len(j.ClientShares) != len(j.Clients):
-		return fault.Request("client-shares", fmt.Sprintf("are %d for %d clients", len(j.ClientShares), len(j.Clients)),
+		return fault.Request("client-shares", fmt.Sprintf("are %d for %s", len(j.ClientShares),
+			fault.Count(len(j.Clients), "client")),
 			"give one for each")
 	}
 	for _, x := range j.ClientShares {
