@@ -240,11 +240,14 @@ func (s *Study) ByColumns() bool {
 	return err == nil && m.Holds == method.Columns
 }
 
+// masked reports whether the study has sums under masks of pairs.
+func (s *Study) masked() bool { return !s.ByColumns() && !s.PlainSums && len(s.Servers) == 0 }
+
 // Colluders is how many parties on its side a coordinator needs, at least, that breaks the rules to get more of a
 // sum than one total of enough parties; at most all of them. It is all where a study has no sums under masks of pairs.
 func (s *Study) Colluders() int {
 	all := len(s.Parties)
-	if s.ByColumns() || s.PlainSums || len(s.Servers) > 0 {
+	if !s.masked() {
 		return all
 	}
 	return min(all, (&sum.Config{Parties: all, Threshold: s.Threshold}).Colluders())
@@ -395,6 +398,10 @@ func (s *Study) seen() []string {
 	if s.IDColumn != "" && s.ByColumns() {
 		all = append(all, "matching: every party sees which of its ids all others have, and the coordinator how many "+
 			"each has and how many any of them have in common")
+	}
+	if c := (&sum.Config{Parties: len(s.Parties)}); s.masked() && !c.Whole() {
+		all = append(all, fmt.Sprintf("a coordinator that breaks the protocol: with so many parties it may have a sum over "+
+			"fewer than %d of them, and so with less noise than is planned", s.Threshold))
 	}
 	if s.PadRounds == 0 {
 		return append(all, "times: others see when a party sends, so how long it computed, which depends on its records")

@@ -306,3 +306,24 @@ func TestLongMessages(t *testing.T) {
 		}
 	}
 }
+
+// With so many parties that not all are neighbours, a party's ledger says what a coordinator that breaks the protocol
+// may have.
+func TestManyParties(t *testing.T) {
+	for _, x := range []struct {
+		parties int
+		columns bool
+		want    bool
+	}{{200, false, false}, {201, false, true}, {201, true, false}} {
+		s := &Study{Method: "hybrid", Threshold: 150, Parties: make([]Holder, x.parties)}
+		if x.columns {
+			s.Method = "ckks"
+		}
+		said := slices.ContainsFunc(s.seen(), func(note string) bool {
+			return strings.Contains(note, "fewer than 150") && strings.Contains(note, "less noise")
+		})
+		if said != x.want {
+			t.Errorf("%+v: %q", x, s.seen())
+		}
+	}
+}

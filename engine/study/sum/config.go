@@ -56,6 +56,10 @@ func (c *Config) Colluders() int {
 	return 2*c.shares() - degree - 2
 }
 
+// Whole tells whether a sum has at least threshold vectors with any server. Where not all are neighbours,
+// one that shows them different sets has one total over those who are in all of these, which may be fewer.
+func (c *Config) Whole() bool { return c.Parties <= complete }
+
 // shares is how many make up a secret.
 func (c *Config) shares() int {
 	if c.Parties <= complete {
