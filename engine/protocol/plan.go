@@ -109,8 +109,6 @@ type Plan struct {
 	Capacity secagg.Capacity
 	// Releases are all ways out of private values, in order.
 	Releases []*Release
-	// Open lists what the budget does not cover, one sentence each, for the headline.
-	Open []string
 	// Doubts say for the headline, one sentence each, why the result is of little use, as
 	// far as public values show it.
 	Doubts []string

@@ -35,12 +35,10 @@ func (p *Plan) note() {
 	}
 	if p.Private && j.Records == 0 && j.Neighbours == privacy.AddRemove {
 		say("the number of records comes from the data")
-		p.Open = append(p.Open, "the number of records comes from the data")
 	}
 	p.noteDeal()
 	if len(j.Bounds.Lo) > 0 && j.Bounds.FromData {
 		say("the bounds come from the data")
-		p.Open = append(p.Open, "the bounds come from the data")
 	}
 	if p.seeds != nil && j.Start == nil {
 		say("the first centroids are records (%s)", j.Init)

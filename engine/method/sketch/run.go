@@ -188,8 +188,8 @@ func (r *run) planNotes() {
 		r.Notes = append(r.Notes, "the number of records is taken as public for defaults such as delta and the number of "+
 			"local clusters")
 	} else if j.Method == LocalReports {
-		told := "the number of records is that of the reports, which the server counts and the bytes sent tell"
-		r.Notes, r.Open = append(r.Notes, told), append(r.Open, told)
+		r.Notes = append(r.Notes, "the number of records is that of the reports, which the server counts and the bytes sent "+
+			"tell")
 	}
 	if j.Method.sketches() {
 		r.Notes = append(r.Notes, "times: how long a party takes to make its sketches depends on the sizes of its local "+
