@@ -115,12 +115,10 @@ func (r *Run) name(h int) string {
 	return fmt.Sprintf("x%d", h+1)
 }
 
-// counted is a number of things, whose name has an s but for one.
-func counted(n int, name string) fact {
-	if n != 1 {
-		name += "s"
-	}
-	return fact{name, strconv.Itoa(n)}
+// counted is a number of things.
+func counted(n int, thing string) fact {
+	value, name, _ := strings.Cut(fault.Count(n, thing), " ")
+	return fact{name, value}
 }
 
 func (r *Run) facts() []fact {
@@ -132,11 +130,7 @@ func (r *Run) facts() []fact {
 		f = append(f, fact{"epsilon", fmt.Sprintf("%g", *res.Epsilon)}, fact{"delta", fmt.Sprintf("%.3g", *res.Delta)},
 			fact{"calibration", res.Calibration})
 	}
-	parties := counted(res.Parties, "party")
-	if res.Parties != 1 {
-		parties.Name = "parties"
-	}
-	f = append(f, parties, counted(res.Iterations, "round"))
+	f = append(f, counted(res.Parties, "party"), counted(res.Iterations, "round"))
 	switch {
 	case res.NICV != nil:
 		f = append(f, fact{"NICV", fmt.Sprintf("%.5g", *res.NICV)})
