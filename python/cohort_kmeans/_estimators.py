@@ -66,9 +66,10 @@ def _integer(name: str, value: Any, least: int) -> int:
     return int(value)
 
 
-def _real(name: str, value: Any, least: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not value >= least or math.isinf(value):
-        raise ValueError(f"{name}: is {value!r}, must be a finite number of at least {least:g}")
+def _real(name: str, value: Any, least: float, above: bool = False) -> float:
+    good = isinstance(value, numbers.Real) and not isinstance(value, bool) and value >= least and not math.isinf(value)
+    if not good or above and value == least:
+        raise ValueError(f"{name}: is {value!r}, must be a finite number {'above' if above else 'of at least'} {least:g}")
     return float(value)
 
 
@@ -469,9 +470,7 @@ class _Private(_Cohort):
             **_spread(self.bounds),
         }
         if self.epsilon is not None:
-            options["epsilon"] = _real("epsilon", self.epsilon, 0)
-            if options["epsilon"] == 0:
-                raise ValueError("epsilon: is 0, which lets nothing out: give a positive budget")
+            options["epsilon"] = _real("epsilon", self.epsilon, 0, above=True)
             if self.bounds is None:
                 warnings.warn(
                     "Bounds have not been specified and will be calculated on the data provided. This will result in "

@@ -60,6 +60,12 @@ def test_no_refusal_tells_the_number_of_records(blobs):
         PrivateKMeans(5, epsilon=2, bounds=(0, 100)).fit(X[:3])
 
 
+@pytest.mark.parametrize("epsilon", [0, -1, float("nan"), float("inf"), "1"])
+def test_no_budget(epsilon):
+    with pytest.raises(ValueError, match="^epsilon: is .*, must be a finite number above 0$"):
+        PrivateKMeans(2, epsilon=epsilon, bounds=(0, 1)).fit([[0.0], [1.0]])
+
+
 def test_what_is_not_covered_warns(blobs):
     X, _ = blobs
     with pytest.warns(PrivacyLeakWarning, match="Bounds have not been specified"):
