@@ -181,7 +181,6 @@ func (r *Records) job(m *method.Method, o *Options) (engine.Job, error) {
 		if d.Clients, err = r.share(o.Clients, m); err != nil {
 			return nil, err
 		}
-		d.Dealt = len(r.prepared.Table.Files) < 2
 	}
 	if o.Start != nil {
 		start := o.Start

@@ -495,7 +495,6 @@ func (in *input) job(o *options, m *method.Method) (engine.Job, error) {
 		d.Columns, err = in.parties(o)
 	} else {
 		d.Clients, err = in.shares(o)
-		d.Dealt = in.table.Files == nil
 	}
 	if err != nil {
 		return nil, err

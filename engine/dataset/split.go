@@ -17,6 +17,9 @@ type Part struct {
 	Rows         []int // row of the table of each point; nil: point i is row i
 	FractionBits int
 	Weights      []float64 // of each point, or nil if all weigh the same
+	// Dealt says that the records of one table were dealt to several clients by how many they are: a record more
+	// deals all of them anew.
+	Dealt bool
 }
 
 // Row is the row of the table of point i.
@@ -48,7 +51,11 @@ func (n *Normalised) Split(m int, proportions []float64, seed uint64) ([]Part, e
 	}
 	order := inTurn(total)
 	shuffle(newSource(seed, "split"), order)
-	return n.deal(order, sizes), nil
+	parts := n.deal(order, sizes)
+	for i := range parts {
+		parts[i].Dealt = true
+	}
+	return parts, nil
 }
 
 // mostClients bounds the clients.
@@ -64,7 +71,8 @@ func Shape(n int, bounds Bounds, fractionBits int) *Normalised {
 func (n *Normalised) dealShape(sizes []int) []Part {
 	parts := make([]Part, len(sizes))
 	for i, size := range sizes {
-		parts[i] = Part{Points: &kernels.Panels{N: size, D: n.Points.D}, FractionBits: n.FractionBits}
+		parts[i] = Part{Points: &kernels.Panels{N: size, D: n.Points.D}, FractionBits: n.FractionBits,
+			Dealt: len(sizes) > 1}
 		if n.Weights != nil {
 			parts[i].Weights = n.Weights[:size]
 		}

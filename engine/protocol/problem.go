@@ -17,9 +17,6 @@ type Problem struct {
 	// Clients holds each client's records on one grid. Of methods over columns, and of
 	// those on one table, it is a single part with all columns.
 	Clients []dataset.Part
-	// Dealt says that Clients are one table, dealt to them by its number of records (Normalised.Split): a record more
-	// deals all of them anew. It is false where each client brings its own.
-	Dealt bool
 	// Columns says, for methods over columns, which of them each party holds, by index
 	// from 0.
 	Columns [][]int

@@ -215,7 +215,7 @@ func ledgers() []mutant {
 func deals() []mutant {
 	return []mutant{
 		one("a table that is dealt anew for a record more is as clients' own", inHorizontal,
-			"if !j.Dealt || !p.Private || p.m == 1 ||", "if j.Dealt || !p.Private || p.m == 1 ||", inHorizontal,
+			"if !dealt || !p.Private ||", "if dealt || !p.Private ||", inHorizontal,
 			"TestDealtPlans", "doubts|notes|refusal"),
 		one("a ledger file takes what no bound covers", inCohort, "r.Core().Unpaid != \"\"", "r.Core().Unpaid == \"-\"",
 			inCohort, "TestAccount", "fastlloyd"),

@@ -47,7 +47,7 @@ func TestDealtTable(t *testing.T) {
 	seed := uint64(3)
 	var released [2][][]float64
 	for side, with := range [][]float32{rows[:n], rows} {
-		j := &Job{Method: FastLloyd, Problem: protocol.Problem{Clients: deal(with), Dealt: true, K: k, Records: n,
+		j := &Job{Method: FastLloyd, Problem: protocol.Problem{Clients: deal(with), K: k, Records: n,
 			Iterations: 1, Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5}, Seed: &seed, NoQuality: true}}
 		r, err := eng.Run(t.Context(), j)
 		if err != nil {
@@ -79,11 +79,15 @@ func TestDealtPlans(t *testing.T) {
 		{FastLloyd, 2, true, privacy.ReplaceOne, false}, {SuLloyd, 2, true, "", false}, {Relative, 2, true, "", false},
 		{CLloyd, 2, true, "", false},
 	} {
-		parts, err := dealtTable(make([]float32, 300)).Split(c.clients, nil, 0)
+		table := dealtTable(make([]float32, 300))
+		parts, err := table.Split(c.clients, nil, 0)
+		if !c.dealt {
+			parts, err = table.SplitFiles([]int{100, 200})
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		j := &Job{Method: c.method, Problem: protocol.Problem{Clients: parts, Dealt: c.dealt, K: 2, Records: 300,
+		j := &Job{Method: c.method, Problem: protocol.Problem{Clients: parts, K: 2, Records: 300,
 			Neighbours: c.neighbours, Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5}}}
 		if !c.method.Private() {
 			j.Budget, j.Records = privacy.Budget{}, 0

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 )
@@ -74,7 +75,8 @@ func (p *Plan) note() {
 // not depend on who holds them, nor does the deal on what replaces a record.
 func (p *Plan) noteDeal() {
 	j := p.job
-	if !j.Dealt || !p.Private || p.m == 1 || j.Neighbours == privacy.ReplaceOne ||
+	dealt := slices.ContainsFunc(j.Clients, func(c dataset.Part) bool { return c.Dealt })
+	if !dealt || !p.Private || j.Neighbours == privacy.ReplaceOne ||
 		!j.Method.Constrained() && j.Release != Centroid {
 		return
 	}
