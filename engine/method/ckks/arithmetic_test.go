@@ -10,8 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tuneinsight/lattigo/v6/ring/ringqp"
-
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/method/ckks/rns"
 	"github.com/cohort-engine/cohort/engine/privacy"
@@ -241,20 +239,15 @@ func TestPublicEncryptionRoundsAtRandom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	qp := lattigo(p).RingQP().AtLevel(1, 0)
-	quarter := qp.NewPoly()
-	for j, row := range append(quarter.Q.Coeffs, quarter.P.Coeffs...) {
+	rnd := testEntropy(3)
+	e := newPublicEncryptor(p, &publicKey{LevelQ: p.MaxLevel()}, rnd)
+	primes := p.primes(p.MaxLevel(), 0)
+	e.b = p.lattice.NewPoly(len(primes) - 1)
+	for j, row := range e.b {
 		for i := range row { // the constant polynomial p_0/4, rounded down
-			row[i] = p.P()[0] / 4 % append(p.Q()[:2:2], p.P()[0])[j]
+			row[i] = uint32(p.P()[0] / 4 % primes[j])
 		}
 	}
-	rnd := testEntropy(3)
-	e, err := newPublicEncryptor(p, &publicKey{LevelQ: p.MaxLevel(), B: ringqp.NewPoly(p.N(), p.MaxLevel(), 0)}, rnd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e.b = quarter
-	qp.MForm(e.b, e.b)
 	c := newColumnCipher(1, 1)
 	e.encrypt(c, make([]int64, p.N()), "test", 0)
 	p.lattice.Inverse(c.C0)

@@ -10,6 +10,7 @@ import (
 	"github.com/tuneinsight/lattigo/v6/multiparty"
 	"github.com/tuneinsight/lattigo/v6/ring"
 	"github.com/tuneinsight/lattigo/v6/ring/ringqp"
+	"github.com/tuneinsight/lattigo/v6/utils/sampling"
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/method/ckks/rns"
@@ -91,6 +92,7 @@ type keyShareMessage struct {
 // free keeps the rows of a first round's keys, which are not used any more, for later polynomials.
 func (m *keyShareMessage) free(p *parameters) {
 	p.free(append(m.Rotations, m.Small, m.Relin, m.Mask)...)
+	p.lattice.Free(m.Public.B)
 }
 
 func (m *keyShareMessage) marshal(p *parameters) []byte {
@@ -273,7 +275,7 @@ func (a *alice) receiveShare(ctx context.Context, from int, second bool, rotatio
 func (m *member) prepare(ctx context.Context) error {
 	p, shifts := m.params, m.lay.shifts()
 	var first *keyShareMessage
-	var ephemeral *rlwe.SecretKey
+	var ephemeral secretRows
 	if err := m.Abreast(ctx, func(context.Context) error {
 		first, ephemeral = m.firstShares(m.terms.CommonSeed, shifts)
 		return nil
@@ -293,10 +295,10 @@ func (m *member) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	p.free(append(sum.Rotations, sum.Small)...)
 	var second *keyShareMessage
 	if err := m.Abreast(ctx, func(context.Context) error {
 		second = m.secondShare(sum, ephemeral)
-		sum.free(p)
 		return nil
 	}); err != nil {
 		return err
@@ -315,7 +317,7 @@ func (m *member) prepare(ctx context.Context) error {
 
 // firstShares makes a member's shares of the first round and the ephemeral
 // secret of the relinearisation protocol.
-func (m *member) firstShares(root []byte, shifts []int) (*keyShareMessage, *rlwe.SecretKey) {
+func (m *member) firstShares(root []byte, shifts []int) (*keyShareMessage, secretRows) {
 	p := m.params
 	msg := &keyShareMessage{
 		Public: newPublicKey(p, m.secret, p.MaxLevel(), 0, commonSeed(root, "public key", 0), m.rnd),
@@ -330,47 +332,49 @@ func (m *member) firstShares(root []byte, shifts []int) (*keyShareMessage, *rlwe
 	ephemeral := &secretDraft{prng: m.rnd.prng("ephemeral secret", 0), stride: 1}
 	sampleSecrets(p, alone, ephemeral)
 	u := ephemeral.key
-	msg.Relin = newSwitchKey(p, m.secret.main.Value.Q, u, p.relin, seed, m.rnd, "relinearisation key, round 1", 0,
+	msg.Relin = newSwitchKey(p, m.secret.main, u, p.relin, seed, m.rnd, "relinearisation key, round 1", 0,
 		alone)
 	msg.Mask = &switchKey{gadget: p.relin, Seed: seed}
 	as, errs := newPRNG(seed[:]), m.rnd.prng("relinearisation key, mask", 0)
-	qp := p.rings
+	s := m.secret.main.factor(p.lattice, len(m.secret.main))
 	for range msg.Relin.Rows {
-		a := uniform(p, as, p.MaxLevel(), p.MaxLevelP())
-		h := gaussian(p, errs, p.MaxLevel(), p.MaxLevelP())
-		qp.MForm(h, h)
-		qp.MulCoeffsMontgomeryThenAdd(a, m.secret.main.Value, h)
-		msg.Mask.Rows = append(msg.Mask.Rows, p.narrow(h))
+		a, h := uniformRows(p, as, p.MaxLevel(), p.MaxLevelP()), p.errorRows(errs)
+		p.lattice.MultiplyAdd(h, a, s)
+		p.lattice.Free(a)
+		msg.Mask.Rows = append(msg.Mask.Rows, h)
 	}
+	wipe(p.lattice, s)
 	return msg, u
 }
 
-// secondShare is s_i h0 + (u_i - s_i) h1 + e2, row by row, from the sums h0, h1.
-func (m *member) secondShare(sum *keyShareMessage, u *rlwe.SecretKey) *keyShareMessage {
+// secondShare is s_i h0 + (u_i - s_i) h1 + e2, row by row, from the sums h0, h1, which serve again.
+func (m *member) secondShare(sum *keyShareMessage, u secretRows) *keyShareMessage {
 	p := m.params
-	qp := p.rings
-	diff := qp.NewPoly()
-	qp.Sub(u.Value, m.secret.main.Value, diff)
+	s := m.secret.main.factor(p.lattice, len(m.secret.main))
+	diff := u.factor(p.lattice, len(u))
+	p.lattice.Sub(diff, diff, s)
 	out := &switchKey{gadget: p.relin, Seed: sum.Relin.Seed}
 	errs := m.rnd.prng("relinearisation key, round 2", 0)
 	for i := range sum.Relin.Rows {
-		e := gaussian(p, errs, p.MaxLevel(), p.MaxLevelP())
-		qp.MForm(e, e)
-		qp.MulCoeffsMontgomeryThenAdd(m.secret.main.Value, p.widen(sum.Relin.Rows[i]), e)
-		qp.MulCoeffsMontgomeryThenAdd(diff, p.widen(sum.Mask.Rows[i]), e)
-		out.Rows = append(out.Rows, p.narrow(e))
+		e := p.errorRows(errs)
+		p.lattice.MultiplyAdd(e, sum.Relin.Rows[i], s)
+		p.lattice.MultiplyAdd(e, sum.Mask.Rows[i], diff)
+		p.lattice.Free(sum.Relin.Rows[i], sum.Mask.Rows[i])
+		out.Rows = append(out.Rows, e)
 	}
+	wipe(p.lattice, s)
+	wipe(p.lattice, diff)
+	wipe(p.lattice, rns.Poly(u))
 	return &keyShareMessage{Second: true, Relin: out}
 }
 
-// narrow is a polynomial modulo Q P as keys keep it, and widen the inverse for one modulo all primes.
-func (p *parameters) narrow(a ringqp.Poly) rns.Poly {
-	return p.lattice.FromWide(slices.Concat(a.Q.Coeffs, a.P.Coeffs))
-}
-
-func (p *parameters) widen(a rns.Poly) ringqp.Poly {
-	rows := p.lattice.ToWide(a)
-	return ringqp.Poly{Q: ring.Poly{Coeffs: rows[:len(p.q)]}, P: ring.Poly{Coeffs: rows[len(p.q):]}}
+// errorRows draws an error polynomial modulo all primes, times 2^64 as keys are.
+func (p *parameters) errorRows(prng sampling.PRNG) rns.Poly {
+	e, out := smallErrors(p.N(), prng), p.lattice.NewPoly(len(p.q)+len(p.p)-1)
+	for i, row := range out {
+		p.lattice.SmallRow(i, row, e)
+	}
+	return out
 }
 
 // addShare adds another member's rows, which serve again.
@@ -382,7 +386,8 @@ func (k *switchKey) addShare(p *parameters, o *switchKey) {
 }
 
 func (k *publicKey) addShare(p *parameters, o *publicKey) {
-	p.rings.AtLevel(k.LevelQ, k.LevelP).Add(k.B, o.B, k.B)
+	p.lattice.Add(k.B, k.B, o.B)
+	p.lattice.Free(o.B)
 }
 
 // receiveCollectiveKeys installs the keys that the committee made: the

@@ -5,11 +5,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/tuneinsight/lattigo/v6/core/rlwe"
-	"github.com/tuneinsight/lattigo/v6/ring"
-
 	"github.com/cohort-engine/cohort/engine"
-	"github.com/cohort-engine/cohort/engine/method/ckks/rns"
 	"github.com/cohort-engine/cohort/engine/step"
 	"github.com/cohort-engine/cohort/internal/fault"
 )
@@ -19,11 +15,9 @@ import (
 type smallSecret [aggregateLevel + 1][]uint64
 
 // newSmallSecret reads the coefficients of an embedded secret.
-func newSmallSecret(p *parameters, sk *rlwe.SecretKey) smallSecret {
-	r := p.rings.RingQ.AtLevel(aggregateLevel)
-	c := r.NewPoly()
-	r.IMForm(ring.Poly{Coeffs: sk.Value.Q.Coeffs[:aggregateLevel+1]}, c)
-	words := p.lattice.FromWide(c.Coeffs)
+func newSmallSecret(p *parameters, sk secretRows) smallSecret {
+	words := sk.factor(p.lattice, aggregateLevel+1)
+	p.lattice.Unfactor(words, words)
 	p.lattice.Inverse(words)
 	var s smallSecret
 	for j := range s {
@@ -32,8 +26,7 @@ func newSmallSecret(p *parameters, sk *rlwe.SecretKey) smallSecret {
 			s[j][i] = uint64(words[j][i*p.stride])
 		}
 	}
-	rns.Clear(words)
-	p.lattice.Free(words)
+	wipe(p.lattice, words)
 	return s
 }
 

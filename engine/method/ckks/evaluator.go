@@ -65,15 +65,10 @@ func newEvaluator(p *parameters, relin *rns.Key, rotations map[int]*rns.Key) (*e
 		e.rescaling[l] = e.chain.NewRescaling(l)
 	}
 	for by := range rotations {
-		index, err := p.turn(by)
-		if err != nil {
+		var err error
+		if e.turns[by], err = p.turn(by); err != nil {
 			return nil, fmt.Errorf("rotation by %d slots: %w", by, err)
 		}
-		turn := make([]uint32, len(index))
-		for i, x := range index {
-			turn[i] = uint32(x)
-		}
-		e.turns[by] = turn
 	}
 	return e, nil
 }

@@ -10,10 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tuneinsight/lattigo/v6/core/rlwe"
-
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/method/ckks/rns"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/internal/elementary"
@@ -401,10 +400,13 @@ func (r *parties) key(p *parameters) *secretKey {
 	if r.bob != nil {
 		return r.bob.secret
 	}
-	sum := &secretKey{main: rlwe.NewSecretKey(lattigo(p)), small: rlwe.NewSecretKey(lattigo(p))}
+	all := len(p.Q()) + len(p.P()) - 1
+	sum := &secretKey{main: secretRows(p.lattice.NewPoly(all)), small: secretRows(p.lattice.NewPoly(all))}
+	rns.Clear(rns.Poly(sum.main))
+	rns.Clear(rns.Poly(sum.small))
 	for _, m := range r.members {
-		lattigo(p).RingQP().Add(sum.main.Value, m.secret.main.Value, sum.main.Value)
-		lattigo(p).RingQP().Add(sum.small.Value, m.secret.small.Value, sum.small.Value)
+		p.lattice.Add(rns.Poly(sum.main), rns.Poly(sum.main), rns.Poly(m.secret.main))
+		p.lattice.Add(rns.Poly(sum.small), rns.Poly(sum.small), rns.Poly(m.secret.small))
 	}
 	return sum
 }

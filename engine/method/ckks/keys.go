@@ -8,14 +8,12 @@ import (
 	"fmt"
 	"math/bits"
 
-	"github.com/tuneinsight/lattigo/v6/core/rlwe"
-	"github.com/tuneinsight/lattigo/v6/ring"
-	"github.com/tuneinsight/lattigo/v6/ring/ringqp"
 	"github.com/tuneinsight/lattigo/v6/utils/sampling"
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/method/ckks/rns"
 	"github.com/cohort-engine/cohort/internal/secret"
+	"github.com/cohort-engine/cohort/kernels/ntt"
 )
 
 // entropy is a party's source of randomness for keys and encryptions. What it gives
@@ -60,10 +58,26 @@ func (s stream) Read(b []byte) (int, error) {
 // secretKey holds a party's secret: the key of the computation's ring and the
 // key of the aggregates' ring. It never enters a message.
 type secretKey struct {
-	main *rlwe.SecretKey
+	main secretRows
 	// small is the secret of the aggregates' ring, embedded in the large one:
 	// its coefficients are zero except at multiples of the stride.
-	small *rlwe.SecretKey
+	small secretRows
+}
+
+// secretRows are a secret modulo all primes in the transform's domain, times 2^64, as Lattigo keeps secrets.
+type secretRows rns.Poly
+
+// factor returns the secret modulo the first primes as a factor for products.
+func (s secretRows) factor(lattice *rns.Chain, primes int) rns.Poly {
+	out := lattice.NewPoly(primes - 1)
+	lattice.Unfactor(out, rns.Poly(s))
+	return out
+}
+
+// wipe ends the use of what was made of a secret.
+func wipe(lattice *rns.Chain, a rns.Poly) {
+	rns.Clear(a)
+	lattice.Free(a)
 }
 
 // newSecretKey samples two ternary secrets.
@@ -78,7 +92,7 @@ func newSecretKey(p *parameters, rnd entropy, run region) *secretKey {
 type secretDraft struct {
 	prng   sampling.PRNG
 	stride int
-	key    *rlwe.SecretKey
+	key    secretRows
 }
 
 // sampleSecrets makes the keys of drafts.
@@ -92,45 +106,17 @@ func sampleSecrets(p *parameters, run region, drafts ...*secretDraft) {
 			}
 		}
 		coefficients[d] = drawn
-		sk := &rlwe.SecretKey{}
-		sk.Value.Q.Coeffs, sk.Value.P.Coeffs = make([][]uint64, len(p.Q())), make([][]uint64, len(p.P()))
-		drafts[d].key = sk
+		drafts[d].key = secretRows(p.lattice.NewPoly(len(p.primes(p.MaxLevel(), p.MaxLevelP())) - 1))
 	})
 	rows := len(p.Q()) + len(p.P())
 	run(len(drafts)*rows, func(at int) {
 		d, i := at/rows, at%rows
-		row, sk := p.lattice.SmallFactor(i, coefficients[d]), drafts[d].key
-		if i < len(p.Q()) {
-			sk.Value.Q.Coeffs[i] = row
-		} else {
-			sk.Value.P.Coeffs[i-len(p.Q())] = row
-		}
+		p.lattice.SmallRow(i, drafts[d].key[i], coefficients[d])
 	})
 }
 
-// gaussian samples an error polynomial modulo QP in the NTT domain. With
-// levelP < 0 the auxiliary part is left out.
-func gaussian(p *parameters, prng sampling.PRNG, levelQ, levelP int) ringqp.Poly {
-	qp := p.rings.AtLevel(levelQ, levelP)
-	e := qp.NewPoly()
-	e.Q = wideRows(p, smallErrors(p.N(), prng), levelQ)
-	if levelP >= 0 {
-		qp.ExtendBasisSmallNormAndCenter(e.Q, levelP, e.Q, e.P)
-	}
-	p.lattice.ForwardWide(e.Q.Coeffs, e.P.Coeffs)
-	return e
-}
-
-// uniform expands a seed into a uniform polynomial modulo QP, read as being in
-// the NTT domain.
-func uniform(p *parameters, prng sampling.PRNG, levelQ, levelP int) ringqp.Poly {
-	a := ringqp.NewPoly(p.N(), levelQ, levelP)
-	fillUniform(prng, a.Q.Coeffs, p.Q())
-	fillUniform(prng, a.P.Coeffs, p.P())
-	return a
-}
-
-// uniformRows is uniform in one polynomial of the rows modulo Q and then those modulo P.
+// uniformRows expands a seed into a uniform polynomial of rows modulo Q and then modulo P, read as being in the
+// transform's domain.
 func uniformRows(p *parameters, prng sampling.PRNG, levelQ, levelP int) rns.Poly {
 	a := p.lattice.NewPoly(levelQ + levelP + 1)
 	fillUniform(prng, a[:levelQ+1], p.Q())
@@ -203,28 +189,27 @@ type draft struct {
 	p       *parameters
 	key     *switchKey
 	errs    sampling.PRNG
-	secrets func() (from ring.Poly, to *rlwe.SecretKey)
+	secrets func() (from, to secretRows)
 	a       []rns.Poly
 	e       [][]int8
-	from    ring.Poly
-	to      *rlwe.SecretKey
+	from    secretRows
+	to      secretRows
 }
 
-// newDraft is for a key that encrypts the secret `from` (in Montgomery NTT form) under `to`: row
+// newDraft is for a key that encrypts the secret `from`, modulo the primes of Q at least, under `to`: row
 // d is -a s + e, plus P from modulo the primes of digit d. With a common seed the
 // sum of the parties' keys, row by row, is the key for the sums of their secrets.
 // The key is kept in Montgomery form, so its message and error are too.
 func newDraft(p *parameters, g *rns.Gadget, seed [32]byte, rnd entropy, purpose string, index int,
-	secrets func() (from ring.Poly, to *rlwe.SecretKey)) *draft {
+	secrets func() (from, to secretRows)) *draft {
 	return &draft{p: p, key: &switchKey{gadget: g, Seed: seed}, errs: rnd.prng(purpose+": errors", index),
 		secrets: secrets}
 }
 
 // newSwitchKey is the key of such a draft.
-func newSwitchKey(p *parameters, from ring.Poly, to *rlwe.SecretKey, g *rns.Gadget, seed [32]byte, rnd entropy,
+func newSwitchKey(p *parameters, from, to secretRows, g *rns.Gadget, seed [32]byte, rnd entropy,
 	purpose string, index int, run region) *switchKey {
-	return newDraft(p, g, seed, rnd, purpose, index,
-		func() (ring.Poly, *rlwe.SecretKey) { return from, to }).make(run)
+	return newDraft(p, g, seed, rnd, purpose, index, func() (secretRows, secretRows) { return from, to }).make(run)
 }
 
 // draftParts are what can be drawn for a draft at once: each of the two streams is read in order.
@@ -260,18 +245,9 @@ func (k *switchKey) factors(p *parameters) (a []rns.Poly) {
 
 // row makes row i of a digit: of those modulo Q and then modulo P.
 func (d *draft) row(digit, i int) {
-	levelQ, _ := d.key.levels()
-	lattice := d.p.lattice
-	out, words := lattice.NewPoly(0), lattice.NewPoly(1)
-	if i <= levelQ {
-		rns.Narrow(words[0], d.to.Value.Q.Coeffs[i])
-		rns.Narrow(words[1], d.from.Coeffs[i])
-	} else {
-		rns.Narrow(words[0], d.to.Value.P.Coeffs[i-levelQ-1])
-	}
-	d.key.gadget.Encrypt(digit, i, out[0], d.a[digit][i], words[0], words[1], d.e[digit])
-	d.key.Rows[digit][i] = out[0]
-	lattice.Free(words)
+	out := d.p.lattice.NewPoly(0)[0]
+	d.key.gadget.Encrypt(digit, i, out, d.a[digit][i], rns.Poly(d.to), rns.Poly(d.from), d.e[digit])
+	d.key.Rows[digit][i] = out
 }
 
 func (d *draft) make(run region) *switchKey {
@@ -351,31 +327,33 @@ func (k *switchKey) expand(p *parameters, run region) *rns.Key {
 // newRelinearisation makes the key that brings s^2 back to s.
 func newRelinearisation(p *parameters, sk *secretKey, rnd entropy) *draft {
 	return newDraft(p, p.relin, rnd.key("relinearisation key: seed", 0), rnd, "relinearisation key", 0,
-		func() (ring.Poly, *rlwe.SecretKey) {
-			sq := p.rings.RingQ.NewPoly()
-			p.rings.RingQ.MulCoeffsMontgomery(sk.main.Value.Q, sk.main.Value.Q, sq)
-			return sq, sk.main
+		func() (from, to secretRows) {
+			square := sk.main.factor(p.lattice, len(p.Q()))
+			p.lattice.Multiply(square, rns.Poly(sk.main), square)
+			return secretRows(square), sk.main
 		})
 }
 
 // newRotation makes the key for rotations by `by` slots.
 func newRotation(p *parameters, sk *secretKey, by int, seed [32]byte, rnd entropy) *draft {
-	return newDraft(p, p.rotation, seed, rnd, "rotation key", by, func() (ring.Poly, *rlwe.SecretKey) {
+	return newDraft(p, p.rotation, seed, rnd, "rotation key", by, func() (from, to secretRows) {
 		// A rotated ciphertext is first switched to the inverse image of s.
-		out := &rlwe.SecretKey{Value: p.rings.NewPoly()}
 		index, err := p.turn(-by)
 		if err != nil {
 			panic(fmt.Sprintf("he: rotation by %d: %v", by, err))
 		}
-		p.rings.AutomorphismNTTWithIndex(sk.main.Value, index, out.Value)
-		return sk.main.Value.Q, out
+		out := p.lattice.NewPoly(len(sk.main) - 1)
+		for i, row := range sk.main {
+			ntt.Permute(out[i], row, index)
+		}
+		return sk.main, secretRows(out)
 	})
 }
 
 // newSmallRing makes the key that switches aggregates to the smaller ring.
 func newSmallRing(p *parameters, sk *secretKey, seed [32]byte, rnd entropy) *draft {
 	return newDraft(p, p.small, seed, rnd, "ring switching key", 0,
-		func() (ring.Poly, *rlwe.SecretKey) { return sk.main.Value.Q, sk.small })
+		func() (from, to secretRows) { return sk.main, sk.small })
 }
 
 // publicKey is a seeded public key (b, a) with b = -a s + e. With LevelP < 0
@@ -383,26 +361,25 @@ func newSmallRing(p *parameters, sk *secretKey, seed [32]byte, rnd entropy) *dra
 type publicKey struct {
 	LevelQ, LevelP int
 	Seed           [32]byte
-	B              ringqp.Poly
+	B              rns.Poly // rows modulo Q and then modulo P: all of Q, or none of P
 }
 
 // newPublicKey makes a public key modulo the given primes.
 func newPublicKey(p *parameters, sk *secretKey, levelQ, levelP int, seed [32]byte, rnd entropy) *publicKey {
 	k := &publicKey{LevelQ: levelQ, LevelP: levelP, Seed: seed}
-	a := uniform(p, newPRNG(k.Seed[:]), levelQ, levelP)
-	k.B = gaussian(p, rnd.prng("public key: error", levelQ), levelQ, levelP)
-	qp := p.rings.AtLevel(levelQ, levelP)
-	s := ringqp.Poly{Q: ring.Poly{Coeffs: sk.main.Value.Q.Coeffs[:levelQ+1]}}
-	if levelP >= 0 {
-		s.P = ring.Poly{Coeffs: sk.main.Value.P.Coeffs[:levelP+1]}
-	}
-	qp.MulCoeffsMontgomeryThenSub(a, s, k.B)
+	a := uniformRows(p, newPRNG(k.Seed[:]), levelQ, levelP)
+	k.B = transformed(p.lattice, smallErrors(p.N(), rnd.prng("public key: error", levelQ)), a.Level())
+	s := sk.main.factor(p.lattice, len(a))
+	p.lattice.Multiply(s, a, s)
+	p.lattice.Sub(k.B, k.B, s)
+	p.lattice.Free(a)
+	wipe(p.lattice, s)
 	return k
 }
 
 // expand returns (b, a).
-func (k *publicKey) expand(p *parameters) (b, a ringqp.Poly) {
-	return k.B, uniform(p, newPRNG(k.Seed[:]), k.LevelQ, k.LevelP)
+func (k *publicKey) expand(p *parameters) (b, a rns.Poly) {
+	return k.B, uniformRows(p, newPRNG(k.Seed[:]), k.LevelQ, k.LevelP)
 }
 
 // SeededCipher is a ciphertext made with the secret key: c0 = m + e - c1 s and
@@ -429,10 +406,8 @@ func beginSeeded(p *parameters, level int, scale float64, sk *secretKey, rnd ent
 		var rows []func()
 		for j := range c.C0 {
 			rows = append(rows, func() {
-				s := p.lattice.NewPoly(0)
-				rns.Narrow(s[0], sk.main.Value.Q.Coeffs[j])
-				p.lattice.Encrypt(j, c.C0[j], m, a[j], s[0])
-				p.lattice.Free(s, a[j:j+1])
+				p.lattice.Encrypt(j, c.C0[j], m, a[j], sk.main[j])
+				p.lattice.Free(a[j : j+1])
 			})
 		}
 		return columnCipher{SeededCipher: c}, rows

@@ -42,7 +42,7 @@ func MeasuredOperations() (ops []Operation, failure func() error, err error) {
 		return nil, nil, err
 	}
 	kgen := rlwe.NewKeyGenerator(full)
-	theirs := ckks.NewEvaluator(full, rlwe.NewMemEvaluationKeySet(kgen.GenRelinearizationKeyNew(sk.main)))
+	theirs := ckks.NewEvaluator(full, rlwe.NewMemEvaluationKeySet(kgen.GenRelinearizationKeyNew(kgen.GenSecretKeyNew())))
 	m := &measurement{p: p, full: full, ev: ev, w: newScratch(p), theirs: theirs, rnd: rnd}
 	if err := m.transforms(); err != nil {
 		return nil, nil, err
@@ -82,10 +82,11 @@ func (m *measurement) try(err error) {
 func (m *measurement) pair(level int) (*cipher, *rlwe.Ciphertext) {
 	k := m.rnd.key("measurement", level)
 	rnd := newPRNG(k[:])
-	a, b := uniform(m.p, rnd, level, -1).Q, uniform(m.p, rnd, level, -1).Q
+	ours := [2]rns.Poly{uniformRows(m.p, rnd, level, -1), uniformRows(m.p, rnd, level, -1)}
 	ct := ckks.NewCiphertext(m.full, 1, level)
-	ct.Value[0], ct.Value[1] = a, b
-	ours := [2]rns.Poly{m.p.lattice.FromWide(a.Coeffs), m.p.lattice.FromWide(b.Coeffs)}
+	for i, a := range ours {
+		ct.Value[i].Coeffs = m.p.lattice.ToWide(a)
+	}
 	return &cipher{c: ours, scale: math.Exp2(float64(m.p.Chain.LogLevel))}, ct
 }
 
@@ -97,8 +98,8 @@ func (m *measurement) transforms() error {
 	}
 	theirs := m.full.RingQ().SubRings[level]
 	k := m.rnd.key("transform", 0)
-	wide := uniform(m.p, newPRNG(k[:]), level, -1).Q.Coeffs[level]
-	x, y, z := rns.Poly(m.p.lattice.FromWide([][]uint64{wide}))[0], make([]uint32, r.N()), make([]uint64, r.N())
+	x, y, z := uniformRows(m.p, newPRNG(k[:]), level, -1)[level], make([]uint32, r.N()), make([]uint64, r.N())
+	wide := m.p.lattice.ToWide(rns.Poly{x})[0]
 	one := r.Constant(1)
 	m.add("transform", func() { r.Forward(y, x) }, func() { theirs.NTT(wide, z) })
 	m.add("inverse transform", func() { r.Inverse(y, x, one) }, func() { theirs.INTT(wide, z) })

@@ -16,11 +16,11 @@ type room struct {
 	*run
 	primes int // of ciphertexts
 	all    int // with the auxiliary ones
-	// kept stays to the end, pool is what polynomials take that come and go, at most at a time, and left what messages,
-	// rounds and Lattigo's arithmetic leave behind.
+	// kept stays to the end, pool is what polynomials take that come and go, at most at a time, and left what messages
+	// and rounds leave behind.
 	kept, pool, left int
-	// worker is what a worker has for itself.
-	worker int
+	// worker is what a worker has for itself, polynomials those of it that come and go.
+	worker, polynomials int
 }
 
 // memory is what a run takes in one process at most, if pruning leaves all pairs that the chain has room for. Where a
@@ -33,8 +33,8 @@ func (s *run) memory() *engine.Memory {
 	r.columns()
 	r.comparisons()
 	// Polynomials of keys serve again in rounds, at one worker at least.
-	r.pool = max(r.pool, setup-r.worker)
-	const other = 8 << 20 // the noise's tables, stacks, pages of the program
+	r.pool = max(r.pool, setup-r.polynomials)
+	const other = 6 << 20 // the noise's tables, stacks, pages of the program
 	row := int64(4 * s.params.N())
 	live := int64(r.kept+r.pool)*row + 8*int64(s.N)*int64(s.D) + other
 	live += live / 32 // the heap's own
@@ -43,14 +43,10 @@ func (s *run) memory() *engine.Memory {
 		PerWorker: int64(r.worker) * row}
 }
 
-// tables are those of transforms and of the encoder, and those of Lattigo where columns are encrypted under a public
-// key.
+// tables are those of transforms and of the encoder.
 func (r *room) tables() {
-	const transform, encoder, lattigo = 5, 18, 22
+	const transform, encoder = 5, 18
 	r.kept += transform*r.all + encoder
-	if r.job.mode() != TwoParty {
-		r.kept += lattigo * r.all
-	}
 }
 
 // keyRows are the rows of a key's first components.
@@ -60,21 +56,20 @@ func keyRows(g *rns.Gadget) int { return g.Digits(g.MaxLevel()) * g.Rows() }
 func (r *room) keys() (setup int) {
 	p, rotations := r.params, len(r.lay.shifts())
 	own := keyRows(p.relin) + keyRows(p.small) + rotations*keyRows(p.rotation)
-	const wide = 2                                  // rows of 64-bit words
-	r.kept += 2 * own                               // expanded
-	r.left += wide * rotations * (r.all + r.primes) // turned secrets
+	r.kept += 2 * own                    // expanded
+	r.left += r.primes + rotations*r.all // the secret's square, turned secrets
 	if r.job.mode() != Multiparty {
-		r.kept += 2 * wide * r.all
+		r.kept += 2 * r.all
 		r.left += own
 		drawn := keyRows(p.relin) + keyRows(p.small) + min(rotations, keysAtOnce-2)*keyRows(p.rotation)
 		return own + max(drawn, min(rotations, keysAtOnce)*keyRows(p.rotation))
 	}
 	holders := len(r.job.Columns) - 1
 	share := own + keyRows(p.relin) // with both halves of the relinearisation key
-	r.kept += 3 * wide * holders * r.all
-	r.left += (holders+1)*share + holders*keyRows(p.relin)
-	r.left += holders * wide * r.all * (6*p.relin.Digits(p.MaxLevel()) + 8)
-	return (holders + 1) * share
+	r.kept += 2 * holders * r.all
+	r.left += (holders+1)*share + holders*keyRows(p.relin) // messages
+	// All have the sum of the shares, with the public key, and an ephemeral secret, and two of them factors of secrets.
+	return share + holders*(share+r.primes+1+r.all) + 2*2*r.all
 }
 
 // columns are the columns, encrypted and not.
@@ -91,8 +86,8 @@ func (r *room) columns() {
 		encrypted -= len(r.job.Columns[1]) // those that the key holder encrypts
 	}
 	if r.job.mode() != TwoParty {
-		const lattigo = 24 // rows that an encryption under a public key leaves behind, for each prime
-		r.left += encrypted * (column + lattigo*(column+tops+lows))
+		const drawn = 4 // rows of integers, bytes and small coefficients that an encryption under a public key leaves behind
+		r.left += encrypted * (column + drawn*(tops+lows))
 	}
 }
 
@@ -108,8 +103,12 @@ func (r *room) comparisons() {
 	// Memberships of the last run come when its signs are done.
 	r.pool += level*pairs*run + low*masksAhead + max(low*k*(batches-run), low*k*batches-max(sign-tree, 0))
 	// A total leaves words of 64 bits at each side, and its message.
-	totals := k * (1 + r.D)
-	r.left += r.Rounds * totals * (2*2 + 1) * (aggregateLevel + 1) / p.stride
-	workspace, encoder := 4*r.primes+2*len(p.P())+3*rns.MaxDigits+14, 9
-	r.worker = workspace + encoder + max(sign, tree)
+	totals, sides := k*(1+r.D), 1+max(1, len(r.online))
+	r.left += r.Rounds * totals * (2*sides + 1) * (aggregateLevel + 1) / p.stride
+	workspace, encoder, encoders := 4*r.primes+2*len(p.P())+3*rns.MaxDigits+14, 9, 1
+	if r.job.mode() != TwoParty {
+		encoders += len(r.job.Columns) - 1 // those who encrypt columns have their own
+	}
+	r.polynomials = max(sign, tree)
+	r.worker = workspace + encoders*encoder + r.polynomials
 }

@@ -116,11 +116,11 @@ func (r *reader) switchKey(g *rns.Gadget) *switchKey {
 
 func (w *writer) publicKey(k *publicKey) {
 	w.b = append(w.b, k.Seed[:]...)
-	appendRows(w, slices.Concat(k.B.Q.Coeffs, k.B.P.Coeffs), w.p.primes(k.LevelQ, k.LevelP))
+	appendRows(w, k.B, w.p.primes(k.LevelQ, k.LevelP))
 }
 
 func (r *reader) publicKey(levelQ, levelP int) *publicKey {
-	return &publicKey{LevelQ: levelQ, LevelP: levelP, Seed: r.seed(), B: r.polyQP(levelQ, levelP)}
+	return &publicKey{LevelQ: levelQ, LevelP: levelP, Seed: r.seed(), B: r.poly(r.p.primes(levelQ, levelP))}
 }
 
 // rotationLevel is the highest level at which ciphertexts are rotated: after

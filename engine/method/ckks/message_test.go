@@ -10,8 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tuneinsight/lattigo/v6/core/rlwe"
-
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/method/ckks/rns"
 	"github.com/cohort-engine/cohort/engine/privacy"
@@ -220,7 +218,7 @@ func FuzzMessages(f *testing.F) {
 // type that secrets have.
 func TestMessageTypesHoldNoSecret(t *testing.T) {
 	secret := map[reflect.Type]bool{
-		reflect.TypeFor[secretKey](): true, reflect.TypeFor[rlwe.SecretKey](): true, reflect.TypeFor[smallSecret](): true,
+		reflect.TypeFor[secretKey](): true, reflect.TypeFor[secretRows](): true, reflect.TypeFor[smallSecret](): true,
 		reflect.TypeFor[entropy](): true, reflect.TypeFor[bob](): true, reflect.TypeFor[member](): true,
 		reflect.TypeFor[computer](): true,
 	}
@@ -359,17 +357,17 @@ func secretBytes(s *run, roles *parties, party int) map[string][]byte {
 		sk = roles.members[party-1].secret
 	}
 	if sk != nil {
-		for name, k := range map[string]*rlwe.SecretKey{"its key": sk.main, "its small key": sk.small} {
-			packed := func(rows [][]uint64) []byte {
+		for name, k := range map[string]secretRows{"its key": sk.main, "its small key": sk.small} {
+			packed := func(rows rns.Poly) []byte {
 				w := &writer{p: s.params}
 				appendRows(w, rows, s.params.Q())
 				return w.end(alone)[:64]
 			}
-			out[name+" in the NTT domain"] = packed(k.Value.Q.Coeffs)
+			out[name+" in the NTT domain"] = packed(rns.Poly(k)[:len(s.params.Q())])
 			c := lattigo(s.params).RingQ().NewPoly()
-			lattigo(s.params).RingQ().IMForm(k.Value.Q, c)
+			lattigo(s.params).RingQ().IMForm(k.wide(s.params).Value.Q, c)
 			lattigo(s.params).RingQ().INTT(c, c)
-			out[name+" as coefficients"] = packed(c.Coeffs)
+			out[name+" as coefficients"] = packed(s.params.lattice.FromWide(c.Coeffs))
 		}
 	}
 	for c, v := range s.newPeer(party).columns {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/tuneinsight/lattigo/v6/core/rlwe"
 	"github.com/tuneinsight/lattigo/v6/ring"
-	"github.com/tuneinsight/lattigo/v6/ring/ringqp"
 	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
 
 	"github.com/cohort-engine/cohort/engine/method/ckks/rns"
@@ -136,9 +135,7 @@ const switchLogN = 12
 type parameters struct {
 	Chain Chain
 	q, p  []uint64
-	// rings are Lattigo's rings for arithmetic value by value, without the tables of its transforms, and full its
-	// parameters, which are made where they are asked for.
-	rings    ringqp.Ring
+	// full are Lattigo's parameters, to compare with, which are made where they are asked for.
 	full     func() (ckks.Parameters, error)
 	Security Security
 	// stride is N divided by the degree of the aggregates' ring.
@@ -201,9 +198,6 @@ func buildParameters(c Chain) (*parameters, error) {
 		return ckks.NewParametersFromLiteral(ckks.ParametersLiteral{LogN: c.LogN, Q: q, P: aux,
 			LogDefaultScale: c.LogLevel, RingType: ring.ConjugateInvariant})
 	})
-	if p.rings, err = pointRings(1<<c.LogN, q, aux); err != nil {
-		return nil, fault.Failed("ckks parameters", err.Error(), "", err)
-	}
 	p.Security = Security{
 		LogN: c.LogN, LogQP: logProduct(q) + logProduct(aux), Limit: securityTable[c.LogN],
 		SwitchLogN: small, SwitchLogQP: logProduct(q[:aggregateLevel+1]) + logProduct(aux[:1]),
@@ -219,36 +213,16 @@ func buildParameters(c Chain) (*parameters, error) {
 	return p, nil
 }
 
-// pointRings are Lattigo's rings modulo two lists of primes without the tables of transforms, which take it longer than
-// a round of few clusters.
-func pointRings(n int, q, aux []uint64) (ringqp.Ring, error) {
-	build := func(primes []uint64) (*ring.Ring, error) {
-		r := &ring.Ring{}
-		product := big.NewInt(1)
-		for _, x := range primes {
-			s, err := ring.NewSubRingWithCustomNTT(n, x, ring.NewNumberTheoreticTransformerConjugateInvariant, 4*n)
-			if err != nil {
-				return nil, err
-			}
-			r.SubRings = append(r.SubRings, s)
-			product = new(big.Int).Mul(product, new(big.Int).SetUint64(x))
-			r.ModulusAtLevel = append(r.ModulusAtLevel, product)
-		}
-		return r.AtLevel(len(primes) - 1), nil
-	}
-	rq, err := build(q)
-	if err != nil {
-		return ringqp.Ring{}, err
-	}
-	rp, err := build(aux)
-	return ringqp.Ring{RingQ: rq, RingP: rp}, err
-}
-
 // turn is the permutation of values that moves slot i+by to slot i, or with by below 0 its inverse: the automorphism of
 // X to the power generator^by.
-func (p *parameters) turn(by int) ([]uint64, error) {
+func (p *parameters) turn(by int) ([]uint32, error) {
 	order := p.rootOrder()
-	return ring.AutomorphismNTTIndex(p.N(), order, ring.ModExp(rlwe.GaloisGen, uint64(by)&(order-1), order))
+	index, err := ring.AutomorphismNTTIndex(p.N(), order, ring.ModExp(rlwe.GaloisGen, uint64(by)&(order-1), order))
+	out := make([]uint32, len(index))
+	for i, x := range index {
+		out[i] = uint32(x)
+	}
+	return out, err
 }
 
 // rootOrder is the order of the roots of unity at which a polynomial has its values.

@@ -457,8 +457,9 @@ func (c *computer) keep(ctx context.Context, relin, small *rns.Key, rotations []
 // receivePublicKey keeps the part of a public key that re-randomisation needs.
 func (c *computer) receivePublicKey(k *publicKey) {
 	b, a := k.expand(c.params)
-	c.pk = [2]rns.Poly{c.params.lattice.FromWide(b.Q.Coeffs[:aggregateLevel+1]),
-		c.params.lattice.FromWide(a.Q.Coeffs[:aggregateLevel+1])}
+	const rows = aggregateLevel + 1
+	c.params.lattice.Free(b[rows:], a[rows:])
+	c.pk = [2]rns.Poly{b[:rows], a[:rows]}
 }
 
 // receiveColumn installs an encrypted column, of which rows are read late.

@@ -125,13 +125,10 @@ func (q *peer) sendTerms(ctx context.Context) error {
 	return q.send(ctx, q.setup, 0, kindTerms, b)
 }
 
-// provide encrypts the party's columns under a public key and sends them to the
+// provide encrypts the party's columns under a public key, which it takes over, and sends them to the
 // computing party.
 func (q *peer) provide(ctx context.Context, key *publicKey) error {
-	enc, err := newPublicEncryptor(q.params, key, q.rnd)
-	if err != nil {
-		return err
-	}
+	enc := newPublicEncryptor(q.params, key, q.rnd)
 	columns := newColumnEncryption(q.Pool(), q.params, q.lay, q.columns, order(q.columns), q.topScale, q.lowScale, q.rnd,
 		func(level int, scale float64, purpose string, index int) encryption {
 			return encryption{finish: func(m []int64) (columnCipher, []func()) {
@@ -144,6 +141,7 @@ func (q *peer) provide(ctx context.Context, key *publicKey) error {
 	if err != nil {
 		return err
 	}
+	q.params.lattice.Free(enc.b, enc.a)
 	return q.sendColumns(ctx, msgs)
 }
 

@@ -3,7 +3,6 @@ package ckks
 import (
 	"encoding/binary"
 
-	"github.com/tuneinsight/lattigo/v6/ring"
 	"github.com/tuneinsight/lattigo/v6/utils/sampling"
 
 	"github.com/cohort-engine/cohort/engine/method/ckks/rns"
@@ -82,22 +81,6 @@ func splitSmall(lattice *rns.Chain, x int8, level int) []uint32 {
 		out[j] = signedSmall(x, lattice.Q(j))
 	}
 	return out
-}
-
-// wideRows writes small coefficients modulo the primes up to a level, as Lattigo's samplers do.
-func wideRows(p *parameters, coefficients []int8, level int) ring.Poly {
-	out := ring.NewPoly(p.N(), level)
-	for j, row := range out.Coeffs {
-		wideRow(row, coefficients, p.Q()[j])
-	}
-	return out
-}
-
-// wideRow writes small coefficients modulo q.
-func wideRow(row []uint64, coefficients []int8, q uint64) {
-	for i, x := range coefficients {
-		row[i] = uint64(int64(x)) + q&uint64(int64(x)>>63)
-	}
 }
 
 // transformed returns the polynomial of small coefficients at a level, in the transform's domain.

@@ -140,7 +140,7 @@ func TestRerandomisationAddsErrorsToBothHalves(t *testing.T) {
 		acc := c.ev.newZero(aggregateLevel)
 		head := c.rerandomise(w, acc, c.drawMask(index))
 		head = []uint32{uint32((uint64(head[0]) + uint64(p.lattice.Head(acc.c[0])[0])) % p.Q()[0])}
-		u := wideRows(p, ternary(p.N(), rnd.prng("re-randomisation", index)), aggregateLevel)
+		u := ring.Poly{Coeffs: wideRows(ternary(p.N(), rnd.prng("re-randomisation", index)), p.Q()[:aggregateLevel+1])}
 		r.NTT(u, u)
 		r.MForm(u, u)
 		left := func(k ring.Poly, half ring.Poly) []uint64 {
@@ -157,9 +157,9 @@ func TestRerandomisationAddsErrorsToBothHalves(t *testing.T) {
 			}
 			return v * v
 		}
-		key0 := left(b.Q, r.NewPoly())[0] // minus coefficient 0 of the key times u
+		key0 := left(ring.Poly{Coeffs: p.lattice.ToWide(b)}, r.NewPoly())[0] // minus coefficient 0 of the key times u
 		heads += square((uint64(head[0])+key0)%p.Q()[0]) / trials
-		for _, x := range left(a.Q, ring.Poly{Coeffs: p.lattice.ToWide(acc.c[1])}) {
+		for _, x := range left(ring.Poly{Coeffs: p.lattice.ToWide(a)}, ring.Poly{Coeffs: p.lattice.ToWide(acc.c[1])}) {
 			rows += square(x) / trials / float64(p.N())
 		}
 	}

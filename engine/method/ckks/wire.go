@@ -7,9 +7,6 @@ import (
 	"math/bits"
 	"slices"
 
-	"github.com/tuneinsight/lattigo/v6/ring"
-	"github.com/tuneinsight/lattigo/v6/ring/ringqp"
-
 	"github.com/cohort-engine/cohort/engine/method/ckks/rns"
 	"github.com/cohort-engine/cohort/internal/fault"
 )
@@ -136,7 +133,7 @@ func unpackWide[T word](out []T, b []byte, q uint64) (n int, over uint64) {
 }
 
 // appendRows makes places for rows of residues modulo primes, which end fills.
-func appendRows[T word](w *writer, rows [][]T, primes []uint64) {
+func appendRows(w *writer, rows rns.Poly, primes []uint64) {
 	for i, row := range rows {
 		from, size := len(w.b), packedSize(len(row), primes[i])
 		w.b = slices.Grow(w.b, size)[:from+size]
@@ -269,9 +266,9 @@ func (r *reader) unpack(n int, q uint64) []uint64 {
 	return out
 }
 
-// readRows takes rows of residues modulo primes out of the message, which are read late, into what room returns.
-func readRows[T word](r *reader, primes []uint64, room func() []T) [][]T {
-	out := make([][]T, len(primes))
+// poly takes a polynomial's rows of residues modulo primes out of the message, which are read late.
+func (r *reader) poly(primes []uint64) rns.Poly {
+	out := make(rns.Poly, len(primes))
 	for i, q := range primes {
 		packed := r.take(packedSize(r.p.N(), q))
 		if r.err != nil {
@@ -280,7 +277,7 @@ func readRows[T word](r *reader, primes []uint64, room func() []T) [][]T {
 		at := len(r.late)
 		r.faults = append(r.faults, "")
 		r.late = append(r.late, func() {
-			out[i] = room()
+			out[i] = r.p.lattice.NewPoly(0)[0]
 			r.faults[at] = unpackRow(out[i], packed, q)
 		})
 	}
@@ -318,17 +315,6 @@ func unpackRow[T word](out []T, b []byte, q uint64) (fault string) {
 		return "has padding that is not zero"
 	}
 	return ""
-}
-
-// poly reads a polynomial late.
-func (r *reader) poly(primes []uint64) rns.Poly {
-	return readRows(r, primes, func() []uint32 { return r.p.lattice.NewPoly(0)[0] })
-}
-
-// polyQP reads one late that Lattigo's rings compute with.
-func (r *reader) polyQP(levelQ, levelP int) ringqp.Poly {
-	rows := readRows(r, r.p.primes(levelQ, levelP), func() []uint64 { return make([]uint64, r.p.N()) })
-	return ringqp.Poly{Q: ring.Poly{Coeffs: rows[:levelQ+1]}, P: ring.Poly{Coeffs: rows[levelQ+1:]}}
 }
 
 // end checks that nothing is left.

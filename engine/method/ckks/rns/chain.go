@@ -78,6 +78,14 @@ func (c *Chain) Tables() (parts []func()) {
 // auxiliary is the index in rings of auxiliary prime i.
 func (c *Chain) auxiliary(i int) int { return c.main + i }
 
+// place is where in rings the prime of row i is, of a polynomial modulo q_0 .. q_level and then auxiliary primes.
+func (c *Chain) place(level, i int) int {
+	if i <= level {
+		return i
+	}
+	return c.auxiliary(i - level - 1)
+}
+
 // NewPoly returns a polynomial of a level with any content. [Chain.Free] takes it
 // back.
 func (c *Chain) NewPoly(level int) Poly {
@@ -135,25 +143,6 @@ func Widen(dst []uint64, src []uint32) {
 	for i, x := range src {
 		dst[i] = uint64(x)
 	}
-}
-
-// ForwardWide transforms rows of 64-bit residues modulo q_0 .. and modulo the auxiliary primes, in place.
-func (c *Chain) ForwardWide(q, auxiliary [][]uint64) {
-	for j, wide := range q {
-		c.ForwardWideRow(j, wide)
-	}
-	for i, wide := range auxiliary {
-		c.ForwardWideRow(c.auxiliary(i), wide)
-	}
-}
-
-// ForwardWideRow is [Chain.ForwardWide] of one row modulo q_j.
-func (c *Chain) ForwardWideRow(j int, wide []uint64) {
-	row := c.NewPoly(0)
-	defer c.Free(row)
-	Narrow(row[0], wide)
-	c.rings[j].Forward(row[0], row[0])
-	Widen(wide, row[0])
 }
 
 // liftBits splits an integer into the words that Lift multiplies.
@@ -259,6 +248,13 @@ func (c *Chain) Factor(a Poly) {
 	for j, row := range a {
 		r := c.rings[j]
 		r.Scale(row, row, r.Constant(radix(r)))
+	}
+}
+
+// Unfactor sets dst to a over R: the inverse of [Chain.Factor], which makes a factor of what is times 2^64.
+func (c *Chain) Unfactor(dst, a Poly) {
+	for j, row := range dst {
+		c.rings[j].Scale(row, a[j], 1)
 	}
 }
 

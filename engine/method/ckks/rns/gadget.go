@@ -178,7 +178,7 @@ func (k *Key) Set(digit int, b, a Poly) {
 
 // SetRow is Set for row i. Several workers may set different rows at once.
 func (k *Key) SetRow(digit, i int, b, a []uint32) {
-	j := k.g.ring(i)
+	j := k.g.c.place(k.g.maxLevel, i)
 	own, r := k.g.split(k.g.maxLevel)[digit], k.g.c.rings[j]
 	// A digit's own primes see it divided by R, the others in full: the factor
 	// has R twice or once.
@@ -191,36 +191,29 @@ func (k *Key) SetRow(digit, i int, b, a []uint32) {
 	k.rows[j][digit/ntt.MaxTerms].Set(digit%ntt.MaxTerms, b, a)
 }
 
-// ring is the place in rings of row i of a key.
-func (g *Gadget) ring(i int) int {
-	if i <= g.maxLevel {
-		return i
-	}
-	return g.c.auxiliary(i - g.maxLevel - 1)
-}
-
 // Rows is the number of rows of a digit of a key: of primes of ciphertexts and auxiliary ones.
 func (g *Gadget) Rows() int { return g.maxLevel + 1 + g.auxiliary }
 
 // AddRows adds to dst, rows of a key, those of another.
 func (g *Gadget) AddRows(dst, other Poly) {
 	for i, row := range dst {
-		g.c.rings[g.ring(i)].Add(row, row, other[i])
+		g.c.rings[g.c.place(g.maxLevel, i)].Add(row, row, other[i])
 	}
 }
 
 // Encrypt sets dst to row i of the factor b of a digit, times 2^64, that goes with the factor a: -a s + e, plus P from
-// modulo the digit's own primes. a, s and from are canonical residues times 2^64, e the coefficients of an error.
-func (g *Gadget) Encrypt(digit, i int, dst, a, s, from []uint32, e []int8) {
-	j := g.ring(i)
+// modulo the digit's own primes. a is canonical residues times 2^64, the secrets s, modulo all primes, and from are
+// such, e the coefficients of an error.
+func (g *Gadget) Encrypt(digit, i int, dst, a []uint32, s, from Poly, e []int8) {
+	j := g.c.place(g.maxLevel, i)
 	own, r := g.split(g.maxLevel)[digit], g.c.rings[j]
 	small(r, dst, e)
 	minus := g.c.NewPoly(0)
-	r.Scale(minus[0], s, ^uint32(0)) // -s R
+	r.Scale(minus[0], s[j], ^uint32(0)) // -s R
 	r.MultiplyAdd(dst, a, minus[0])
 	g.c.Free(minus)
 	if j >= own.from && j < own.from+own.count {
-		r.ScaleAdd(dst, from, r.Constant(g.c.product(r, g.indices(), -1)))
+		r.ScaleAdd(dst, from[j], r.Constant(g.c.product(r, g.indices(), -1)))
 	}
 }
 
@@ -233,15 +226,9 @@ func small(r *ntt.Ring, dst []uint32, x []int8) {
 	r.Scale(dst, dst, r.Constant(radix(r)*radix(r)))
 }
 
-// SmallFactor returns the transform of small coefficients modulo prime i, of those of ciphertexts and then the
+// SmallRow sets dst to the transform of small coefficients modulo prime i, of those of ciphertexts and then the
 // auxiliary ones, times 2^64, as Lattigo keeps keys.
-func (c *Chain) SmallFactor(i int, x []int8) []uint64 {
-	r, row, out := c.rings[i], c.NewPoly(0), make([]uint64, c.n)
-	small(r, row[0], x)
-	Widen(out, row[0])
-	c.Free(row)
-	return out
-}
+func (c *Chain) SmallRow(i int, dst []uint32, x []int8) { small(c.rings[i], dst, x) }
 
 // centre maps canonical words to (-q/2, q/2].
 func centre(a []uint32, q uint32) {

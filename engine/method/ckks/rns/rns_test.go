@@ -239,27 +239,6 @@ func TestLiftEqualsLattigo(t *testing.T) {
 	})
 }
 
-func TestForwardWideEqualsLattigo(t *testing.T) {
-	fixtures(t, func(t *testing.T, x *fixture) {
-		r := x.params.RingQP()
-		want, got := r.NewPoly(), r.NewPoly()
-		for i, rows := range [][][]uint64{want.Q.Coeffs, want.P.Coeffs} {
-			primes := [][]uint64{x.params.Q(), x.params.P()}[i]
-			for j, row := range rows {
-				for k := range row {
-					row[k] = x.rng.Uint64N(primes[j])
-				}
-			}
-		}
-		got.Copy(want)
-		r.NTT(want, want)
-		x.ForwardWide(got.Q.Coeffs, got.P.Coeffs)
-		if !got.Equal(&want) {
-			t.Error("transforms are not Lattigo's")
-		}
-	})
-}
-
 // TestRescaleEqualsLattigo: both round to the nearest integer.
 func TestRescaleEqualsLattigo(t *testing.T) {
 	fixtures(t, func(t *testing.T, x *fixture) {
