@@ -10,8 +10,7 @@ import (
 )
 
 // A run of ckks takes at its peak no more memory than its plan states, and three quarters of it at least where no pair
-// is pruned: of few records and many, with more clusters, more columns, and key holders who decrypt together. These
-// leave much behind, of which the plan counts the most that a late collection leaves: they take two thirds at least.
+// is pruned: of few records and many, with more clusters, more columns, and key holders who decrypt together.
 func TestPlannedMemory(t *testing.T) {
 	const workers = 2
 	pages.Heap() // as the commands do
@@ -27,9 +26,7 @@ func TestPlannedMemory(t *testing.T) {
 		}
 		job := heJob(data, x.k, 1, 1, heBudget())
 		job.KeepPairs = true
-		least := 0.75
 		if x.parties > 2 {
-			least = 2.0 / 3
 			job.Mode, job.Columns = ckks.Multiparty, nil
 			for h := range x.d {
 				job.Columns = append(job.Columns, []int{h})
@@ -53,7 +50,7 @@ func TestPlannedMemory(t *testing.T) {
 		took := float64(peakMemory()-before) / 1e6
 		e.Close()
 		t.Logf("n %d k %d d %d, %d parties: planned %.0f MB, took %.0f", x.n, x.k, x.d, x.parties, planned, took)
-		if took > planned || took < least*planned {
+		if took > planned || took < 0.75*planned {
 			t.Errorf("n %d k %d d %d, %d parties: %.0f MB are planned, and %.0f taken", x.n, x.k, x.d, x.parties, planned, took)
 		}
 	}
