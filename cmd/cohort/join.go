@@ -180,7 +180,7 @@ func (o *joinFlags) agree(t *study.Terms, in io.Reader, out io.Writer) error {
 		return err
 	}
 	if o.ledger == "" && t.Study.Seed == nil && t.Study.Epsilon > 0 && !t.Role.Serves() {
-		fmt.Fprintln(out, "No ledger file was given: nothing keeps count of what this study and others cost together.")
+		printSentence(out, "No ledger file was given: nothing keeps count of what this study and others cost together.")
 	}
 	who := fmt.Sprintf("This party: %s, with %s", t.Study.Name(t.Role), fault.Count(t.Rows, "record"))
 	if t.Role.Serves() {
@@ -193,7 +193,8 @@ func (o *joinFlags) agree(t *study.Terms, in io.Reader, out io.Writer) error {
 		}
 		who += misfit(outline.ClusterSizes, t.Study.K, t.Rows)
 	}
-	fmt.Fprintf(out, "%s\nFingerprint of all keys: %s\n", fault.Visible(who), t.Roster.Fingerprint())
+	printSentence(out, who)
+	fmt.Fprintf(out, "Fingerprint of all keys: %s\n", t.Roster.Fingerprint())
 	if o.yes {
 		return nil
 	}

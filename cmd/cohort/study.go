@@ -203,7 +203,7 @@ func printStudy(w io.Writer, s *study.Study) error {
 		bounds.Lo, bounds.Hi = append(bounds.Lo, p[0]), append(bounds.Hi, p[1])
 	}
 	if s.Title != "" {
-		fmt.Fprintln(w, fault.Visible(s.Title))
+		printSentence(w, s.Title)
 	}
 	if err := printOutline(w, outline, bounds); err != nil {
 		return err
@@ -212,35 +212,40 @@ func printStudy(w io.Writer, s *study.Study) error {
 	for _, p := range s.Parties {
 		names = append(names, p.Name)
 	}
-	fmt.Fprintf(w, "\nParties: %s; every sum has at least %d of them\n",
-		fault.Visible(strings.Join(names, ", ")), s.Threshold)
-	fmt.Fprintln(w, fault.Visible(columnsOf(s)))
+	fmt.Fprintln(w)
+	printSentence(w, fmt.Sprintf("Parties: %s; every sum has at least %d of them", strings.Join(names, ", "), s.Threshold))
+	printSentence(w, columnsOf(s))
 	if most := s.Colluders(); most < len(s.Parties) {
-		fmt.Fprintf(w, "With %d of the parties on its side, a coordinator that breaks the rules could show two sets for one "+
-			"sum and open vectors of others.\n", most)
+		printSentence(w, fmt.Sprintf("With %d of the parties on its side, a coordinator that breaks the rules could show two "+
+			"sets for one sum and open vectors of others.", most))
 	}
 	if len(s.Servers) > 0 {
 		servers := []string{"the coordinator"}
 		for _, h := range s.Servers {
 			servers = append(servers, h.Name)
 		}
-		fmt.Fprintf(w, "Sums are shared among servers: %s; all of them together could open every party's vectors\n",
-			fault.Visible(strings.Join(servers, ", ")))
+		printSentence(w, fmt.Sprintf("Sums are shared among servers: %s; all of them together could open every party's vectors",
+			strings.Join(servers, ", ")))
 	}
 	if s.Seed != nil {
-		fmt.Fprintln(w, "This is a simulation: the seed is public, so nobody's data are protected.")
+		printSentence(w, "This is a simulation: the seed is public, so nobody's data are protected.")
 	}
 	if s.PlainSums {
-		fmt.Fprintln(w, "Sums are plain: one party and the coordinator together could open every party's vectors.")
+		printSentence(w, "Sums are plain: one party and the coordinator together could open every party's vectors.")
 	}
 	if s.IDColumn != "" && s.ByColumns() {
-		fmt.Fprintln(w, "Matching by id shows every party which of its ids all others have, and the coordinator how many "+
+		printSentence(w, "Matching by id shows every party which of its ids all others have, and the coordinator how many "+
 			"ids there are and are common; it sees no id.")
 	}
 	return nil
 }
 
 // mostNamed is how many columns the terms name.
+// printSentence writes a sentence for people, in lines as wide as the terminal.
+func printSentence(w io.Writer, text string) {
+	io.WriteString(w, fault.Visible(table.Paragraph(text, 0, 2, textWidth(w))))
+}
+
 const mostNamed = 30
 
 // columnsOf tells the columns that everybody's file has, or each party's, and their bounds.

@@ -261,8 +261,27 @@ func TestTermsTellMisfit(t *testing.T) {
 			t.Fatal(err)
 		}
 		terms := said.String()
+		fits(t, "terms", terms)
+		terms = strings.Join(strings.Fields(terms), " ")
 		if told := strings.Contains(terms, " here, so "); told != (want != "") || !strings.Contains(terms, want) {
 			t.Errorf("%d records: %s", rows, terms)
+		}
+	}
+}
+
+// The terms of a study fit a terminal, and do not speak of a table that was dealt to its parties: each has a file.
+func TestTermsOfAStudy(t *testing.T) {
+	names := []string{"--names", "The hospital in the north,The hospital in the south,The hospital in the far east"}
+	for _, method := range [][]string{{"--method", "fastlloyd"}, {"--method", "csulloyd", "--plain-sums"},
+		{"--method", "fastlloyd", "--aggregator", "shares", "--server-names", "The registry of all three hospitals"},
+		{"--method", "sketch", "--party-columns", "1,1,1", "--id", "patient"}} {
+		words := slices.Concat([]string{"study", "new", "--k", "3", "--epsilon", "1", "--delta", "1e-6", "--public-n", "3000",
+			"--columns", "the age in years,the weight in kilograms,the pressure in millimetres", "--bounds", "0:100"},
+			names, method)
+		said := machine(t.TempDir()).run(t.Context(), t, words...)
+		fits(t, method[1], said)
+		if strings.Contains(said, "dealt") {
+			t.Errorf("%s: %s", method[1], said)
 		}
 	}
 }
@@ -385,13 +404,14 @@ func TestTermsTellColumns(t *testing.T) {
 		words []string
 		want  string
 	}{
-		{[]string{"--columns", "age,weight", "--bounds", "0:120,-5:300.5"}, "age 0 to 120, weight -5 to 300.5\n"},
-		{[]string{"--d", "2", "--bounds", "0:1"}, "column 1 0 to 1, column 2 0 to 1\n"},
-		{[]string{"--d", "33", "--bounds", "0:1"}, "column 30 0 to 1, and 3 more in the study file\n"},
+		{[]string{"--columns", "age,weight", "--bounds", "0:120,-5:300.5"}, "age 0 to 120, weight -5 to 300.5 The study"},
+		{[]string{"--d", "2", "--bounds", "0:1"}, "column 1 0 to 1, column 2 0 to 1 The study"},
+		{[]string{"--d", "33", "--bounds", "0:1"}, "column 30 0 to 1, and 3 more in the study file The study"},
 	} {
 		words := append([]string{"study", "new", "--names", "North,South", "--method", "fastlloyd", "--k", "5",
 			"--epsilon", "1", "--delta", "1e-6", "--public-n", "30000"}, x.words...)
-		if said := machine(t.TempDir()).run(t.Context(), t, words...); !strings.Contains(said, x.want) {
+		said := machine(t.TempDir()).run(t.Context(), t, words...)
+		if !strings.Contains(strings.Join(strings.Fields(said), " "), x.want) {
 			t.Errorf("%v: %s", x.words, said)
 		}
 	}

@@ -275,6 +275,9 @@ func (s *Study) job(ids []string) (engine.Job, error) {
 		if clients, err = norm.Split(len(s.Parties), nil, 0); err != nil {
 			return nil, err
 		}
+		for i := range clients {
+			clients[i].Dealt = false // the parties' records are their own
+		}
 	}
 	return s.jobOf(clients, norm.Bounds, ids)
 }
