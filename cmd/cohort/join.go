@@ -19,6 +19,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/study"
 	"github.com/cohort-engine/cohort/engine/study/page"
 	"github.com/cohort-engine/cohort/internal/fault"
+	"github.com/cohort-engine/cohort/internal/wholefile"
 )
 
 // joinFlags are the flags of cohort join.
@@ -68,13 +69,16 @@ records leaves before. Whoever is interrupted goes on by the same command.`,
 	return cmd
 }
 
+// mostToken is the most bytes of a file with an invitation.
+const mostToken = 64 << 10
+
 func (o *joinFlags) join(ctx context.Context, in io.Reader, out, errOut io.Writer) error {
 	text := o.invite
 	if text == "" {
 		return fault.Request("--invite", "is not given", "give the token that the coordinator sent, or @FILE with it")
 	}
 	if file, is := strings.CutPrefix(text, "@"); is {
-		b, err := os.ReadFile(file)
+		b, err := wholefile.Read(file, mostToken)
 		if err != nil {
 			return fault.Failed("--invite", err.Error(), "name the file of the invitation", err)
 		}

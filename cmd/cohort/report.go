@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -12,6 +11,7 @@ import (
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/internal/fault"
+	"github.com/cohort-engine/cohort/internal/wholefile"
 )
 
 func newReportCommand() *cobra.Command {
@@ -48,9 +48,12 @@ bounds and the names of the columns. cohort run --report writes the same page.`,
 // modelBeside is the model of a result, where there is one.
 func modelBeside(result string) string { return filepath.Join(filepath.Dir(result), "model.json") }
 
+// mostResult is the most bytes of a result that a page can be made of.
+const mostResult = 256 << 20
+
 // openResult reads a result and, where it is, the model beside it.
 func openResult(path string) (*page.Run, error) {
-	b, err := os.ReadFile(path)
+	b, err := wholefile.Read(path, mostResult)
 	if err != nil {
 		return nil, fault.File(path, "check the path", err)
 	}

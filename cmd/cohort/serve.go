@@ -19,6 +19,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/study/page"
 	"github.com/cohort-engine/cohort/engine/study/trace"
 	"github.com/cohort-engine/cohort/internal/fault"
+	"github.com/cohort-engine/cohort/internal/wholefile"
 )
 
 // serveFlags are the flags of cohort serve.
@@ -86,7 +87,7 @@ func (o *serveFlags) serve(ctx context.Context, file string, out, errOut io.Writ
 		Certificate: o.certificate, Key: o.key,
 		Log: slog.New(slog.NewTextHandler(errOut, nil)), Engine: eng, Watch: watch}
 	if o.natsCA != "" {
-		text, err := os.ReadFile(o.natsCA)
+		text, err := wholefile.Read(o.natsCA, wholefile.PEM)
 		if err != nil {
 			return fault.Failed("--nats-ca", err.Error(), "name the PEM file of the cluster's authority", err)
 		}

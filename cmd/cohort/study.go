@@ -23,6 +23,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/study/journal"
 	"github.com/cohort-engine/cohort/engine/study/page"
 	"github.com/cohort-engine/cohort/internal/fault"
+	"github.com/cohort-engine/cohort/internal/wholefile"
 )
 
 // studyFlags are the flags of run that a study has.
@@ -240,12 +241,12 @@ func printStudy(w io.Writer, s *study.Study) error {
 	return nil
 }
 
-// mostNamed is how many columns the terms name.
 // printSentence writes a sentence for people, in lines as wide as the terminal.
 func printSentence(w io.Writer, text string) {
 	io.WriteString(w, fault.Visible(table.Paragraph(text, 0, 2, textWidth(w))))
 }
 
+// mostNamed is how many columns the terms name.
 const mostNamed = 30
 
 // columnsOf tells the columns that everybody's file has, or each party's, and their bounds.
@@ -278,9 +279,12 @@ func columnsOf(s *study.Study) string {
 	return b.String()
 }
 
+// mostStudy is the most bytes of a study file, which has a plan and the names of parties and columns.
+const mostStudy = 64 << 20
+
 // readStudy reads a study file.
 func readStudy(file string) (*study.Study, error) {
-	b, err := os.ReadFile(file)
+	b, err := wholefile.Read(file, mostStudy)
 	if err != nil {
 		return nil, fault.File(file, "name a file that cohort study new wrote", err)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/cohort-engine/cohort/internal/fault"
 	"github.com/cohort-engine/cohort/internal/filelock"
+	"github.com/cohort-engine/cohort/internal/wholefile"
 )
 
 var (
@@ -53,21 +54,16 @@ const (
 
 // ReadKey reads the key of a ledger file from a file of 16 bytes to 1 MiB; name is what gave its path, for errors.
 func ReadKey(name, path string) ([]byte, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, fault.Failed(name, err.Error(), "name a file that can be read", err)
-	}
-	defer file.Close()
-	key, err := io.ReadAll(io.LimitReader(file, maxKey+1))
+	key, err := wholefile.Read(path, maxKey)
 	switch {
+	case errors.Is(err, wholefile.ErrLarge):
+		return nil, fault.Request(name, fmt.Sprintf("%s holds more than %d bytes", path, maxKey),
+			"give a file that keeps its bytes, such as 32 of a random device")
 	case err != nil:
 		return nil, fault.Failed(name, err.Error(), "name a file that can be read", err)
 	case len(key) < minKey:
 		return nil, fault.Request(name, fmt.Sprintf("%s holds %d bytes", path, len(key)),
 			fmt.Sprintf("give a file of at least %d random bytes", minKey))
-	case len(key) > maxKey:
-		return nil, fault.Request(name, fmt.Sprintf("%s holds more than %d bytes", path, maxKey),
-			"give a file that keeps its bytes, such as 32 of a random device")
 	}
 	return key, nil
 }

@@ -1,6 +1,7 @@
 package study
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/rand"
@@ -23,6 +24,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/study/sum"
 	"github.com/cohort-engine/cohort/internal/fault"
 	"github.com/cohort-engine/cohort/internal/secret"
+	"github.com/cohort-engine/cohort/internal/wholefile"
 )
 
 // Kinds of journal records beside those of links.
@@ -305,11 +307,16 @@ func (o *Coordinator) take(id *identity) (err error) {
 // certificate is the one that was given, or that of the journal, which is made once.
 func (o *Coordinator) certificate() (tls.Certificate, error) {
 	if o.Certificate != "" {
-		c, err := tls.LoadX509KeyPair(o.Certificate, o.Key)
-		if err != nil {
-			return c, fault.Failed(o.Certificate, err.Error(), "name PEM files of a certificate and of its key", err)
+		chain, err := wholefile.Read(o.Certificate, wholefile.PEM)
+		key, keyErr := wholefile.Read(o.Key, wholefile.PEM)
+		if err = cmp.Or(err, keyErr); err == nil {
+			var c tls.Certificate
+			if c, err = tls.X509KeyPair(chain, key); err == nil {
+				return c, nil
+			}
 		}
-		return c, nil
+		return tls.Certificate{}, fault.Failed(o.Certificate, err.Error(), "name PEM files of a certificate and of its key",
+			err)
 	}
 	if o.pair == nil {
 		chain, key, err := bus.NewCertificate(time.Now())
