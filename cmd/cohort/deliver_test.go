@@ -75,8 +75,8 @@ func readCSV(t *testing.T, path string) [][]string {
 // Labels, sizes, model and predictions of one run agree, and each party's file has its own rows only.
 func TestLabelsModelPredictStart(t *testing.T) {
 	dir := t.TempDir()
-	a := writeFile(t, "a.csv", "x,y\n0,0\n0,1\n9,9\n")
-	b := writeFile(t, "b.csv", "x,y\n9,8\n1,0\n8,9\n1,1\n")
+	a := writeFile(t, "a.csv", "\"x, cm\",y\n0,0\n0,1\n9,9\n")
+	b := writeFile(t, "b.csv", "\"x, cm\",y\n9,8\n1,0\n8,9\n1,1\n")
 	out, labels := filepath.Join(dir, "out"), filepath.Join(dir, "labels.csv")
 	m := object(t, "run", "--data", a+","+b, "--k", "2", "--init", "kmeans++", "--seed", "1", "--out", out,
 		"--labels-out", labels, "--format", "json")
@@ -92,12 +92,12 @@ func TestLabelsModelPredictStart(t *testing.T) {
 		t.Error("the ledger does not say that labels are no release")
 	}
 	// The columns of new files are found by their names.
-	swapped := writeFile(t, "b.csv", "z,y,x\nred,8,9\nred,0,1\nblue,9,8\n,1,1\n")
+	swapped := writeFile(t, "b.csv", "z,y,\"x, cm\"\nred,8,9\nred,0,1\nblue,9,8\n,1,1\n")
 	status, text, errOut := cohort(t, "predict", "--model", filepath.Join(out, "model.json"), "--data", swapped)
 	if status != exitDone || text != readText(t, filepath.Join(dir, "labels-party2.csv")) {
 		t.Errorf("status %d, %s, predicted\n%s\nwere labelled\n%v", status, errOut, text, two)
 	}
-	holes := writeFile(t, "h.csv", "x;y\n9;8\n;\n8;9\n")
+	holes := writeFile(t, "h.csv", "x, cm;y\n9;8\n;\n8;9\n")
 	for missing, want := range map[string]int{"drop-row": 2, "mean-of-bounds": 3} {
 		status, text, errOut := cohort(t, "predict", "--model", filepath.Join(out, "model.json"), "--data", holes,
 			"--missing", missing, "--separator", ";")

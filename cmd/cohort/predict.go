@@ -104,7 +104,7 @@ func predict(ctx context.Context, model, data string, read dataset.ReadOptions, 
 func openFor(ctx context.Context, m *library.Model, path string, read dataset.ReadOptions) (*dataset.Table, error) {
 	if m.Columns != nil && read.Columns == "" && path != "-" { // which can be read once
 		named := read
-		named.Columns = strings.Join(m.Columns, ",")
+		named.Columns = dataset.QuoteColumns(m.Columns)
 		if t, err := dataset.Open(ctx, path, named); err == nil {
 			return t, nil
 		}

@@ -171,9 +171,7 @@ func (o *newStudy) study(ctx context.Context) (*study.Study, error) {
 	}
 	d := o.genD
 	if o.columns != "" {
-		for name := range strings.SplitSeq(o.columns, ",") {
-			s.Columns = append(s.Columns, strings.TrimSpace(name))
-		}
+		s.Columns = dataset.ColumnNames(o.columns)
 		d = len(s.Columns)
 	}
 	if d < 1 {
@@ -214,19 +212,20 @@ func printStudy(w io.Writer, s *study.Study) error {
 		names = append(names, p.Name)
 	}
 	fmt.Fprintln(w)
-	printSentence(w, fmt.Sprintf("Parties: %s; every sum has at least %d of them", strings.Join(names, ", "), s.Threshold))
+	printSentence(w, fmt.Sprintf("Parties: %s; every sum has at least %d of them", strings.Join(names, ", "),
+		s.Threshold))
 	printSentence(w, columnsOf(s))
 	if most := s.Colluders(); most < len(s.Parties) {
-		printSentence(w, fmt.Sprintf("With %d of the parties on its side, a coordinator that breaks the rules could show two "+
-			"sets for one sum and open vectors of others.", most))
+		printSentence(w, fmt.Sprintf("With %d of the parties on its side, a coordinator that breaks the rules could show "+
+			"two sets for one sum and open vectors of others.", most))
 	}
 	if len(s.Servers) > 0 {
 		servers := []string{"the coordinator"}
 		for _, h := range s.Servers {
 			servers = append(servers, h.Name)
 		}
-		printSentence(w, fmt.Sprintf("Sums are shared among servers: %s; all of them together could open every party's vectors",
-			strings.Join(servers, ", ")))
+		printSentence(w, fmt.Sprintf("Sums are shared among servers: %s; all of them together could open every party's "+
+			"vectors", strings.Join(servers, ", ")))
 	}
 	if s.Seed != nil {
 		printSentence(w, "This is a simulation: the seed is public, so nobody's data are protected.")

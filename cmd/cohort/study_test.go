@@ -291,13 +291,13 @@ func TestPartyWithoutRecords(t *testing.T) {
 	for _, budget := range [][]string{{"--method", "sulloyd", "--epsilon", "1"}, {"--method", "lloyd"}} {
 		dir := machine(t.TempDir())
 		dir.run(t.Context(), t, append([]string{"study", "new", "--names", "North,South", "--k", "3", "--public-n", "3000",
-			"--columns", "a,b", "--bounds", "0:1,0:1"}, budget...)...)
+			"--columns", `a,"b, c"`, "--bounds", "0:1,0:1"}, budget...)...)
 		s, err := readStudy(filepath.Join(string(dir), "study.json"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		o := joinFlags{}
-		o.data, o.missing = writeFile(t, "none.csv", "a,b\n"), dataset.RefuseMissing.String()
+		o.data, o.missing = writeFile(t, "none.csv", "\"b, c\",d,a\n"), dataset.RefuseMissing.String()
 		part, _, err := o.load(t.Context(), s, 1)
 		if private := s.Epsilon > 0; private != (err == nil) || private && part.Points.N != 0 {
 			t.Errorf("%v: %v", budget, err)

@@ -22,7 +22,8 @@ type TextFormat struct {
 	// a number, and not all are missing values, as a record's may be), "yes" or "no".
 	Header string
 	// Separator is one character between cells, "blank" for runs of spaces and tabs,
-	// or empty: a comma, else a tab, a semicolon, a bar, blanks, as the first row has.
+	// or empty: a comma, else a tab, a semicolon, a bar, blanks, as the first row has; where it has
+	// several of them, the first that makes as many cells of the second row.
 	Separator string
 	// DecimalComma says that 1,5 is one and a half. A comma then separates no cells.
 	DecimalComma bool
@@ -84,17 +85,26 @@ func (f TextFormat) isComment(line []byte) bool {
 	return f.Comment != "none" && bytes.HasPrefix(line, []byte(f.Comment))
 }
 
-// sniff picks the separator from the first row.
-func (f TextFormat) sniff(line []byte) separator {
+// sniff picks the separator from the first row and, where names of columns may have one in them, the second.
+func (f TextFormat) sniff(line []byte, second func() []byte) separator {
 	if sep := f.separatorByte(); sep != 0 {
 		return sep
 	}
+	var found []separator
 	for _, c := range []byte{',', '\t', ';', '|'} {
 		if bytes.IndexByte(line, c) >= 0 && c != f.point() {
-			return separator(c)
+			found = append(found, separator(c))
 		}
 	}
-	return blank
+	if len(found) > 1 {
+		next := second()
+		for _, sep := range found {
+			if n := len(splitCells(nil, line, sep)); n > 1 && n == len(splitCells(nil, next, sep)) {
+				return sep
+			}
+		}
+	}
+	return append(found, blank)[0]
 }
 
 // isHeader reports whether a first row names the columns.
@@ -232,7 +242,7 @@ func newTextSource(f *file, opts *ReadOptions) (Source, error) {
 	if err != nil {
 		return nil, readFault(f.name, l.row+1, err)
 	}
-	s.sep = opts.Text.sniff(first)
+	s.sep = opts.Text.sniff(first, func() []byte { return s.lineAfter(l) })
 	cells := splitCells(nil, first, s.sep)
 	if why, do := foreign(first, cells); why != "" {
 		return nil, bad(l.row, why, do)
@@ -329,6 +339,17 @@ func (s *textSource) firstLine(l *headLines) ([]byte, error) {
 		}
 		return line, nil
 	}
+}
+
+// lineAfter is the record after the lines that were read, or nil.
+func (s *textSource) lineAfter(l headLines) []byte {
+	comments := s.comments
+	line, err := s.firstLine(&l)
+	s.comments = comments // they are met again
+	if err != nil {
+		return nil
+	}
+	return line
 }
 
 // choose settles which cells are coordinates.

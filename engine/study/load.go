@@ -2,7 +2,6 @@ package study
 
 import (
 	"context"
-	"strings"
 
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/internal/fault"
@@ -22,7 +21,7 @@ func (s *Study) Load(ctx context.Context, party int, path string, read dataset.R
 	digest *[16]byte) (*Records, error) {
 	from, to := s.span(party)
 	if s.Columns != nil && read.Columns == "" {
-		read.Columns = strings.Join(s.Columns[from:to], ",")
+		read.Columns = dataset.QuoteColumns(s.Columns[from:to])
 	}
 	all := s.bounds()
 	bounds := dataset.Bounds{Lo: all.Lo[from:to], Hi: all.Hi[from:to]}

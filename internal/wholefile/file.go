@@ -1,5 +1,5 @@
-// Package wholefile reads files whole, of a stated number of bytes at most: a device, or a file that is given in the place of another, must
-// not fill the memory.
+// Package wholefile reads files whole, of a stated number of bytes at most: a device, or a file that is given in the
+// place of another, must not fill the memory.
 package wholefile
 
 import (

@@ -1,0 +1,33 @@
+package dataset
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestQuoteColumns: names of all kinds are chosen by what QuoteColumns makes of them, each alone and all of them in any
+// order, and ColumnNames reads them from it.
+func TestQuoteColumns(t *testing.T) {
+	names := []string{"age", "income, EUR", "income", "EUR", `"quoted"`, `"quoted, too"`, `blood "pressure"`, `5" pipe`,
+		"3", "1-2", "-age", "a:b", ",", "1,000 people", "x,y,z"}
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 100 {
+		order := r.Perm(len(names))[:1+r.IntN(len(names))]
+		var chosen []string
+		for _, c := range order {
+			chosen = append(chosen, names[c])
+		}
+		got, err := ChooseColumns(QuoteColumns(chosen), names, len(names))
+		if err != nil || !slices.Equal(got, order) {
+			t.Fatalf("%q: %v, %v where %v were chosen", QuoteColumns(chosen), got, err, order)
+		}
+		if got := ColumnNames(QuoteColumns(chosen)); !slices.Equal(got, chosen) {
+			t.Fatalf("%q: %q where %q were chosen", QuoteColumns(chosen), got, chosen)
+		}
+	}
+	if got := ColumnNames(" age , weight"); strings.Join(got, "+") != "age+weight" {
+		t.Errorf("blanks about names: %q", got)
+	}
+}
