@@ -12,6 +12,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/method"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/internal/fault"
 )
 
 // follow sets the number of records that parameters follow after a noisy count of at least k: that count, or the
@@ -113,10 +114,11 @@ func (in *input) addCount(o *options, r *engine.Result) error {
 	}
 	r.Ledger, r.Epsilon = whole, &o.epsilon
 	count := max(census.Of(in.countedBy), in.k)
-	r.Notes = append(r.Notes, fmt.Sprintf("%d records by a noisy count, for %g of epsilon; every parameter follows it",
-		count, o.countShare))
+	r.Notes = append(r.Notes, fmt.Sprintf("%s by a noisy count, for %g of epsilon; every parameter follows it",
+		fault.Count(count, "record"), o.countShare))
 	if in.counted < count {
-		r.Notes = append(r.Notes, fmt.Sprintf("parameters follow %d records: the method has none for so many", in.counted))
+		r.Notes = append(r.Notes, fmt.Sprintf("parameters follow %s: the method has none for so many",
+			fault.Count(in.counted, "record")))
 	}
 	return nil
 }

@@ -51,8 +51,8 @@ func TestCKKSWithoutNoise(t *testing.T) {
 				exact[fmt.Sprint(e["what"])] = fmt.Sprintf("%v %v %v", e["viewers"], e["unbounded"], e["mechanism"])
 			}
 		}
-		if m["calibration"] != "none" || exact["exact counts and sums of 2 clusters, 1 rounds"] != "[party 2] true none" ||
-			exact["exact centroids of 1 rounds"] != "[party 1 party 2 outsider] true none" {
+		if m["calibration"] != "none" || exact["exact counts and sums of 2 clusters, 1 round"] != "[party 2] true none" ||
+			exact["exact centroids of 1 round"] != "[party 1 party 2 outsider] true none" {
 			t.Errorf("%s: calibration %v, ledger %v", command, m["calibration"], exact)
 		}
 	}

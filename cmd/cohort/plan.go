@@ -149,7 +149,7 @@ func printOutline(w io.Writer, p *engine.Outline, bounds dataset.Bounds) error {
 	printNoise(say, p.Releases, bounds)
 	if s := p.ClusterSizes; s != nil {
 		b.WriteString("\nSizes\n")
-		say(2, "a cluster has %d to %d records at each party", s[0], s[1])
+		say(2, "a cluster has %d to %s at each party", s[0], fault.Count(s[1], "record"))
 		say(2, "records that go unassigned: at least %d", p.UnassignedAtLeast)
 	}
 	b.WriteString("\nCommunication\n")

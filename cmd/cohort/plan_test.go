@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -52,6 +53,30 @@ func budgetOf(m *method.Method) []string {
 		return []string{"--epsilon", "1"}
 	}
 	return nil
+}
+
+// What is one in a plan is counted as one, in words and in the ledger.
+func TestPlansCountOneAsOne(t *testing.T) {
+	ones := regexp.MustCompile(`(^|[^0-9.])1 [a-z]+s\b.*`)
+	kinds := [][]string{{"--iterations", "1"}, {"--iterations", "1", "--clients", "2"}, {"--swaps", "1"},
+		{"--iterations", "1", "--clients", "3", "--aggregator", "shares", "--servers", "2"}, {"--public-n", "2"}}
+	planned := 0
+	for _, m := range catalog.Methods() {
+		for _, kind := range kinds {
+			args := slices.Concat([]string{"plan", "--method", m.Name, "--public-n", "5000", "--k", "2", "--bounds",
+				"0:1", "--d", "2"}, budgetOf(&m), kind)
+			status, out, _ := cohort(t, args...)
+			if status == exitDone {
+				planned++
+			}
+			if found := ones.FindString(strings.Join(strings.Fields(out), " ")); found != "" {
+				t.Errorf("%v: %.60q", args, found)
+			}
+		}
+	}
+	if planned < 30 {
+		t.Errorf("%d plans", planned)
+	}
 }
 
 // The plan of every method is the same with and without the data, and its ledger is

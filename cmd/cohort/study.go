@@ -398,10 +398,11 @@ func verify(w io.Writer, path string) error {
 		how := fmt.Sprintf("a whole journal of %s", fault.Count(c.Records, "record"))
 		switch {
 		case c.Written:
-			how = fmt.Sprintf("%d whole records of a journal, and %d bytes of one that its role is writing", c.Records, c.Torn)
+			how = fmt.Sprintf("%s of a journal, and %s of one that its role is writing",
+				fault.Count(c.Records, "whole record"), fault.Count(int(c.Torn), "byte"))
 		case c.Torn > 0:
-			how = fmt.Sprintf("%d whole records of a journal, and %d bytes of one that a crash, or somebody, cut off",
-				c.Records, c.Torn)
+			how = fmt.Sprintf("%s of a journal, and %s of one that a crash, or somebody, cut off",
+				fault.Count(c.Records, "whole record"), fault.Count(int(c.Torn), "byte"))
 		}
 		_, err = fmt.Fprintf(w, "%s: %s, %x\n", path, how, c.Head)
 		return err

@@ -40,7 +40,7 @@ func checkFit(s *Schema, limit int64) error {
 	if need <= float64(limit) {
 		return nil
 	}
-	why := fmt.Sprintf("%s%.3g records of %d columns take %s and %s %s", about, records, s.D, size(need),
+	why := fmt.Sprintf("%s%.3g records of %s take %s and %s %s", about, records, fault.Count(s.D, "column"), size(need),
 		size(float64(limit)), what)
 	return fault.Failed(s.Name, why, "take fewer columns with --columns, or keep them in a file with --cache DIR", nil)
 }

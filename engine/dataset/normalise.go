@@ -50,7 +50,8 @@ func Normalise(t *Table, b Bounds, fractionBits int) (*Normalised, error) {
 		return nil, err
 	}
 	if len(b.Lo) != t.D || len(b.Hi) != t.D {
-		return nil, fault.Request("bounds", fmt.Sprintf("%d pairs for %d columns", len(b.Lo), t.D),
+		return nil, fault.Request("bounds", fmt.Sprintf("%s for %s", fault.Count(len(b.Lo), "pair"),
+			fault.Count(t.D, "column")),
 			"give one pair per column")
 	}
 	if fractionBits == 0 {

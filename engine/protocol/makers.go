@@ -111,11 +111,19 @@ func (d Drawers) Condition() string {
 	case ByEach:
 		return fmt.Sprintf("every client adds the whole noise, so the release carries %d times its variance", d.All)
 	case InShares:
+		if d.Shares() == 1 {
+			return "every client adds a share of the noise, each of which is the whole; one of the clients other than the " +
+				"viewer keeps its share secret"
+		}
 		return fmt.Sprintf("every client adds a share of the noise, of which %d make up the whole; "+
 			"so many of the clients other than the viewer keep theirs secret", d.Shares())
 	case AmongServers:
-		return fmt.Sprintf("every one of %d servers adds a share of the noise, of which any %d make up the whole; "+
-			"at most %d of them pool what they draw with a viewer", d.All, d.Shares(), d.Colluders)
+		whole := fmt.Sprintf("of which any %d make up the whole", d.Shares())
+		if d.Shares() == 1 {
+			whole = "each of which is the whole"
+		}
+		return fmt.Sprintf("every one of %d servers adds a share of the noise, %s; at most %d of them pool what they draw "+
+			"with a viewer", d.All, whole, d.Colluders)
 	}
 	return ""
 }

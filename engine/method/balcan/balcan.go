@@ -259,7 +259,7 @@ func (b *plan) addSwaps(l staged.Share, swaps int, exponential bool) *staged.Rel
 		name = "exponential"
 	}
 	epsilon, bound := l.Part(1/float64(swaps)).Pure(), b.swapBound()
-	e := bound.Entry(fmt.Sprintf("%d private swaps of projected centres", swaps), name, "L1")
+	e := bound.Entry(fault.Count(swaps, "private swap")+" of projected centres", name, "L1")
 	e.Viewers, e.Unit, e.Cost = b.Audience, "squared half sides of the cube",
 		privacy.Spec{Family: "pure", Epsilon: epsilon, Rounds: swaps}
 	return &staged.Release{Purpose: "swap", Share: l,

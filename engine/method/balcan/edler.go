@@ -212,8 +212,8 @@ func (e *edlerPlan) addPartition(at int, epsilon float64) *edlerStage {
 	if passes == 1 {
 		return &edlerStage{epsilon: epsilon}
 	}
-	entry := e.claim("cubes that pass").Entry(fmt.Sprintf("partition %d: which cubes pass gamma, %d levels", at+1,
-		passes-1), "laplace", "L1")
+	entry := e.claim("cubes that pass").Entry(fmt.Sprintf("partition %d: which cubes pass gamma, %s", at+1,
+		fault.Count(passes-1, "level")), "laplace", "L1")
 	entry.Scale, entry.Unit = 1/own, "records"
 	entry.True = &privacy.Spec{Family: "pure", Epsilon: own * float64(passes-1)}
 	return e.add(entry, epsilon)
@@ -223,7 +223,8 @@ func (e *edlerPlan) addPartition(at int, epsilon float64) *edlerStage {
 func (e *edlerPlan) swaps() int { return cmp.Or(e.job.Swaps, min(e.K, 20)) }
 
 func (e *edlerPlan) addSwap(round int, epsilon float64) *edlerStage {
-	entry := e.claim("scores of swaps").Entry(fmt.Sprintf("local swap %d: %d swaps and a choice", round+1, e.swaps()),
+	entry := e.claim("scores of swaps").Entry(fmt.Sprintf("local swap %d: %s and a choice", round+1,
+		fault.Count(e.swaps(), "swap")),
 		e.selectionName(), "L1")
 	entry.Unit = "loss"
 	return e.add(entry, epsilon)

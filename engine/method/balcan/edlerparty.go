@@ -11,6 +11,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/step/staged"
 	"github.com/cohort-engine/cohort/engine/synopsis"
 	"github.com/cohort-engine/cohort/internal/elementary"
+	"github.com/cohort-engine/cohort/internal/fault"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
@@ -152,7 +153,8 @@ func (e *edlerRun) candidates(ctx context.Context, round int, y *kernels.Panels,
 	// Every partition yields its initial cube at least, so there may be fewer
 	// candidates than clusters.
 	if have := len(all) / y.D; have < e.K && !e.plan.job.Repeats {
-		e.Note("the partitions found %d candidates for %d clusters: topped up with data-independent ones", have, e.K)
+		e.Note("the partitions found %s for %s: topped up with data-independent ones", fault.Count(have, "candidate"),
+			fault.Count(e.K, "cluster"))
 		for _, x := range synopsis.Independent(e.K-have, y.D) {
 			all = append(all, float32(2*x*r))
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/internal/fault"
 )
 
 // NetworkTime is the modelled transfer time of a run on one network.
@@ -101,15 +102,17 @@ func (pl *jobPlan) entries() []privacy.Entry {
 		for p := range j.Columns {
 			all = append(all, partyName(p))
 		}
-		exact := privacy.Entry{What: fmt.Sprintf("exact counts and sums of %d clusters, %d rounds", j.K, pl.Rounds),
+		exact := privacy.Entry{What: fmt.Sprintf("exact counts and sums of %d clusters, %s", j.K,
+			fault.Count(pl.Rounds, "round")),
 			Viewers:   pl.openers(),
 			Mechanism: "none", Calibration: privacy.None, Unbounded: true}
-		centroids := privacy.Entry{What: fmt.Sprintf("exact centroids of %d rounds", pl.Rounds), Viewers: append(all,
-			privacy.Outsider),
+		centroids := privacy.Entry{What: fmt.Sprintf("exact centroids of %s", fault.Count(pl.Rounds, "round")),
+			Viewers:   append(all, privacy.Outsider),
 			Mechanism: "none", Calibration: privacy.None, Unbounded: true}
 		return []privacy.Entry{exact, centroids}
 	}
-	entry := n.bound.Entry(fmt.Sprintf("counts and sums of %d clusters, %d rounds, jointly", j.K, j.rounds()),
+	entry := n.bound.Entry(fmt.Sprintf("counts and sums of %d clusters, %s, jointly", j.K,
+		fault.Count(j.rounds(), "round")),
 		"discrete-gaussian", "L2")
 	entry.Scale, entry.Unit, entry.Cost, entry.True = 1, "noise units: counts over their deviation, sums over theirs",
 		n.spec, n.trueSpec
@@ -121,7 +124,7 @@ func (pl *jobPlan) entries() []privacy.Entry {
 			"joint release"
 		// Whoever drew the noise knows it: against Alice nothing is hidden.
 		alice := jointBound(privacy.Claimed, "centroids, to who drew the noise", n.bound.Shape).Entry(
-			fmt.Sprintf("centroids of %d rounds, of which %s knows all the noise", j.rounds(), partyName(0)),
+			fmt.Sprintf("centroids of %s, of which %s knows all the noise", fault.Count(j.rounds(), "round"), partyName(0)),
 			"discrete-gaussian", "L2")
 		alice.Scale, alice.Unit = entry.Scale, entry.Unit // the entry above has the cost that the paper claims
 		alice.Viewers, alice.Unbounded = []string{partyName(0)}, true

@@ -7,6 +7,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/step/staged"
 	"github.com/cohort-engine/cohort/engine/synopsis"
+	"github.com/cohort-engine/cohort/internal/fault"
 )
 
 // numbering is the effort of the searches that compare numbers of clusters.
@@ -45,6 +46,7 @@ func (h *plan) chosen(p *staged.Party, curve []engine.KFit, k int) *staged.Party
 	if h.elbow {
 		by = "elbow"
 	}
-	p.Note("%d clusters, of %d to %d, by the %s on the private synopsis, which costs no budget", k, h.least, p.K, by)
+	p.Note("%s, of %d to %d, by the %s on the private synopsis, which costs no budget", fault.Count(k, "cluster"),
+		h.least, p.K, by)
 	return p.WithClusters(k)
 }

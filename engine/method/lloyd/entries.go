@@ -8,6 +8,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/internal/fault"
 )
 
 // delta is what the run is stated at: with Laplace noise what the tie-break of the
@@ -49,7 +50,7 @@ func (p *Plan) note() {
 	}
 	switch {
 	case p.batch > 0:
-		say("the rounds of a start go over batches of %d records, the last over all", p.batch)
+		say("the rounds of a start go over batches of %s, the last over all", fault.Count(p.batch, "record"))
 	case p.plain:
 		say("a cluster that becomes empty begins again at a record")
 	}
@@ -101,7 +102,7 @@ func (p *Plan) plainEntries(rounds int) []privacy.Entry {
 	var list []privacy.Entry
 	viewers := []string{privacy.Clients, privacy.Outsider}
 	for _, part := range p.parts {
-		e := privacy.Entry{What: fmt.Sprintf("exact %s of each cluster, %d rounds", part.name, rounds),
+		e := privacy.Entry{What: fmt.Sprintf("exact %s of each cluster, %s", part.name, fault.Count(rounds, "round")),
 			Viewers: viewers, Mechanism: "none", Calibration: privacy.None}
 		if p.job.Aggregator != Naive {
 			e.Conditions = []string{p.Capacity.String()}
@@ -121,7 +122,8 @@ func (p *Plan) plainEntries(rounds int) []privacy.Entry {
 func (p *Plan) noisyEntries(rounds int) []privacy.Entry {
 	var list []privacy.Entry
 	if p.Coordinated {
-		list = append(list, privacy.Entry{What: fmt.Sprintf("masked values of every client, %d rounds", rounds),
+		list = append(list, privacy.Entry{
+			What:      "masked values of every client, " + fault.Count(rounds, "round"),
 			Viewers:   []string{privacy.Server},
 			Mechanism: "mask", Calibration: p.job.Calibration,
 			Conditions: []string{"the server does not have the clients' mask seed and colludes with no client"}})
@@ -129,7 +131,7 @@ func (p *Plan) noisyEntries(rounds int) []privacy.Entry {
 	if p.Servers > 0 {
 		list = append(list,
 			privacy.Entry{What: fmt.Sprintf("additive shares of every client's values, one for each of %d "+
-				"servers, %d rounds", p.Servers, rounds),
+				"servers, %s", p.Servers, fault.Count(rounds, "round")),
 				Viewers: []string{privacy.Server}, Mechanism: "mask", Calibration: p.job.Calibration,
 				Conditions: []string{"parties follow the protocol, and not all servers pool their shares: those of all but one " +
 					"are uniform"}})
@@ -161,7 +163,7 @@ func (p *Plan) entry(part *part, t, end int) privacy.Entry {
 	which := fmt.Sprintf("rounds %d to %d", t+1, end)
 	switch {
 	case end-t == p.rounds:
-		which = fmt.Sprintf("%d rounds", end)
+		which = fault.Count(end, "round")
 	case end-t == 1:
 		which = fmt.Sprintf("round %d", end)
 	}
@@ -239,7 +241,7 @@ func (p *Plan) conditions() []string {
 		list = append(list, j.WeightCondition())
 	}
 	if j.Method.Constrained() {
-		sizes := fmt.Sprintf("a cluster has %d to %d records at each client", p.lo, p.hi)
+		sizes := fmt.Sprintf("a cluster has %d to %s at each client", p.lo, fault.Count(p.hi, "record"))
 		if p.lo == p.hi {
 			sizes += ": no other whole number is near enough to its share"
 		}
@@ -248,8 +250,8 @@ func (p *Plan) conditions() []string {
 			list = append(list, "the shares of the clients in the records are public")
 		}
 		if d := p.tieDelta(p.rounds); j.total() && d > 0 {
-			list = append(list, fmt.Sprintf("a tie that the hash leaves open adds %.2g to delta, for at most %d records",
-				d, p.n))
+			list = append(list, fmt.Sprintf("a tie that the hash leaves open adds %.2g to delta, for at most %s",
+				d, fault.Count(p.n, "record")))
 		}
 	}
 	by := p.drawers(p.rounds - 1)

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/internal/fault"
 )
 
 // The papers' limits of the number of iterations: fewer than two are of no use
@@ -127,7 +128,8 @@ func (p *Plan) doubt() {
 		if p.m > 1 && p.job.ClientShares == nil {
 			other = "say what share of the records each client has with --client-shares"
 		}
-		say("%d of %d records (%.0f%%) find no place within the sizes of clusters and count for nothing: "+
-			"raise --eta-max-alpha, or %s", p.Unassigned, p.n, 100*float64(p.Unassigned)/float64(p.n), other)
+		say("%d of %s (%.0f%%) find no place within the sizes of clusters and count for nothing: "+
+			"raise --eta-max-alpha, or %s", p.Unassigned, fault.Count(p.n, "record"),
+			100*float64(p.Unassigned)/float64(p.n), other)
 	}
 }

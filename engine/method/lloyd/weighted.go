@@ -51,8 +51,8 @@ func (p *Plan) weigh() (int, error) {
 	most := math.Ldexp(1, p.job.RingBits-3-p.fraction) // units of all records
 	p.weightUnit = math.Ldexp(1, int(math.Ceil(math.Log2(total/most))))
 	if most < leastUnits*float64(p.n) {
-		return 0, fault.Request("weights", fmt.Sprintf("of %d records need more than a ring of %d bits", p.n,
-			p.job.RingBits), "take a ring of 64 bits and fewer fraction bits")
+		return 0, fault.Request("weights", fmt.Sprintf("of %s need more than a ring of %d bits",
+			fault.Count(p.n, "record"), p.job.RingBits), "take a ring of 64 bits and fewer fraction bits")
 	}
 	return int(math.Ceil(total/p.weightUnit)) + p.n, nil // each may be rounded up
 }

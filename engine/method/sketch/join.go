@@ -107,8 +107,8 @@ type JoinReport struct {
 
 // String says it in a sentence for the report.
 func (r *JoinReport) String() string {
-	return fmt.Sprintf("joined by id: %d records matched; left out per party: unmatched %v, duplicate %v", r.Matched,
-		r.Unmatched, r.Duplicate)
+	return fmt.Sprintf("joined by id: %s matched; left out per party: unmatched %v, duplicate %v",
+		fault.Count(r.Matched, "record"), r.Unmatched, r.Duplicate)
 }
 
 // joinRecord is a row with the keyed digest of its id.

@@ -329,7 +329,7 @@ func (s *Server) unmask() error {
 		}
 		if len(points) < s.graph.threshold {
 			return fault.Failed("sum "+fmt.Sprint(s.Number+1),
-				fmt.Sprintf("%d shares of a secret of party %d are left, and %d are needed", len(points), owner+1,
+				fmt.Sprintf("%s of a secret of party %d left, and %d needed", fault.Count(len(points), "share"), owner+1,
 					s.graph.threshold),
 				"begin a new study with those who can stay, or a lower --at-least", nil)
 		}
