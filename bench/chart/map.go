@@ -190,7 +190,7 @@ type Strands struct {
 
 // SVG draws the strands, the axes below each other: names and limits find room on a narrow screen.
 func (s *Strands) SVG() string {
-	const left, right, top, row = 96.0, 16.0, 14.0, 30.0
+	const left, right, top, row = 128.0, 16.0, 14.0, 30.0
 	height := top + row*float64(len(s.Axes)-1) + 26
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg viewBox="0 0 %g %.0f" role="img" aria-label="%s">`, plotWidth, height,
@@ -204,8 +204,8 @@ func (s *Strands) SVG() string {
 	for h, name := range s.Axes {
 		y := top + row*float64(h)
 		fmt.Fprintf(&b, `<line class="grid" x1="%g" x2="%g" y1="%.1f" y2="%.1f"/>`+
-			`<text class="name" x="4" y="%.1f">%s</text>`, left, plotWidth-right, y, y, y+4,
-			html.EscapeString(table.Clip(name, 13)))
+			`<text class="name" x="4" y="%.1f">%s<title>%s</title></text>`, left, plotWidth-right, y, y, y+4,
+			html.EscapeString(table.Clip(name, 13)), html.EscapeString(name))
 		fmt.Fprintf(&b, `<text class="tick" x="%g" y="%.1f">%s</text>`+
 			`<text class="tick" x="%g" y="%.1f" text-anchor="end">%s</text>`,
 			left, y+14, html.EscapeString(compact(s.Lo[h])), plotWidth-right, y+14, html.EscapeString(compact(s.Hi[h])))
