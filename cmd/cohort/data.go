@@ -63,6 +63,9 @@ func newDataWriteCommand() *cobra.Command {
 			return err
 		},
 	}
+	cmd.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return builtinSets(""), cobra.ShellCompDirectiveNoFileComp
+	}
 	fs := cmd.Flags()
 	fs.IntVar(&g.N, "n", 0, "rows (default: the set's own)")
 	fs.IntVar(&g.D, "d", 0, "columns (default: the set's own)")

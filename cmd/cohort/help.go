@@ -227,17 +227,20 @@ func (o *options) complete(cmd *cobra.Command) {
 		}
 		return names
 	}, only)
-	offer("data", func() (names []string) {
-		for _, b := range dataset.Builtins() {
-			names = append(names, "builtin:"+b.Name+"\t"+b.About)
-		}
-		return names
-	}, cobra.ShellCompDirectiveDefault)
+	offer("data", func() []string { return builtinSets("builtin:") }, cobra.ShellCompDirectiveDefault)
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if _, ok := f.Value.(*setting); ok {
 			offer(f.Name, func() []string { return o.optionValues(f.Name) }, only)
 		}
 	})
+}
+
+// builtinSets are the names of the built-in sets, with what they are.
+func builtinSets(prefix string) (names []string) {
+	for _, b := range dataset.Builtins() {
+		names = append(names, prefix+b.Name+"\t"+b.About)
+	}
+	return names
 }
 
 // fixedValues are those that flags take which a package below reads.

@@ -162,6 +162,7 @@ func TestCompletion(t *testing.T) {
 		{"run --missing ", "mean-of-bounds", ""},
 		{"predict --missing ", "drop-row", ""},
 		{"bench ", "kernels\t", ""},
+		{"data write ", "\nbox-blobs\t", "builtin:"},
 		{"", "methods\t", ""},
 	} {
 		_, out, _ := cohort(t, append([]string{"__complete"}, strings.Split(c.args, " ")...)...)

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/sdk/resource"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
@@ -47,7 +48,14 @@ func Start(ctx context.Context, collector, name string, watch *study.Watch) (*Tr
 	if err != nil {
 		return nil, fault.Failed("--traces", err.Error(), "check the address of the collector", err)
 	}
-	t := &Tracer{provider: sdk.NewTracerProvider(sdk.WithBatcher(exporter))}
+	// OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES, which come last, win.
+	of, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(
+		attribute.String("service.name", "cohort"), attribute.String("service.version", engine.Version)),
+		resource.WithFromEnv())
+	if err != nil {
+		return nil, fault.Failed("--traces", err.Error(), "mend OTEL_RESOURCE_ATTRIBUTES", err)
+	}
+	t := &Tracer{provider: sdk.NewTracerProvider(sdk.WithBatcher(exporter), sdk.WithResource(of))}
 	t.tracer = t.provider.Tracer("cohort", trace.WithInstrumentationVersion(engine.Version))
 	_, t.study = t.tracer.Start(context.WithoutCancel(ctx), name)
 	watch.Listen(t.hear)

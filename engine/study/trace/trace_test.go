@@ -24,6 +24,7 @@ import (
 func TestSpans(t *testing.T) {
 	var mu sync.Mutex
 	var spans []*wire.Span
+	of := make(map[string]string)
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		request := new(collector.ExportTraceServiceRequest)
@@ -34,6 +35,9 @@ func TestSpans(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		for _, resource := range request.GetResourceSpans() {
+			for _, a := range resource.GetResource().GetAttributes() {
+				of[a.GetKey()] = a.GetValue().GetStringValue()
+			}
 			for _, scope := range resource.GetScopeSpans() {
 				spans = append(spans, scope.GetSpans()...)
 			}
@@ -71,6 +75,9 @@ func TestSpans(t *testing.T) {
 	}
 	if err := tracer.Close(); err != nil {
 		t.Fatal(err)
+	}
+	if of["service.name"] != "cohort" || of["service.version"] != engine.Version {
+		t.Errorf("spans of %v", of)
 	}
 	byID := make(map[string]*wire.Span)
 	for _, s := range spans {
