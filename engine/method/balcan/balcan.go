@@ -108,7 +108,7 @@ func (j *Job) plan() (*plan, error) {
 	if b.swaps > 0 {
 		b.swap = b.addSwaps(l.Part(swapping), b.swaps, j.Exponential)
 	}
-	b.recover = f.AddRound("recover", l.Part(cubeShare/2), f.K)
+	b.recover = f.AddEqualRound("recover", l.Part(cubeShare/2), f.K)
 	b.within = f.AddDistances(l.Part(distanceShare))
 	rounds := j.Iterations
 	if rounds == 0 {

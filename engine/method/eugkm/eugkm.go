@@ -97,7 +97,7 @@ func (o *plan) run(ctx context.Context, p *staged.Party) (*protocol.Outcome, err
 	for r, s := range o.rounds {
 		radius, scales := make([]float64, p.K), make([]staged.Scales, p.K)
 		for c := range radius {
-			radius[c] = math.Sqrt(float64(p.D))
+			radius[c] = p.CutRadius(s.Share, math.Sqrt(float64(p.D)))
 			scales[c] = p.RelativeScales(s.Share, radius[c], float64(p.N)/float64(p.K))
 		}
 		sums, counts, err := p.RelativeRound(ctx, offsets, s, centroids, radius, scales)

@@ -96,6 +96,35 @@ func TestHybridFindsClusters(t *testing.T) {
 	}
 }
 
+// TestPlannedRunsEnd: what has a plan at the least budgets that have one runs to its end, with noise that a sampler
+// has: it has been paid for.
+func TestPlannedRunsEnd(t *testing.T) {
+	norm, _ := datasettest.Builtin(t, "blobs", dataset.Generator{N: 300, D: 3, K: 3, Separation: 5, Seed: 8})
+	parts, _ := norm.Split(1, nil, 1)
+	eng, _ := engine.New(engine.WithWorkers(1))
+	defer eng.Close()
+	for _, branch := range []string{"tree", "high-d", "projected"} {
+		for _, neighbours := range []privacy.Neighbours{privacy.AddRemove, privacy.ReplaceOne} {
+			for _, delta := range []float64{0, 1e-15} {
+				run := 0
+				for e := 1e-6; run < 6; e *= 1.3 {
+					seed := uint64(run)
+					j := &Job{Branch: branch, Frame: "off", Problem: protocol.Problem{Clients: parts, Bounds: norm.Bounds,
+						K: 3, Neighbours: neighbours, Budget: privacy.Budget{Epsilon: e, Delta: delta}, Seed: &seed,
+						NoQuality: true}}
+					if _, err := j.Plan(); err != nil && e < 1 {
+						continue
+					}
+					if _, err := eng.Run(t.Context(), j); err != nil {
+						t.Fatalf("%s, %s, epsilon %g, delta %g: %v", branch, neighbours, e, delta, err)
+					}
+					run++
+				}
+			}
+		}
+	}
+}
+
 // TestClientsReleaseTheSame: the records of one client split among several give
 // the same released sums, as all of them are additive.
 func TestClientsReleaseTheSame(t *testing.T) {

@@ -26,7 +26,7 @@ func (h *plan) addProjected(rounds, k int) *projectedPlan {
 		reach: f.AddDistances(l.Part(0.01))}
 	tree := l.Part(share)
 	o.tree = f.AddTree(tree, min(max(int(elementary.Log2(float64(f.N)*tree.Mu())/2.5), 2), 6, f.D))
-	o.recover = f.AddRound("recover", l.Part(share/2), overseeds(overseed, k, f.N))
+	o.recover = f.AddEqualRound("recover", l.Part(share/2), overseeds(overseed, k, f.N))
 	o.within = f.AddDistances(l.Part(0.01))
 	if rounds == 0 {
 		rounds = f.ManyRounds()

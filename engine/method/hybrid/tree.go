@@ -344,7 +344,7 @@ func (h *plan) treeRound(ctx context.Context, p *staged.Party, r int, o *staged.
 	}
 	radius, scales := make([]float64, k), make([]staged.Scales, k)
 	for i := range radius {
-		radius[i] = min(h.reach*spread.rms[i], 2*math.Sqrt(float64(p.D)))
+		radius[i] = p.CutRadius(s.Share, h.reach*spread.rms[i])
 		scales[i] = p.RelativeScales(s.Share, radius[i], max(sizes[i], float64(p.N)/float64(10*k)))
 	}
 	sums, counts, err := p.RelativeRound(ctx, o, s, centroids, radius, scales)

@@ -53,12 +53,37 @@ func splitGaussian(mu2, radius, size float64, d int) Scales {
 	return Scales{max(sums, minScale), max(counts, minScale)}
 }
 
-// AddRound plans a round of relative sums and counts of k clusters, whose radii and scales
+// AddRound plans a round of relative sums and counts of k clusters, whose radii and RelativeScales
 // follow from what was released before within the share of the budget.
 func (f *Plan) AddRound(purpose string, l Share, k int) *Release {
+	return f.addRound(purpose, l, k, f.RelativeScales(l, 1, math.Inf(1)))
+}
+
+// AddEqualRound is AddRound where all clusters have one share of the budget.
+func (f *Plan) AddEqualRound(purpose string, l Share, k int) *Release {
+	return f.addRound(purpose, l, k, f.equalScales(l, 1))
+}
+
+// widest is the diagonal of the box, the most to which offsets are cut.
+func (f *Plan) widest() float64 { return 2 * math.Sqrt(float64(f.D)) }
+
+// CutRadius is a radius to which offsets are cut in a round of RelativeScales, or less where it is wider than the box
+// or the noise of sums could not be drawn: the round is paid for.
+func (f *Plan) CutRadius(l Share, radius float64) float64 {
+	return f.cutRadius(radius, f.RelativeScales(l, 1, 1)) // of few records, those of sums are the largest
+}
+
+// cutRadius is CutRadius for the scales, at most, of a radius of 1.
+func (f *Plan) cutRadius(radius float64, one Scales) float64 {
+	const short = 1 - 1e-9 // of rounding
+	return min(radius, f.widest(), short*privacy.MaxScale/(1<<releaseBits)/one.Sums)
+}
+
+// addRound plans a round with such scales of counts, at most.
+func (f *Plan) addRound(purpose string, l Share, k int, most Scales) *Release {
 	s := &Release{Purpose: purpose, Share: l}
-	f.drawable(purpose, l.scale(f.Bound("relative counts", 0))) // at least that; of sums it follows from their radii
-	widest := 2 * math.Sqrt(float64(f.D))
+	f.drawable(purpose, most.Counts)
+	widest := f.widest()
 	e := f.roundEntry(s, widest, l.scale(f.Bound("relative sums", widest)))
 	e.Unit = "at most, for the sums of a cluster; the radii follow from what was released before"
 	e.Cost.Scale = 1 / l.Total
@@ -220,7 +245,7 @@ func (f *Plan) AddEqualRounds(l Share, rounds, k int, looks bool) *EqualRounds {
 		if r == rounds-1 {
 			own = l.Part(3 / float64(rounds+2))
 		}
-		e.rounds = append(e.rounds, f.AddRound(fmt.Sprintf("round %d", r+1), own, k))
+		e.rounds = append(e.rounds, f.AddEqualRound(fmt.Sprintf("round %d", r+1), own, k))
 	}
 	return e
 }
@@ -363,7 +388,8 @@ func (p *Party) equalRound(ctx context.Context, o *Offsets, s *Release, centroid
 	k, l := len(centroids)/p.D, s.Share
 	scales := make([]Scales, k)
 	for c, radius := range radii {
-		scales[c] = p.equalScales(l, radius)
+		radii[c] = p.cutRadius(radius, p.equalScales(l, 1))
+		scales[c] = p.equalScales(l, radii[c])
 	}
 	sums, counts, err := p.RelativeRound(ctx, o, s, centroids, radii, scales)
 	if err != nil {
