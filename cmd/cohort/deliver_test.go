@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -365,7 +366,9 @@ func TestInterruptedRunIsFinishedWithoutPayingAgain(t *testing.T) {
 
 	// One record more or less, or another plan, does not get the noise: all of the budget is spent.
 	other := writeFile(t, "b.csv", csvOf(300, 1e-3))
-	if status, out, errOut := cohort(t, append(args, "--data", other)...); status != exitWrong || out != "" ||
+	elsewhere := slices.Clone(args)
+	elsewhere[slices.Index(args, rows)] = other
+	if status, out, errOut := cohort(t, elsewhere...); status != exitWrong || out != "" ||
 		!strings.Contains(errOut, "belongs to other records") {
 		t.Errorf("other records: status %d, %.80q, %q", status, out, errOut)
 	}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -156,6 +157,17 @@ func TestNoWeightIsAsGoodAsOne(t *testing.T) {
 		if status != exitWrong || !strings.HasPrefix(errOut, "cohort: --weights: have the sum ") {
 			t.Errorf("without a budget, the sum is %s: status %d, %s", sum, status, errOut)
 		}
+	}
+}
+
+// Files of several clients may be listed, or given in several flags.
+func TestFilesInSeveralFlags(t *testing.T) {
+	a, b := writeFile(t, "a.csv", "x,y\n0,0\n0,1\n9,9\n"), writeFile(t, "b.csv", "x,y\n9,8\n1,0\n")
+	listed := resultOf(t, "--k", "2", "--seed", "1", "--data", a+","+b)
+	given := resultOf(t, "--k", "2", "--seed", "1", "--data", a, "--data", b)
+	if listed.N != 5 || given.N != 5 || len(given.Comm.BytesSent) != 2 ||
+		!reflect.DeepEqual(given.Centroids, listed.Centroids) {
+		t.Errorf("%+v and %+v", listed, given)
 	}
 }
 

@@ -57,7 +57,8 @@ type options struct {
 func (o *options) bind(fs *pflag.FlagSet) {
 	o.set = fs
 	fs.SortFlags = false
-	fs.StringVar(&o.data, "data", "builtin:s1-like",
+	o.data = "builtin:s1-like"
+	fs.Var(&paths{&o.data, false}, "data",
 		"file, - for standard input, comma-separated list of one file per client, MNIST folder, or builtin:NAME")
 	o.fileOptions.bind(fs)
 	fs.Var(&clusters{most: &o.k, least: &o.kLeast}, "k", "number of clusters, or auto:2-30 for one that hybrid chooses "+
@@ -165,6 +166,24 @@ func (o *options) bindSome(fs *pflag.FlagSet, uses func(flag string) bool) {
 			fs.AddFlag(f)
 		}
 	})
+}
+
+// paths is the flag of files, which may be listed, or given in several flags.
+type paths struct {
+	text  *string
+	given bool
+}
+
+func (p *paths) String() string { return *p.text }
+func (p *paths) Type() string   { return "string" }
+
+// Set takes what is given first in the place of the default, and adds what is given then.
+func (p *paths) Set(text string) error {
+	if p.given {
+		text = *p.text + "," + text
+	}
+	*p.text, p.given = text, true
+	return nil
 }
 
 // setting is the flag of a method's option: its text, which the method reads.

@@ -52,6 +52,10 @@ func planJob(ctx context.Context, o *options, out io.Writer) error {
 		return err
 	}
 	shaped, bounded := records > 0 && o.given("d"), o.bounds != "" || o.boundsFile != ""
+	if records == 0 && o.given("d") && !o.given("data") {
+		return fault.Request("--public-n", "is not given, and no data is opened",
+			"say how many records there are about, such as --public-n 50000")
+	}
 	if shaped && !bounded && !o.given("data") {
 		return fault.Request("--bounds", "is not given, and no data is opened", "say what they are, such as --bounds 0:100")
 	}

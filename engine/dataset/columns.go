@@ -155,7 +155,7 @@ func (h *header) columns(item string) (lo, hi int, err error) {
 		switch {
 		case err == nil && hi < lo:
 			err = fmt.Errorf("%q is not a range of columns", item)
-		case errors.Is(err, errNoColumn): // the whole may be a name that is misspelt
+		case mark == "-" && errors.Is(err, errNoColumn): // the whole may be a name that is misspelt
 			continue
 		}
 		return lo, hi, err

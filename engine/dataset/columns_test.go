@@ -31,3 +31,18 @@ func TestQuoteColumns(t *testing.T) {
 		t.Errorf("blanks about names: %q", got)
 	}
 }
+
+// TestColumnSlips: what is no name of a column is asked back where that can be told.
+func TestColumnSlips(t *testing.T) {
+	names := []string{"age", "sex", "income, EUR", "blood-pressure"}
+	for choice, want := range map[string]string{"agee": "(did you mean age?)", "-aeg": "(did you mean age?)",
+		"sex,income": "(did you mean income, EUR?)", "-blood-presure": "(did you mean blood-pressure?)",
+		"age:six": "(did you mean sex?)", "2-x": "neither a name of the header nor a number:"} {
+		if _, err := ChooseColumns(choice, names, 4); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", choice, err, want)
+		}
+	}
+	if _, err := ChooseColumns("age", nil, 4); err == nil || !strings.Contains(err.Error(), "columns have no names here") {
+		t.Errorf("without names: %v", err)
+	}
+}

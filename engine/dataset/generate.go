@@ -72,8 +72,8 @@ func newGenerated(ctx context.Context, name string, opts ReadOptions) (Source, e
 		for i, b := range sets {
 			names[i] = b.Name
 		}
-		return nil, fault.Request(builtinPrefix+name, "there is no such built-in set", "choose one of "+
-			strings.Join(names, ", "))
+		return nil, fault.Request(builtinPrefix+name, "there is no such built-in set"+fault.Meant(name, names),
+			"choose one of "+strings.Join(names, ", "))
 	}
 	b := sets[i]
 	if err := g.complete(name, b.Default); err != nil {
