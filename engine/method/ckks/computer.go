@@ -88,11 +88,14 @@ func newComputer(ctx context.Context, pool *engine.Pool, p *parameters, lay layo
 	// Most of an encoding runs on one worker, so none is for all of them.
 	c.items = len(items)
 	masks := c.drawAhead(0)
-	masks, c.ahead = masks[:len(masks)/2], masks[len(masks)/2:]
+	for _, mask := range masks[len(masks)/2:] {
+		c.ahead = append(c.ahead, func() { mask(p.lattice.Room()) })
+	}
+	masks = masks[:len(masks)/2]
 	order := deal(len(items)+len(masks), pool.Workers())
 	return c, pool.Run(ctx, len(order), func(worker, i int) {
 		if i = order[i]; i >= len(items) {
-			masks[i-len(items)]()
+			masks[i-len(items)](c.its(worker).Room())
 			return
 		}
 		w := c.its(worker)
@@ -105,6 +108,7 @@ func newComputer(ctx context.Context, pool *engine.Pool, p *parameters, lay layo
 func (c *computer) its(worker int) *scratch {
 	if c.work[worker] == nil {
 		c.work[worker] = newScratch(c.params)
+		c.work[worker].Own(worker)
 	}
 	return c.work[worker]
 }
@@ -118,7 +122,7 @@ func (c *computer) each(ctx context.Context, pool *engine.Pool, n int, f func(w 
 // worker, some one after the other on all workers. also are little things to do behind them, with which workers end
 // about together; then none is for all workers.
 func (c *computer) eachOf(ctx context.Context, pool *engine.Pool, costs []int, f func(w *scratch, i int) error,
-	also ...func()) error {
+	also ...func(room rns.Room)) error {
 	n := len(costs)
 	errs := make([]error, n)
 	order, wide := schedule(costs, pool.Workers(), len(also))
@@ -130,7 +134,7 @@ func (c *computer) eachOf(ctx context.Context, pool *engine.Pool, costs []int, f
 	}
 	err := pool.Run(ctx, len(order)-wide, func(worker, i int) {
 		if i = order[i]; i >= n {
-			also[i-n]()
+			also[i-n](c.its(worker).Room())
 			return
 		}
 		errs[i] = item(c.its(worker), i)
@@ -259,7 +263,7 @@ func firstError(err error, errs []error) error {
 // re-labelled with the scale of the comparison, plus Alice's part in the clear.
 func (c *computer) input(w *scratch, r *roundPlan, batch int, g *group) *cipher {
 	top := topLevel(r.depth, r.sign)
-	in := c.ev.newCipher(top)
+	in := w.newCipher(top)
 	in.scale = math.Exp2(r.scales.in)
 	add := false
 	for h, enc := range c.cols.encrypted {
@@ -299,7 +303,7 @@ func (c *computer) memberships(ctx context.Context, pool *engine.Pool, r *roundP
 		b, i := index/k, index%k
 		var fs []*cipher
 		for _, f := range r.factors[i] {
-			fs = append(fs, c.ev.side(h[b][f.pair], f.side))
+			fs = append(fs, c.ev.side(w, h[b][f.pair], f.side))
 		}
 		out[i][lo+b] = c.ev.lower(c.ev.tree(w, fs), aggregateLevel)
 		return nil
@@ -343,7 +347,7 @@ func (c *computer) totals(ctx context.Context, pool *engine.Pool, round int, mem
 	}
 	drawn := c.masks
 	err := c.eachOf(ctx, pool, costs, func(w *scratch, index int) error {
-		out[index] = c.total(w, member[index/width], column(index), c.maskOf(drawn, round*len(out)+index))
+		out[index] = c.total(w, member[index/width], column(index), c.maskOf(w.Room(), drawn, round*len(out)+index))
 		return nil
 	}, c.drawAhead(round+1)...)
 	for _, ms := range member {
@@ -354,7 +358,7 @@ func (c *computer) totals(ctx context.Context, pool *engine.Pool, round int, mem
 
 func (c *computer) total(w *scratch, member []*cipher, h int, m *mask) total {
 	scale, lattice := member[0].scale, c.params.lattice
-	acc := c.ev.newZero(aggregateLevel)
+	acc := w.newZero(aggregateLevel)
 	var heads [][]uint32 // what is added to coefficient 0 of the first half, all of it that is sent
 	if h == c.cols.d || !c.cols.encrypted[h] {
 		for b, m := range member {
@@ -388,6 +392,7 @@ func (c *computer) total(w *scratch, member []*cipher, h int, m *mask) total {
 type mask struct {
 	u, e  rns.Poly
 	first int8
+	room  rns.Room // of u and e
 }
 
 // maskDraft is a mask as it is drawn, in small coefficients.
@@ -405,16 +410,16 @@ func (c *computer) draftMask(index int) (d maskDraft) {
 }
 
 // mask is the draft's.
-func (d *maskDraft) mask(lattice *rns.Chain) *mask {
-	m := &mask{transformed(lattice, d.u, aggregateLevel), transformed(lattice, d.e, aggregateLevel), d.first}
-	lattice.Factor(m.u)
+func (d *maskDraft) mask(room rns.Room) *mask {
+	m := &mask{transformed(room, d.u, aggregateLevel), transformed(room, d.e, aggregateLevel), d.first, room}
+	room.Chain().Factor(m.u)
 	return m
 }
 
 // drawMask is both.
-func (c *computer) drawMask(index int) *mask {
+func (c *computer) drawMask(room rns.Room, index int) *mask {
 	d := c.draftMask(index)
-	return d.mask(c.params.lattice)
+	return d.mask(room)
 }
 
 // masks are those of some totals that follow each other, from number first of all rounds on.
@@ -432,11 +437,11 @@ func (m masks) take(index int) (out *mask) {
 }
 
 // maskOf takes the mask of total number index of all rounds, drawn ahead or now.
-func (c *computer) maskOf(drawn masks, index int) *mask {
+func (c *computer) maskOf(room rns.Room, drawn masks, index int) *mask {
 	if m := drawn.take(index); m != nil {
 		return m
 	}
-	return c.drawMask(index)
+	return c.drawMask(room, index)
 }
 
 // masksAhead bounds the masks that are drawn ahead.
@@ -444,26 +449,26 @@ const masksAhead = 16
 
 // drawAhead returns what makes masks of a round, from 0, each once: a part for each that draws it, and then one for
 // each that transforms it, unless it is being drawn: then who draws it does.
-func (c *computer) drawAhead(round int) (parts []func()) {
+func (c *computer) drawAhead(round int) (parts []func(room rns.Room)) {
 	c.masks = masks{}
 	if round < c.rounds {
 		c.masks = masks{round * c.perRound, make([]*mask, min(c.perRound, masksAhead))}
 	}
 	m := c.masks
 	drafts, come := make([]maskDraft, len(m.drawn)), make([]atomic.Int32, len(m.drawn))
-	second := func(i int) {
+	second := func(room rns.Room, i int) {
 		if come[i].Add(1) == 2 {
-			m.drawn[i] = drafts[i].mask(c.params.lattice)
+			m.drawn[i] = drafts[i].mask(room)
 		}
 	}
 	for i := range drafts {
-		parts = append(parts, func() {
+		parts = append(parts, func(room rns.Room) {
 			drafts[i] = c.draftMask(m.first + i)
-			second(i)
+			second(room, i)
 		})
 	}
 	for i := range drafts {
-		parts = append(parts, func() { second(i) })
+		parts = append(parts, func(room rns.Room) { second(room, i) })
 	}
 	return parts
 }
@@ -477,7 +482,7 @@ func (c *computer) rerandomise(w *scratch, a *cipher, m *mask) []uint32 {
 		lattice.MultiplyAdd(a.c[i], c.pk[i], m.u)
 	}
 	lattice.Add(a.c[1], a.c[1], m.e)
-	lattice.Free(m.u, m.e)
+	m.room.Free(m.u, m.e)
 	w.ops.Encryptions++
 	return splitSmall(lattice, m.first, aggregateLevel)
 }

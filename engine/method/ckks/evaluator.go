@@ -17,6 +17,7 @@ import (
 type cipher struct {
 	c     [2]rns.Poly
 	scale float64
+	room  rns.Room // of the polynomials
 }
 
 func (c *cipher) level() int { return c.c[0].Level() }
@@ -111,13 +112,14 @@ func (w *scratch) wide(ctx context.Context, pool *engine.Pool, workers []*scratc
 }
 
 // newCipher returns a ciphertext with any content.
-func (e *evaluator) newCipher(level int) *cipher {
-	return &cipher{c: [2]rns.Poly{e.chain.NewPoly(level), e.chain.NewPoly(level)}}
+func (w *scratch) newCipher(level int) *cipher {
+	room := w.Room()
+	return &cipher{c: [2]rns.Poly{room.NewPoly(level), room.NewPoly(level)}, room: room}
 }
 
 // newZero returns an encryption of zero without noise.
-func (e *evaluator) newZero(level int) *cipher {
-	c := e.newCipher(level)
+func (w *scratch) newZero(level int) *cipher {
+	c := w.newCipher(level)
 	rns.Clear(c.c[0])
 	rns.Clear(c.c[1])
 	return c
@@ -126,7 +128,7 @@ func (e *evaluator) newZero(level int) *cipher {
 // free takes ciphertexts that are not used any more.
 func (e *evaluator) free(cs ...*cipher) {
 	for _, c := range cs {
-		e.chain.Free(c.c[0], c.c[1])
+		c.room.Free(c.c[0], c.c[1])
 	}
 }
 
@@ -181,7 +183,7 @@ func (e *evaluator) finish(w *scratch, p unfinished) *cipher {
 
 // finished is what the unfinished product becomes.
 func (e *evaluator) finished(w *scratch, p unfinished) *cipher {
-	out := e.newCipher(p.level - 1)
+	out := w.newCipher(p.level - 1)
 	out.scale = p.scale / float64(e.chain.Q(p.level))
 	w.ops.Relins++
 	w.ops.Rescales++
@@ -209,7 +211,7 @@ func (e *evaluator) finishBoth(w *scratch, stage int, f, g func(w *scratch) unfi
 // rescale divides a by the prime of its level.
 func (e *evaluator) rescale(w *scratch, a *cipher) *cipher {
 	l := a.level()
-	out := e.newCipher(l - 1)
+	out := w.newCipher(l - 1)
 	w.Rescale(e.rescaling[l], &a.c, &out.c)
 	out.scale = a.scale / float64(e.chain.Q(l))
 	w.ops.Rescales++
@@ -295,8 +297,8 @@ func (e *evaluator) sign(w *scratch, t *cipher, s *composite) *cipher {
 
 // side turns h(t_ij) into a comparison: side 0 is the chance 1/2 - h that i
 // wins, side 1 the chance 1/2 + h that j does.
-func (e *evaluator) side(h *cipher, side int) *cipher {
-	out := e.newCipher(h.level())
+func (e *evaluator) side(w *scratch, h *cipher, side int) *cipher {
+	out := w.newCipher(h.level())
 	out.scale = h.scale
 	for i := range out.c {
 		if side == 0 {
@@ -315,7 +317,7 @@ func (e *evaluator) rotate(w *scratch, a *cipher, by int) (*cipher, error) {
 	if !ok {
 		return nil, fmt.Errorf("rotation by %d slots: there is no key", by)
 	}
-	out := e.newCipher(a.level())
+	out := w.newCipher(a.level())
 	w.Rotate(a.level(), key, &a.c, e.turns[by], &out.c)
 	out.scale = a.scale
 	w.ops.Rotations++
@@ -345,8 +347,7 @@ func (e *evaluator) tree(w *scratch, factors []*cipher) *cipher {
 // lower brings a, which it takes over, to a lower level.
 func (e *evaluator) lower(a *cipher, level int) *cipher {
 	for i := range a.c {
-		e.chain.Free(a.c[i][level+1:])
-		a.c[i] = a.c[i][:level+1]
+		a.c[i] = a.room.Truncate(a.c[i], level)
 	}
 	return a
 }
@@ -401,7 +402,7 @@ func (m *embedder) coefficients(values, dst []float64) {
 // lift returns the polynomial of the given coefficients times scale, rounded, at a
 // level and in the transform's domain.
 func (w *scratch) lift(coefficients []float64, level int, scale float64) rns.Poly {
-	p := w.embed.chain.NewPoly(level)
+	p := w.Room().NewPoly(level)
 	w.Lift(p, w.embed.round(coefficients, scale))
 	return p
 }

@@ -368,7 +368,7 @@ type publicKey struct {
 func newPublicKey(p *parameters, sk *secretKey, levelQ, levelP int, seed [32]byte, rnd entropy) *publicKey {
 	k := &publicKey{LevelQ: levelQ, LevelP: levelP, Seed: seed}
 	a := uniformRows(p, newPRNG(k.Seed[:]), levelQ, levelP)
-	k.B = transformed(p.lattice, smallErrors(p.N(), rnd.prng("public key: error", levelQ)), a.Level())
+	k.B = transformed(p.lattice.Room(), smallErrors(p.N(), rnd.prng("public key: error", levelQ)), a.Level())
 	s := sk.main.factor(p.lattice, len(a))
 	p.lattice.Multiply(s, a, s)
 	p.lattice.Sub(k.B, k.B, s)
@@ -417,5 +417,5 @@ func beginSeeded(p *parameters, level int, scale float64, sk *secretKey, rnd ent
 // expand restores the ciphertext, which takes over the polynomial.
 func (c *SeededCipher) expand(p *parameters) *cipher {
 	a := uniformRows(p, newPRNG(c.Seed[:]), c.C0.Level(), -1)
-	return &cipher{c: [2]rns.Poly{c.C0, a}, scale: c.Scale}
+	return &cipher{c: [2]rns.Poly{c.C0, a}, scale: c.Scale, room: p.lattice.Room()}
 }

@@ -196,7 +196,7 @@ type columnCipher struct {
 // expand restores the ciphertext, which takes over the polynomials.
 func (c *columnCipher) expand(p *parameters) *cipher {
 	if c.C1 != nil {
-		return &cipher{c: [2]rns.Poly{c.C0, c.C1}, scale: c.Scale}
+		return &cipher{c: [2]rns.Poly{c.C0, c.C1}, scale: c.Scale, room: p.lattice.Room()}
 	}
 	return c.SeededCipher.expand(p)
 }

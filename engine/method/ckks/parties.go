@@ -457,9 +457,8 @@ func (c *computer) keep(ctx context.Context, relin, small *rns.Key, rotations []
 // receivePublicKey keeps the part of a public key that re-randomisation needs.
 func (c *computer) receivePublicKey(k *publicKey) {
 	b, a := k.expand(c.params)
-	const rows = aggregateLevel + 1
-	c.params.lattice.Free(b[rows:], a[rows:])
-	c.pk = [2]rns.Poly{b[:rows], a[:rows]}
+	room := c.params.lattice.Room()
+	c.pk = [2]rns.Poly{room.Truncate(b, aggregateLevel), room.Truncate(a, aggregateLevel)}
 }
 
 // receiveColumn installs an encrypted column, of which rows are read late.

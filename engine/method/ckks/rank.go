@@ -145,13 +145,13 @@ func (c *computer) spread(ctx context.Context, pool *engine.Pool) error {
 // masked multiplies a by the given slots, which it spoils, at a scale.
 func (c *computer) masked(w *scratch, a *cipher, slots []float64, scale float64) (*cipher, error) {
 	mask := w.encode(slots, a.level(), scale)
-	out := c.ev.newCipher(a.level())
+	out := w.newCipher(a.level())
 	out.scale = a.scale * scale
 	c.params.lattice.Factor(mask)
 	for i := range out.c {
 		c.params.lattice.Multiply(out.c[i], a.c[i], mask)
 	}
-	c.params.lattice.Free(mask)
+	w.Room().Free(mask)
 	w.ops.Plaintexts++
 	return out, nil
 }
@@ -294,7 +294,7 @@ func (c *computer) indicator(w *scratch, r *rankPlan, g int) (*cipher, error) {
 	l := sum.level()
 	var factors []*cipher
 	for _, i := range ranks(k) {
-		f := c.ev.newCipher(l)
+		f := w.newCipher(l)
 		for side := range f.c {
 			c.params.lattice.Scale(f.c[side], sum.c[side], -1)
 		}
@@ -337,10 +337,10 @@ func (c *computer) distances(w *scratch, r *rankPlan, g int) (*cipher, error) {
 				return r.centroids[i][h]
 			})
 			m := w.encode(w.values, l, x.scale)
-			diff := c.ev.newCipher(l)
+			diff := w.newCipher(l)
 			rns.Copy(diff.c[1], x.c[1])
 			lattice.Sub(diff.c[0], x.c[0], m)
-			lattice.Free(m)
+			w.Room().Free(m)
 			times := 1
 			if !byColumn {
 				times = -1
@@ -370,7 +370,7 @@ func (c *computer) distances(w *scratch, r *rankPlan, g int) (*cipher, error) {
 	})
 	m := w.encode(w.values, t.level(), t.scale)
 	lattice.Add(t.c[0], t.c[0], m)
-	lattice.Free(m)
+	w.Room().Free(m)
 	t.scale *= r.span
 	return t, nil
 }

@@ -84,14 +84,15 @@ func splitSmall(lattice *rns.Chain, x int8, level int) []uint32 {
 }
 
 // transformed returns the polynomial of small coefficients at a level, in the transform's domain.
-func transformed(lattice *rns.Chain, coefficients []int8, level int) rns.Poly {
-	out := lattice.NewPoly(level)
-	for j, row := range out {
-		q := lattice.Q(j)
-		for i, x := range coefficients {
-			row[i] = signedSmall(x, q)
-		}
+func transformed(room rns.Room, coefficients []int8, level int) rns.Poly {
+	out := room.NewPoly(level)
+	last := out[level]
+	for i, x := range coefficients {
+		last[i] = uint32(int32(x))
 	}
-	lattice.Forward(out)
+	for _, row := range out[:level] {
+		copy(row, last)
+	}
+	room.Chain().Forward(out)
 	return out
 }

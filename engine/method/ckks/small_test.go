@@ -137,8 +137,8 @@ func TestRerandomisationAddsErrorsToBothHalves(t *testing.T) {
 	const trials = 200
 	var heads, rows float64
 	for index := range trials {
-		acc := c.ev.newZero(aggregateLevel)
-		head := c.rerandomise(w, acc, c.drawMask(index))
+		acc := w.newZero(aggregateLevel)
+		head := c.rerandomise(w, acc, c.drawMask(w.Room(), index))
 		head = []uint32{uint32((uint64(head[0]) + uint64(p.lattice.Head(acc.c[0])[0])) % p.Q()[0])}
 		u := ring.Poly{Coeffs: wideRows(ternary(p.N(), rnd.prng("re-randomisation", index)), p.Q()[:aggregateLevel+1])}
 		r.NTT(u, u)
@@ -180,7 +180,7 @@ func TestNoMaskServesTwice(t *testing.T) {
 	c := &computer{params: p, rnd: testEntropy(11), rounds: rounds, perRound: perRound}
 	draw := func(round int) {
 		for _, d := range c.drawAhead(round) {
-			d()
+			d(p.lattice.Room())
 		}
 	}
 	seen := make(map[string]int)
@@ -193,7 +193,7 @@ func TestNoMaskServesTwice(t *testing.T) {
 		draw(round + 1)
 		for i := range perRound {
 			index := round*perRound + i
-			m, want := c.maskOf(drawn, index), c.drawMask(index)
+			m, want := c.maskOf(p.lattice.Room(), drawn, index), c.drawMask(p.lattice.Room(), index)
 			if drawn.take(index) != nil {
 				t.Errorf("the mask of total %d is taken twice", index)
 			}

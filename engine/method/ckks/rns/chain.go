@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
-	"sync"
 
 	"github.com/cohort-engine/cohort/kernels/ntt"
 )
@@ -30,8 +29,7 @@ type Chain struct {
 	rings []*ntt.Ring
 	main  int // number of primes q
 
-	mu   sync.Mutex
-	free [][]uint32
+	shelves shelves
 }
 
 // NewChain prepares the ring of degree 2^logN for the given primes, 1 to 4 of them
@@ -88,28 +86,11 @@ func (c *Chain) place(level, i int) int {
 
 // NewPoly returns a polynomial of a level with any content. [Chain.Free] takes it
 // back.
-func (c *Chain) NewPoly(level int) Poly {
-	p := make(Poly, level+1)
-	c.mu.Lock()
-	at := max(0, len(c.free)-len(p))
-	n := copy(p, c.free[at:])
-	c.free = c.free[:at]
-	c.mu.Unlock()
-	for i := range p[n:] { // others need not wait for new memory
-		p[n+i] = make([]uint32, c.n)
-	}
-	return p
-}
+func (c *Chain) NewPoly(level int) Poly { return c.Room().NewPoly(level) }
 
 // Free keeps the rows of polynomials for later ones. They must not be used any
 // more.
-func (c *Chain) Free(ps ...Poly) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, p := range ps {
-		c.free = append(c.free, p...)
-	}
-}
+func (c *Chain) Free(ps ...Poly) { c.Room().Free(ps...) }
 
 // FromWide copies rows of 64-bit residues, as the encoder and the samplers write
 // them.

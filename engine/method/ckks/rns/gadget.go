@@ -220,7 +220,7 @@ func (g *Gadget) Encrypt(digit, i int, dst, a []uint32, s, from Poly, e []int8) 
 // small sets dst to the transform of small coefficients, times 2^64.
 func small(r *ntt.Ring, dst []uint32, x []int8) {
 	for t, v := range x {
-		dst[t] = uint32(int32(v)) + r.Q()&uint32(int32(v)>>31)
+		dst[t] = uint32(int32(v))
 	}
 	r.Forward(dst, dst)
 	r.Scale(dst, dst, r.Constant(radix(r)*radix(r)))

@@ -27,6 +27,7 @@ type Workspace struct {
 	parts [2]Poly
 	local []Poly
 	run   func(n int, f func(worker, i int))
+	room  Room
 	// left counts the rows that a digit, or the remainders, wait for.
 	left [MaxDigits + 1]atomic.Int32
 	// dither is where roundings take random words from, and drawn the number of polynomials so far. The digits' turns are
@@ -39,19 +40,20 @@ type Workspace struct {
 
 // NewWorkspace makes a workspace for one worker.
 func (c *Chain) NewWorkspace() *Workspace {
-	w := &Workspace{c: c, digits: c.NewPoly(c.MaxLevel()), local: []Poly{c.NewPoly(MaxDigits - 1)},
-		turns: c.NewPoly(MaxDigits - 1), offset: c.NewPoly(MaxDigits + 1),
+	room := Room{c: c}
+	w := &Workspace{c: c, room: room, digits: room.NewPoly(c.MaxLevel()), local: []Poly{room.NewPoly(MaxDigits - 1)},
+		turns: room.NewPoly(MaxDigits - 1), offset: room.NewPoly(MaxDigits + 1),
 		run: func(n int, f func(worker, i int)) {
 			for i := range n {
 				f(0, i)
 			}
 		}}
 	for i := range w.C {
-		w.C[i] = c.NewPoly(c.MaxLevel())
+		w.C[i] = room.NewPoly(c.MaxLevel())
 	}
 	for i := range w.k {
-		w.k[i] = append(slices.Clip(w.C[i]), c.NewPoly(len(c.rings)-len(w.C[i])-1)...)
-		w.parts[i] = c.NewPoly(maxTerms)
+		w.k[i] = append(slices.Clip(w.C[i]), room.NewPoly(len(c.rings)-len(w.C[i])-1)...)
+		w.parts[i] = room.NewPoly(maxTerms)
 	}
 	return w
 }
@@ -67,6 +69,7 @@ func NewWideWorkspace(ctx context.Context, pool *engine.Pool, workers []*Workspa
 	for _, o := range workers {
 		w.local = append(w.local, o.local[0])
 	}
+	w.room = workers[0].c.Room()
 	return w.with(workers[0])
 }
 
@@ -79,7 +82,7 @@ func (w *Workspace) with(o *Workspace) *Workspace {
 // Twin returns a workspace that uses the same workers for a product of its own, in the memory of a second one's:
 // [Workspace.FinishBoth] finishes both.
 func (w *Workspace) Twin(second *Workspace) *Workspace {
-	return (&Workspace{run: w.run, local: w.local}).with(second)
+	return (&Workspace{run: w.run, room: w.room, local: w.local}).with(second)
 }
 
 // rows calls f for 0 <= j < n, the places of primes. Those that are equal modulo the number of workers are one
