@@ -288,6 +288,12 @@ func foreign(row []byte, cells [][]byte) (why, do string) {
 	other := func(r rune) bool { return r < ' ' && r != '\t' && r != '\r' }
 	json := bytes.ReplaceAll(row, []byte(" "), nil)
 	switch {
+	case bytes.HasPrefix(row, []byte("PK\x03\x04")):
+		return "a ZIP archive, as .xlsx is", "save the sheet as CSV, or unpack the archive"
+	case bytes.HasPrefix(row, []byte("ARROW1")):
+		return "an Arrow file", "write the records as Parquet or CSV"
+	case len(row) == len("sep=;") && bytes.HasPrefix(bytes.ToLower(row), []byte("sep=")):
+		return "a line that tells a spreadsheet the separator", "remove it: the row after it tells as well"
 	case bytes.ContainsFunc(row, other):
 		return "binary data", "give CSV, TSV, space-separated text, .npy, IDX or Parquet, text also .gz"
 	case bytes.IndexByte(row, '\r') >= 0:
