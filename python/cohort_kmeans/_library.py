@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-import re
 import sys
 import threading
 import weakref
@@ -165,16 +164,12 @@ def _take(text: ctypes.c_void_p) -> str:
         library().cohort_free(text)
 
 
-# What a text says of the command line, such as " with --columns".
-_FLAGS = re.compile(r" with --[a-z-]+( or --[a-z-]+)*")
-
-
 def _check(status: int, call: Optional[Call] = None, memory: bool = False) -> None:
     """Raise what a status stands for. Faults of data in memory are those of the argument."""
     if status == OK:
         return
     text = call.text.decode() if call is not None else "a handle is refused"
-    text = _FLAGS.sub("", text.replace("+Inf", "inf").replace("-Inf", "-inf"))
+    text = text.replace("+Inf", "inf").replace("-Inf", "-inf")
     if status == BUDGET:
         raise BudgetError(text)
     if status == WRONG_REQUEST or status == FAILED and memory:

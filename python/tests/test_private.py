@@ -74,6 +74,17 @@ def test_what_is_not_covered_warns(blobs):
         PrivateKMeans(3, bounds=(0, 100), random_state=1).fit(X)
 
 
+def test_texts_name_no_flags():
+    """What a text says of the command line alone is left out."""
+    with pytest.raises(ValueError, match="column 2 is constant .*: state the bounds, or leave the column out$"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PrivacyLeakWarning)
+            PrivateKMeans(2, epsilon=1).fit(np.c_[np.arange(9.0), np.ones(9)])
+    nan = "column 2: NaN and Inf are not allowed: correct the cell, or leave the column out$"
+    with pytest.raises(ValueError, match=nan):
+        PrivateKMeans(2, epsilon=1, bounds=(0, 1)).fit(np.array([[1, np.nan], [2, 3]]))
+
+
 def test_bounds_and_scales(blobs):
     X, labels = blobs
     lower, upper = np.zeros(3), np.array([100, 100, 100.0])

@@ -223,8 +223,14 @@ func (o *Options) fit(ctx context.Context, p *Prepared, methods method.List, eng
 		NoLabels: o.NoLabels, Engine: eng, Observer: watch})
 }
 
-// Plain is an error's text with options named as callers of a library do: without the dashes of the command line.
+// alone are the texts of the command line of what a library does not take.
+var alone = strings.NewReplacer(" with --columns", "", " with --bounds or --bounds-file", "",
+	", or choose what to do with --missing", "")
+
+// Plain is an error's text with options named as callers of a library do: without the dashes of the command line, and
+// without what it alone takes.
 func Plain(message string) string {
+	message = alone.Replace(message)
 	var b strings.Builder
 	for i := 0; i < len(message); i++ {
 		begins := i == 0 || strings.IndexByte(" (", message[i-1]) >= 0

@@ -121,7 +121,10 @@ func TestPlain(t *testing.T) {
 		"the records are few (tighten --bounds)":    "the records are few (tighten bounds)",
 		"keep all pairs (--keep-pairs), or use -- ": "keep all pairs (keep-pairs), or use -- ",
 		"a--b -- 1 --1 -":                           "a--b -- 1 --1 -",
-		"":                                          "",
+		"x: is empty: correct the cell, or leave the column out with --columns, or choose what to do with --missing": "" +
+			"x: is empty: correct the cell, or leave the column out",
+		"state the bounds with --bounds or --bounds-file": "state the bounds",
+		"": "",
 	} {
 		if got := Plain(message); got != want {
 			t.Errorf("%q, not %q", got, want)
