@@ -72,6 +72,22 @@ func TestTextOfAPrivateRunFits80Columns(t *testing.T) {
 	}
 }
 
+// Long names of many columns fit as well, and can be told from each other.
+func TestTextOfLongNamesFits80Columns(t *testing.T) {
+	var rows strings.Builder
+	rows.WriteString("the measure,a rather long name 1,a rather long name 2,another,a rather long name 3,b,c\n")
+	for i := range 60 {
+		x := float64(i%3) * 1e-7
+		fmt.Fprintf(&rows, "%g,%g,%g,%g,%g,%g,%g\n", x, -x-1e-9, x+float64(i)*1e-12, -x, -x-3e-8, x, x)
+	}
+	status, out, errOut := cohort(t, "run", "--data", writeFile(t, "a.csv", rows.String()), "--k", "3", "--epsilon", "1",
+		"--bounds", "-1e-6:1e-6")
+	fits(t, "long names", out)
+	if status != exitDone || !strings.Contains(out, "  the measure  2 a rather…  3 a rather…") {
+		t.Errorf("status %d, %s%s", status, out, errOut)
+	}
+}
+
 func TestTextOfAnEstimateFits80Columns(t *testing.T) {
 	status, out, errOut := cohort(t, "run", "--epsilon", "1", "--bounds", "0:1000000")
 	if status != exitDone || !strings.Contains(out, "Mean squared distance about") {

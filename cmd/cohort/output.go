@@ -32,7 +32,7 @@ func printResult(w io.Writer, r *engine.Result, d *delivery) error {
 		b.WriteString(table.Paragraph(text, 0, 0, width))
 	}
 	b.WriteString("\n")
-	printCentroids(&b, r, in)
+	printCentroids(&b, r, in, width)
 	printQuality(&b, r, width)
 	if r.Epsilon != nil {
 		b.WriteString("Privacy ledger\n")
@@ -107,23 +107,35 @@ func shownOf(r *engine.Result) string {
 	return ""
 }
 
-func printCentroids(b *strings.Builder, r *engine.Result, in *input) {
+func printCentroids(b *strings.Builder, r *engine.Result, in *input, width int) {
 	fmt.Fprintf(b, "Centroids, in the data's units\n")
-	t := table.Table{Columns: []string{""}, Right: true}
 	shown := min(r.D, textColumns)
 	if r.Sizes != nil {
 		shown = min(r.D, textColumns-1)
 	}
+	lines := centroidLines(r, in, shown)
+	for shown > 1 && slices.ContainsFunc(lines, func(line string) bool { return table.Width(line) > width }) {
+		shown--
+		lines = centroidLines(r, in, shown)
+	}
+	fmt.Fprintln(b, strings.Join(lines, "\n"))
+	if r.D > shown || len(r.Centroids) > textCentroids {
+		fmt.Fprintf(b, "  (%d of %d centroids, %d of %d columns; --format json or --out has all)\n",
+			min(len(r.Centroids), textCentroids), len(r.Centroids), shown, r.D)
+	}
+	b.WriteString("\n")
+}
+
+// centroidLines is the table of the first centroids in so many columns.
+func centroidLines(r *engine.Result, in *input, shown int) []string {
+	t := table.Table{Columns: []string{""}, Right: true}
 	switch {
 	case r.Sizes != nil && r.Epsilon != nil:
 		t.Columns = append(t.Columns, "size, noisy")
 	case r.Sizes != nil:
 		t.Columns = append(t.Columns, "size")
 	}
-	for h := range shown {
-		name := strings.Join(strings.Fields(columnName(in.table.Columns, h)), " ")
-		t.Columns = append(t.Columns, table.Clip(name, 11))
-	}
+	t.Columns = append(t.Columns, shortNames(in.table.Columns, shown)...)
 	t.Numeric = slices.Repeat([]bool{true}, len(t.Columns))
 	for j, c := range r.Centroids[:min(len(r.Centroids), textCentroids)] {
 		row := []string{fmt.Sprint(j + 1)}
@@ -135,12 +147,24 @@ func printCentroids(b *strings.Builder, r *engine.Result, in *input) {
 		}
 		t.Rows = append(t.Rows, row)
 	}
-	fmt.Fprintln(b, strings.Join(t.Lines(0), "\n"))
-	if r.D > shown || len(r.Centroids) > textCentroids {
-		fmt.Fprintf(b, "  (%d of %d centroids, %d of %d columns; --format json or --out has all)\n",
-			min(len(r.Centroids), textCentroids), len(r.Centroids), shown, r.D)
+	return t.Lines(0)
+}
+
+// shortNames are the first names as the head of a table has them; those that are cut alike have their number before.
+func shortNames(names []string, shown int) []string {
+	const most = 11
+	whole, short, count := make([]string, shown), make([]string, shown), make(map[string]int)
+	for h := range shown {
+		whole[h] = strings.Join(strings.Fields(columnName(names, h)), " ")
+		short[h] = table.Clip(whole[h], most)
+		count[short[h]]++
 	}
-	b.WriteString("\n")
+	for h, name := range short {
+		if count[name] > 1 && name != whole[h] {
+			short[h] = table.Clip(fmt.Sprintf("%d %s", h+1, whole[h]), most)
+		}
+	}
+	return short
 }
 
 func columnName(names []string, h int) string {

@@ -313,6 +313,7 @@ func newStudyStatusCommand() *cobra.Command {
 
 func printStatus(w io.Writer, s *study.Status) error {
 	var b strings.Builder
+	width := textWidth(w)
 	fmt.Fprintf(&b, "study %s, %s: %s, %s done\n", s.ID, s.Method, s.State, fault.Count(s.Sums, "sum"))
 	if s.Step != "" && !s.Ended {
 		fmt.Fprintf(&b, "sum %d waits for %s\n", s.Sum, s.Step)
@@ -337,8 +338,13 @@ func printStatus(w io.Writer, s *study.Status) error {
 			name += " (server)"
 		}
 		name += strings.Repeat(" ", max(20-table.Width(name), 0))
-		fmt.Fprintf(&b, "  %s %-9s sent %d bytes, received %d, deadlines missed %d\n", name, how, p.Sent, p.Received,
+		line := fmt.Sprintf("%s %-9s sent %d bytes, received %d, deadlines missed %d", name, how, p.Sent, p.Received,
 			p.LateSteps)
+		if table.Width(line) > width-2 {
+			b.WriteString(table.Paragraph(line, 2, 4, width))
+			continue
+		}
+		fmt.Fprintf(&b, "  %s\n", line)
 	}
 	_, err := io.WriteString(w, fault.Visible(b.String()))
 	return err
