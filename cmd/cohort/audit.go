@@ -196,9 +196,9 @@ func runWhiteBox(ctx context.Context, o *options, a *auditOptions, c privacy.Cal
 	}
 	return verdict(r.Verdict == audit.Violated, show(out, o.format, r, func() error {
 		w := &lines{w: out}
-		w.printf("%s, %s calibration: %s of noise in %d draws of %d ways, %s, in %.1f s\n",
-			r.Method, r.Calibration, fault.Count(r.Numbers, "number"), r.Releases, len(r.Ways),
-			fault.Count(r.Runs, "run"), r.Seconds)
+		w.printf("%s, %s calibration: %s of noise in %s of %s, %s, in %.1f s\n",
+			r.Method, r.Calibration, fault.Count(r.Numbers, "number"), fault.Count(r.Releases, "draw"),
+			fault.Count(len(r.Ways), "way"), fault.Count(r.Runs, "run"), r.Seconds)
 		for _, way := range r.Ways {
 			w.printf("  ran as %s\n", way)
 		}

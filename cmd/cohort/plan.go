@@ -200,8 +200,12 @@ func printNoise(say func(indent int, format string, args ...any), releases []eng
 	for i, r := range releases {
 		names[i], noise[i] = r.What, noiseOf(r)
 		if r.OfBox != nil {
-			ofBox[i] = fmt.Sprintf("a coordinate of a centroid of n/%d records: deviation %.4g where the box is %.4g wide "+
-				"(%.3g%%)", r.Bound.Shape.K, *r.OfBox*widest, widest, 100**r.OfBox)
+			of := "all"
+			if k := r.Bound.Shape.K; k > 1 {
+				of = fmt.Sprintf("n/%d", k)
+			}
+			ofBox[i] = fmt.Sprintf("a coordinate of a centroid of %s records: deviation %.4g where the box is %.4g wide "+
+				"(%.3g%%)", of, *r.OfBox*widest, widest, 100**r.OfBox)
 		}
 	}
 	alike := func(i, j int) bool { return noise[i] == noise[j] && ofBox[i] == ofBox[j] }
