@@ -28,7 +28,8 @@ type ascent struct {
 	after  []float64
 	active []bool    // clusters that the step may move freely
 	fixed  []float64 // the step of the others
-	vacant []bool    // clusters that want points and have few or none
+	vacant []bool    // clusters that want points and have few or none, or none of them near others
+	near   []float64 // units of each cluster, and of others, that are near others, and near it
 	edges  []edgeCount
 	damp   []float64
 	step   []float64
@@ -265,7 +266,7 @@ func (a *ascent) resize(k int) {
 	a.active = slices.Grow(a.active[:0], k)[:k]
 	a.vacant = slices.Grow(a.vacant[:0], k)[:k]
 	x := &a.vector
-	for _, x := range []*[]float64{&a.excess, &a.after, &a.fixed, &a.step, &a.damp, &a.degree, &x[0], &x[1],
+	for _, x := range []*[]float64{&a.excess, &a.after, &a.fixed, &a.step, &a.damp, &a.degree, &a.near, &x[0], &x[1],
 		&x[2], &x[3]} {
 		*x = slices.Grow((*x)[:0], k)[:k]
 	}

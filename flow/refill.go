@@ -12,18 +12,26 @@ func (s *Solver) refillEach(p *Problem) int {
 	return max(1, p.Points.N/min(1<<14, max(256, 16*p.k())))
 }
 
-// markVacant marks clusters that want points and have none, or hardly any, for which edges are no model. It reports
-// whether there are some.
+// markVacant marks clusters that want points, and have none, or hardly any, or hardly any that others would have next,
+// for which edges are no model. It reports whether there are some.
 func (s *Solver) markVacant(p *Problem) (some bool) {
 	a := &s.ascent
 	clear(a.vacant)
 	if !a.plain || s.refillEach(p) < 3 && !s.ordered && !a.refills { // a pass takes no longer
 		return false
 	}
-	const hardly = 0.1 // of the points that it lacks
+	clear(a.near)
+	for _, e := range a.seen.edges {
+		if int(e.v) < len(a.near) {
+			a.near[e.u] += e.count
+			a.near[e.v] += e.count
+		}
+	}
+	const hardly = 0.1                   // of the points that it lacks
+	told := 3 * float64(s.refillEach(p)) // the others are too few to find a price for
 	for j := range a.vacant {
 		lacks := -a.excess[j]
-		a.vacant[j] = lacks > 0 && float64(a.seen.size[j]) <= hardly*lacks
+		a.vacant[j] = lacks > 0 && float64(a.seen.size[j]) <= hardly*lacks || lacks > told && a.near[j] <= hardly*lacks
 		some = some || a.vacant[j]
 	}
 	return some
