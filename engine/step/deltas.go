@@ -197,14 +197,14 @@ func (h *Deltas) move() {
 }
 
 // wide reports whether any of a few blocks would be left out of the next round if it were measured and centroids moved
-// on as in the last one.
+// on by a quarter of their last way: the first ways, from the start to the clusters, are far longer than those after.
 func (h *Deltas) wide() bool {
 	blocks := len(h.until)
 	for q := range min(marginBlocks, blocks) {
 		lo := blocks * q / min(marginBlocks, blocks) * kernels.BoundPoints
 		hi := min(lo+kernels.BoundPoints, h.points.N)
 		bound := h.workers[0].bounds[:1]
-		if kernels.MeasureBounds(h.points.Slice(lo, hi), h.centres, bound); bound[0].Margin > h.recent {
+		if kernels.MeasureBounds(h.points.Slice(lo, hi), h.centres, bound); 4*bound[0].Margin > h.recent {
 			return true
 		}
 	}

@@ -109,6 +109,27 @@ func TestRoundsGoOnFromTheRoundBefore(t *testing.T) {
 	}
 }
 
+// Where clusters lie apart, the rounds look at few records from the third on, though the first centroids move far.
+func TestRoundsLeaveOutSeparateClusters(t *testing.T) {
+	seed := uint64(1)
+	job := Job{Method: SuLloyd, Problem: protocol.Problem{Budget: privacy.Budget{Epsilon: 5000, Delta: 1e-6}}}
+	job.K, job.Clients, job.Seed, job.Iterations = 5, blobs(t, 60000, 2, 5, 2, seed), &seed, 6
+	job.Start = step.HalvedPacking(job.K, 2, privacy.NewStreams(&seed).Stream(0, 0, "blobs"))
+	for i := range job.Start {
+		job.Start[i] *= 0.25
+	}
+	s := begin(t, 2, job)
+	for more := true; more; {
+		more = s.step(t)
+		for q, client := range s.clients {
+			left, n := client.steps.(*nearest).deltas.Left(), client.points.N
+			if s.steps > 2 && left > n/4 {
+				t.Errorf("round %d, client %d: %d of %d records left", s.steps, q+1, left, n)
+			}
+		}
+	}
+}
+
 // A constrained client's sums are those of the labels of its round, with second
 // memberships and fillers, however many records changed since the round before.
 func TestTalliesFollowLabels(t *testing.T) {
