@@ -343,7 +343,7 @@ func (m *member) firstShares(root []byte, shifts []int) (*keyShareMessage, secre
 		p.lattice.Free(a)
 		msg.Mask.Rows = append(msg.Mask.Rows, h)
 	}
-	wipe(p.lattice, s)
+	p.lattice.Wipe(s)
 	return msg, u
 }
 
@@ -362,9 +362,7 @@ func (m *member) secondShare(sum *keyShareMessage, u secretRows) *keyShareMessag
 		p.lattice.Free(sum.Relin.Rows[i], sum.Mask.Rows[i])
 		out.Rows = append(out.Rows, e)
 	}
-	wipe(p.lattice, s)
-	wipe(p.lattice, diff)
-	wipe(p.lattice, rns.Poly(u))
+	p.lattice.Wipe(s, diff, rns.Poly(u))
 	return &keyShareMessage{Second: true, Relin: out}
 }
 

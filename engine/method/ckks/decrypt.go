@@ -26,7 +26,7 @@ func newSmallSecret(p *parameters, sk secretRows) smallSecret {
 			s[j][i] = uint64(words[j][i*p.stride])
 		}
 	}
-	wipe(p.lattice, words)
+	p.lattice.Wipe(words)
 	return s
 }
 

@@ -43,7 +43,7 @@ func (e *publicEncryptor) encrypt(c columnCipher, m []int64, purpose string, ind
 		p.lattice.Masked(half, u, key, x)
 		copy([2]rns.Poly{c.C0, c.C1}[i], half)
 	}
-	wipe(p.lattice, u)
+	p.lattice.Wipe(u)
 	lifted := p.lattice.Lift(m, l)
 	p.lattice.Add(c.C0, c.C0, lifted)
 	p.lattice.Free(lifted)

@@ -74,12 +74,6 @@ func (s secretRows) factor(lattice *rns.Chain, primes int) rns.Poly {
 	return out
 }
 
-// wipe ends the use of what was made of a secret.
-func wipe(lattice *rns.Chain, a rns.Poly) {
-	rns.Clear(a)
-	lattice.Free(a)
-}
-
 // newSecretKey samples two ternary secrets.
 func newSecretKey(p *parameters, rnd entropy, run region) *secretKey {
 	secrets := [...]*secretDraft{{prng: rnd.prng("secret", 0), stride: 1},
@@ -373,7 +367,7 @@ func newPublicKey(p *parameters, sk *secretKey, levelQ, levelP int, seed [32]byt
 	p.lattice.Multiply(s, a, s)
 	p.lattice.Sub(k.B, k.B, s)
 	p.lattice.Free(a)
-	wipe(p.lattice, s)
+	p.lattice.Wipe(s)
 	return k
 }
 

@@ -92,6 +92,14 @@ func (c *Chain) NewPoly(level int) Poly { return c.Room().NewPoly(level) }
 // more.
 func (c *Chain) Free(ps ...Poly) { c.Room().Free(ps...) }
 
+// Wipe is Free of polynomials that were made of a secret, which it clears: another role may have their rows next.
+func (c *Chain) Wipe(ps ...Poly) {
+	for _, p := range ps {
+		Clear(p)
+	}
+	c.Free(ps...)
+}
+
 // FromWide copies rows of 64-bit residues, as the encoder and the samplers write
 // them.
 func (c *Chain) FromWide(rows [][]uint64) Poly {
@@ -147,7 +155,7 @@ func (c *Chain) Encrypt(j int, dst []uint32, x []int64, a, s []uint32) {
 	lift(r, dst, row[0], x)
 	r.Scale(row[0], s, ^uint32(0)) // -s R
 	r.MultiplyAdd(dst, a, row[0])
-	c.Free(row)
+	c.Wipe(row)
 }
 
 // Lift returns the transform of integers below 2^56 in magnitude at a level.

@@ -211,7 +211,7 @@ func (g *Gadget) Encrypt(digit, i int, dst, a []uint32, s, from Poly, e []int8) 
 	minus := g.c.NewPoly(0)
 	r.Scale(minus[0], s[j], ^uint32(0)) // -s R
 	r.MultiplyAdd(dst, a, minus[0])
-	g.c.Free(minus)
+	g.c.Wipe(minus)
 	if j >= own.from && j < own.from+own.count {
 		r.ScaleAdd(dst, from[j], r.Constant(g.c.product(r, g.indices(), -1)))
 	}

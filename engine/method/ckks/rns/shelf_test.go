@@ -49,3 +49,34 @@ func TestFreeRowsStayWithTheirWorker(t *testing.T) {
 		t.Error("a row serves twice")
 	}
 }
+
+// Rows that were made of a secret are cleared before another role may have them.
+func TestSecretsLeaveNoRows(t *testing.T) {
+	primes := testPrimes(t, 30, 30, 29, 29, 30)
+	c, err := NewChain(ntt.ConjugateInvariant, ntt.MinLogN, primes[:4], primes[4:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	ones := func(level int) Poly {
+		p := c.NewPoly(level)
+		for _, row := range p {
+			for i := range row {
+				row[i] = 1
+			}
+		}
+		return p
+	}
+	s, a, dst := ones(4), ones(0)[0], c.NewPoly(0)[0]
+	for what, use := range map[string]func(){
+		"a row of a ciphertext": func() { c.Encrypt(1, dst, make([]int64, c.N()), a, s[1]) },
+		"a row of a key":        func() { c.NewGadget(1, 1, 1, 3).Encrypt(0, 0, dst, a, s, s, make([]int8, c.N())) },
+		"a polynomial":          func() { c.Wipe(ones(4)) },
+	} {
+		use()
+		for _, row := range c.NewPoly(11) { // all that are free, others are new
+			if slices.ContainsFunc(row, func(x uint32) bool { return x != 0 }) {
+				t.Errorf("%s leaves a row", what)
+			}
+		}
+	}
+}
