@@ -171,19 +171,23 @@ func TestFilesInSeveralFlags(t *testing.T) {
 	}
 }
 
-// What is read whole has an end: a device of zeros is refused.
+// What is read whole has an end: a device of zeros is refused and, where there is none, a file of a terabyte.
 func TestEndlessFiles(t *testing.T) {
-	if _, err := os.Stat("/dev/zero"); err != nil {
-		t.Skip("no device of zeros")
+	zeros := "/dev/zero"
+	if _, err := os.Stat(zeros); err != nil {
+		zeros = writeFile(t, "zeros", "")
+		if err := os.Truncate(zeros, 1<<40); err != nil {
+			t.Fatal(err)
+		}
 	}
 	m := machine(t.TempDir())
 	m.run(t.Context(), t, "study", "new", "--names", "North,South", "--method", "sulloyd", "--k", "3", "--epsilon", "1",
 		"--public-n", "3000", "--columns", "a,b", "--bounds", "0:1,0:1")
 	file := filepath.Join(string(m), "study.json")
-	for _, args := range [][]string{{"report", "/dev/zero"}, {"serve", "/dev/zero"}, {"study", "verify", "/dev/zero"},
-		{"join", "--invite", "@/dev/zero", "--data", "mine.csv"},
-		{"serve", file, "--nats", "tls://127.0.0.1:1", "--nats-ca", "/dev/zero", "--state", t.TempDir()},
-		{"serve", file, "--certificate", "/dev/zero", "--certificate-key", "/dev/zero", "--state", t.TempDir()}} {
+	for _, args := range [][]string{{"report", zeros}, {"serve", zeros}, {"study", "verify", zeros},
+		{"join", "--invite", "@" + zeros, "--data", "mine.csv"},
+		{"serve", file, "--nats", "tls://127.0.0.1:1", "--nats-ca", zeros, "--state", t.TempDir()},
+		{"serve", file, "--certificate", zeros, "--certificate-key", zeros, "--state", t.TempDir()}} {
 		status, out, errOut := cohort(t, args...)
 		if status != exitFailed || out != "" || !strings.Contains(errOut, "too large") {
 			t.Errorf("%v: status %d, %s%s", args, status, out, errOut)
