@@ -53,10 +53,10 @@ const mostAnswer = 64 << 20
 
 // cut answers a part of a body.
 func cut(body []byte, part int) answer {
-	from := part * partBytes
-	if part < 0 || from > len(body) {
+	if part < 0 || part > len(body)/partBytes {
 		return answer{Refused: "there is no such part"}
 	}
+	from := part * partBytes
 	to := min(from+partBytes, len(body))
 	return answer{Body: body[from:to], More: to < len(body)}
 }

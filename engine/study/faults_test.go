@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -864,6 +865,24 @@ func FuzzControl(f *testing.F) {
 			}
 		})
 	})
+}
+
+// A party asks for any part of an answer, also for one whose place no number of bytes can be: it is refused.
+func TestPartsOfAnswers(t *testing.T) {
+	body := bytes.Repeat([]byte("x"), 2*partBytes+1)
+	for part, want := range map[int]int{0: partBytes, 1: partBytes, 2: 1} {
+		if a := cut(body, part); len(a.Body) != want || a.More != (part < 2) || a.Refused != "" {
+			t.Errorf("part %d: %d bytes, more: %v, %q", part, len(a.Body), a.More, a.Refused)
+		}
+	}
+	if a := cut(nil, 0); a.More || a.Refused != "" {
+		t.Errorf("nothing: %+v", a)
+	}
+	for _, part := range []int{-1, 3, math.MinInt, math.MaxInt, math.MaxInt/partBytes + 1, -math.MinInt / partBytes} {
+		if a := cut(body, part); a.Refused == "" {
+			t.Errorf("part %d is %d bytes", part, len(a.Body))
+		}
+	}
 }
 
 // An entry of the roster is its owner's: with another's key, place or study it is refused.
