@@ -115,7 +115,8 @@ func TestLabelsModelPredictStart(t *testing.T) {
 	checkNPY(t, npy, two)
 	// A run that starts from the model stays there.
 	for _, start := range []string{"model.json", "centroids.csv"} {
-		again := object(t, "run", "--data", a+","+b, "--k", "2", "--start", filepath.Join(out, start), "--format", "json")
+		again := object(t, "run", "--data", a+","+b, "--k", "2", "--start", filepath.Join(out, start),
+			"--format", "json")
 		if again["iterations"].(float64) > 1 || again["nicv"] != m["nicv"] {
 			t.Errorf("%s: %v iterations to NICV %v, want that of the start, %v", start, again["iterations"],
 				again["nicv"], m["nicv"])
@@ -124,8 +125,8 @@ func TestLabelsModelPredictStart(t *testing.T) {
 	for _, args := range []string{
 		"run --data " + a + " --k 2 --start " + a, "run --data " + a + " --k 2 --start " + b + "x", "run --data " + a +
 			" --k 3 --start " + a + " --init random",
-		"run --data " + a + " --k 2 --epsilon 1 --method hybrid --start " + a, "predict --data " + a, "predict --model " +
-			a + " --data " + a,
+		"run --data " + a + " --k 2 --epsilon 1 --method hybrid --start " + a, "predict --data " + a,
+		"predict --model " + a + " --data " + a,
 		"predict --model " + filepath.Join(out, "model.json") + " --data " + writeFile(t, "c.csv", "u,v\n1,2\n"),
 	} {
 		if status, out, errOut := cohort(t, strings.Fields(args)...); status == exitDone || out != "" ||
@@ -276,17 +277,79 @@ func TestPaidResultsAreNotLost(t *testing.T) {
 // Of several runs those before a refused one are returned, and the refusal is still an error.
 func TestEarlierRunsAreReturned(t *testing.T) {
 	for refused, budget := range map[int]string{2: "1.1", 3: "2.2"} {
-		args := []string{"run", "--epsilon", "1", "--bounds", "0:1000000", "--ledger", filepath.Join(t.TempDir(), "ledger"),
-			"--delta", "0", "--ledger-budget", budget, "--runs", "3", "--format", "json"}
+		args := []string{"run", "--epsilon", "1", "--bounds", "0:1000000",
+			"--ledger", filepath.Join(t.TempDir(), "ledger"), "--delta", "0", "--ledger-budget", budget,
+			"--runs", "3", "--format", "json"}
 		status, out, errOut := cohort(t, args...)
 		var m map[string]any
 		if err := json.Unmarshal([]byte(out), &m); err != nil || status != exitWrong ||
-			!strings.Contains(errOut, fmt.Sprintf("run %d of 3", refused)) || !strings.Contains(errOut, "the runs before") {
+			!strings.Contains(errOut, fmt.Sprintf("run %d of 3", refused)) ||
+			!strings.Contains(errOut, "the runs before") {
 			t.Fatalf("status %d, %v, stderr %q", status, err, errOut)
 		}
 		if len(m["centroids"].([]any)) != 15 || strings.Contains(out, "run 1 of 2") != (refused == 3) {
 			t.Errorf("%.300s", out)
 		}
+	}
+}
+
+// afterRuns is a context that is cancelled when a ledger file has so many runs.
+type afterRuns struct {
+	context.Context
+	ledger string
+	runs   int
+}
+
+func (c afterRuns) Err() error {
+	if b, err := os.ReadFile(c.ledger); err == nil && strings.Count(string(b), `"run":`) >= c.runs {
+		return context.Canceled
+	}
+	return nil
+}
+
+func (c afterRuns) Done() <-chan struct{} {
+	done := make(chan struct{})
+	if c.Err() != nil {
+		close(done)
+	}
+	return done
+}
+
+// Of several runs of which a later one is interrupted those before are returned, and the same command finishes all of
+// them without another charge.
+func TestInterruptedLaterRunIsNotLost(t *testing.T) {
+	ledger := filepath.Join(t.TempDir(), "ledger")
+	args := []string{"--data", writeFile(t, "a.csv", csvOf(300, 0)), "--k", "3", "--epsilon", "1", "--delta", "0",
+		"--bounds", "0:10", "--ledger", ledger, "--ledger-budget", "3", "--runs", "3", "--format", "json"}
+	o := new(options)
+	fs := pflag.NewFlagSet("run", pflag.ContinueOnError)
+	o.bind(fs)
+	if err := fs.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	var out, errOut bytes.Buffer
+	err := runJob(afterRuns{context.Background(), ledger, 2}, o, &out, &errOut)
+	var first map[string]any
+	if e := json.Unmarshal(out.Bytes(), &first); e != nil {
+		t.Fatalf("%v: %.300s, %v", e, out.String(), err)
+	}
+	pending, _ := filepath.Glob(ledger + ".*.pending")
+	if err == nil || len(pending) != 2 {
+		t.Fatalf("error %v, state files %v", err, pending)
+	}
+	for _, want := range []string{"run 2 of 3", "without another charge", "the runs before"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("the error lacks %q: %v", want, err)
+		}
+	}
+	all := object(t, append([]string{"run"}, args...)...)
+	a, _ := json.Marshal(first["centroids"])
+	b, _ := json.Marshal(all["centroids"])
+	if n := strings.Count(readText(t, ledger), `"run":`); n != 3 || !bytes.Equal(a, b) {
+		t.Errorf("%d runs were paid for, of three; the first release is\n%s, then\n%s", n, a, b)
+	}
+	if left, _ := filepath.Glob(ledger + ".*.pending"); left != nil {
+		t.Errorf("%v is left", left)
 	}
 }
 

@@ -105,10 +105,16 @@ func loadAfter(ctx context.Context, o *options, m *method.Method, p *progress,
 
 // lost says in the error of a run that was not paid for that its bounds were.
 func (in *input) lost(err error) error {
-	if f := (*fault.Error)(nil); err == nil || in.boundsPaid == nil || errors.As(err, &f) && f.What == library.LostRun {
+	if err == nil || in.boundsPaid == nil || isLost(err) {
 		return err
 	}
 	return in.pay.Lost(in.boundsPaid, err)
+}
+
+// isLost tells whether an error is that of a run which ended after it was paid for.
+func isLost(err error) bool {
+	f := (*fault.Error)(nil)
+	return errors.As(err, &f) && f.What == library.LostRun
 }
 
 // preparation says how records of d columns are put on the grid.
@@ -411,7 +417,8 @@ func (in *input) addBounds(o *options, r *engine.Result) error {
 			"noise: spend a larger share on them, or state --bounds", fault.Count(len(guessed), "column"),
 			strings.Join(names, ", ")))
 	}
-	r.Notes = append(r.Notes, fmt.Sprintf("bounds found for %g of epsilon: %s", o.boundsShare, strings.Join(said, ", ")))
+	r.Notes = append(r.Notes, fmt.Sprintf("bounds found for %g of epsilon: %s", o.boundsShare,
+		strings.Join(said, ", ")))
 	return nil
 }
 
@@ -488,8 +495,8 @@ func openModel(path string) (*library.Model, error) {
 // job makes a job of the method on the data.
 func (in *input) job(o *options, m *method.Method) (engine.Job, error) {
 	d := protocol.Problem{Clients: in.norm.Table(), Bounds: in.norm.Bounds, Clamped: in.norm.Clamped,
-		Labels: in.table.Labels, IDs: in.table.IDs, K: in.k, Records: in.counted, Budget: o.budget(), Seed: o.seedPointer(),
-		NoQuality: !o.showsQuality(m), Start: in.start}
+		Labels: in.table.Labels, IDs: in.table.IDs, K: in.k, Records: in.counted, Budget: o.budget(),
+		Seed: o.seedPointer(), NoQuality: !o.showsQuality(m), Start: in.start}
 	var err error
 	if m.Holds == method.Columns {
 		d.Columns, err = in.parties(o)

@@ -80,7 +80,7 @@ func runJob(ctx context.Context, o *options, out, errOut io.Writer) error {
 		return in.lost(err)
 	}
 	undelivered := d.deliver(ctx, eng, res)
-	if undelivered == nil {
+	if undelivered == nil && !isLost(err) { // else the same request finishes all of its runs
 		undelivered = pay.Delivered()
 	}
 	return errors.Join(undelivered, err)
@@ -106,7 +106,7 @@ func repeat(ctx context.Context, eng *engine.Engine, m *method.Method, o *option
 		return nil, err
 	case o.runs == 1:
 		return results[0], err
-	case errors.Is(err, context.Canceled):
+	case errors.Is(err, context.Canceled) && !isLost(err):
 		err = fault.Failed(fmt.Sprintf("run %d of %d", last, o.runs), "was interrupted",
 			"the result is that of the runs before", err)
 	case err != nil:

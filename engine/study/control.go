@@ -94,11 +94,12 @@ func parseRequest(b []byte) (*request, error) {
 func parseAnswer(b []byte) (*answer, error) {
 	a := new(answer)
 	if err := strict(b, a); err != nil || a.Version != version {
-		return nil, fault.Failed("coordinator", "gave an answer that is "+versionOf(b), "use the same version everywhere",
-			err)
+		return nil, fault.Failed("coordinator", "gave an answer that is "+versionOf(b),
+			"use the same version everywhere", err)
 	}
 	if a.Refused != "" {
-		return nil, fault.Failed("coordinator", "refused: "+a.Refused[:min(len(a.Refused), 300)], "ask who runs it", nil)
+		return nil, fault.Failed("coordinator", "refused: "+a.Refused[:min(len(a.Refused), 300)], "ask who runs it",
+			nil)
 	}
 	return a, nil
 }

@@ -287,8 +287,8 @@ func (s *stage) live(ctx context.Context, role string, next func(life int) strin
 		cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 		var log bytes.Buffer
 		cmd.Stderr = &log
-		cmd.Env = append(os.Environ(), roleVar+"="+role, placeVar+"="+s.place, "COHORT_TEST_ADDRESS="+s.address, crashVar+
-			"="+next(life))
+		cmd.Env = append(os.Environ(), roleVar+"="+role, placeVar+"="+s.place, "COHORT_TEST_ADDRESS="+s.address,
+			crashVar+"="+next(life))
 		err := cmd.Run()
 		var exit *exec.ExitError
 		switch {
@@ -302,7 +302,8 @@ func (s *stage) live(ctx context.Context, role string, next func(life int) strin
 		case strings.Contains(log.String(), "no such file"): // the coordinator is not up yet
 			time.Sleep(50 * time.Millisecond)
 			continue
-		case strings.Contains(log.String(), "connection refused") || strings.Contains(log.String(), "no servers available"):
+		case strings.Contains(log.String(), "connection refused") ||
+			strings.Contains(log.String(), "no servers available"):
 			time.Sleep(50 * time.Millisecond)
 			continue
 		}
@@ -383,8 +384,8 @@ func TestRandomKills(t *testing.T) {
 		f           *fixture
 		most, syncs int
 	}{
-		{newFixture(t, "sulloyd", 3, 120, method.Settings{"noise": "split", "iterations": "100", "mechanism": "gaussian"}),
-			200, 60},
+		{newFixture(t, "sulloyd", 3, 120,
+			method.Settings{"noise": "split", "iterations": "100", "mechanism": "gaussian"}), 200, 60},
 		{longSums(t, 20), 50, 20},
 	} {
 		t.Run(c.f.study.Method, func(t *testing.T) {
@@ -606,7 +607,8 @@ func TestEndedByItsOperator(t *testing.T) {
 			}
 			roles.Go(func() { _, errs[2] = c.Run(ctx) })
 			if atRound == 0 {
-				for status, changed := c.Watch.Status(); !status.Parties[0].Enrolled; status, changed = c.Watch.Status() {
+				status, changed := c.Watch.Status()
+				for ; !status.Parties[0].Enrolled; status, changed = c.Watch.Status() {
 					<-changed
 				}
 				if err := c.End(why); err != nil {
