@@ -56,7 +56,7 @@ func (s *Solver) approach(ctx context.Context, run Runner, p *Problem, plain boo
 		return s.lookExactly(ctx, run, p)
 	}
 	// Go on while a pass costs less than the paths it is likely to save.
-	enough := max(t.fullRest*float64(k), passTime(n, p.Points.D, k)/(4*pathTime(n, p.Points.D, k)))
+	enough := max(t.fullRest*float64(k), passWorth(n, p.Points.D, k))
 	outside, err := s.ascend(ctx, run, p, enough)
 	if err != nil || outside == 0 {
 		return 0, err
@@ -143,6 +143,9 @@ func passTime(n, d, k int) float64 { return float64(n) * (1 + 0.02*float64(k*(d+
 func pathTime(n, d, k int) float64 {
 	return 300 + 0.6*float64(k*k) + 4*float64(k*(d+2)) + float64(n)*float64(d)/float64(40*k)
 }
+
+// passWorth is how many units outside the bounds a pass has to bring back to be worth its time.
+func passWorth(n, d, k int) float64 { return passTime(n, d, k) / (4 * pathTime(n, d, k)) }
 
 // draw fills the sample with one point out of each of size equal runs of points.
 func (s *Solver) draw(ctx context.Context, run Runner, p *Problem, size int) error {

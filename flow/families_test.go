@@ -130,6 +130,25 @@ func TestClustersFarFromTheBallAreRefilled(t *testing.T) {
 	atMostPaths(t, instance.Ball(20000, 200, 1e-3), 200)
 }
 
+// TestRadiusTakesFewPasses: some points have to leave, which passes cannot bring back, and others have no cluster but
+// theirs within reach, so that the next gap is far above the others. Looking for it by twice as much at a time, and
+// for prices that bring all back, would take 51 passes and 1,379 widenings of columns.
+func TestRadiusTakesFewPasses(t *testing.T) {
+	set := instance.Mixture("mixture", 100000, 2, 100)
+	p := set.Problem(set.Centroids(0))
+	p.Radius, p.Total = .5, true
+	var res flow.Result
+	if err := flow.NewSolver().Solve(context.Background(), nil, p, &res); err != nil {
+		t.Fatal(err)
+	}
+	if err := flow.Verify(p, &res); err != nil {
+		t.Error(err)
+	}
+	if s := res.Stats; s.Passes > 40 || s.Widenings > 700 {
+		t.Errorf("%d passes and %d widenings, want at most 40 and 700", s.Passes, s.Widenings)
+	}
+}
+
 func atMostPaths(t *testing.T, set *instance.Set, most int) {
 	t.Helper()
 	p := set.Problem(set.Centroids(0))

@@ -63,6 +63,7 @@ type members struct {
 	origins []origin
 	fresh   []int32 // points that become members, ascending: the end of after, until they are
 	horizon float32
+	sight   float32 // how many times the gap that is asked for the next pass tells
 	laid    bool    // the columns are laid out
 	least   float32 // gap up to which list lists
 	near    int64   // reduced cost up to which a new row lists
@@ -252,7 +253,7 @@ func (m *members) admit(ctx context.Context) error {
 		c.slots, c.stride, c.rest = c.slots[:0], 0, -1
 	}
 	m.spot, m.labels = slices.Grow(m.spot[:0], m.points.N)[:m.points.N], m.v.labels
-	m.horizon, m.laid = m.least, false
+	m.horizon, m.sight, m.laid = m.least, 1, false
 	m.unlink()
 	size := 2*len(m.fresh) + 16
 	m.table = slices.Grow(m.table[:0], size)[:size]
@@ -287,35 +288,38 @@ func (m *members) widen(ctx context.Context, u int32) error {
 	if reach := 2 * max(before+m.offset[u], 1); reach < infinity/16 {
 		least = float32(float64(reach) * m.unit)
 	}
+	const ahead = 16 // a pass takes longer than looking at a few gaps too many
 	if float64(least) > m.v.certain {
-		if err := m.sharpen(ctx, float64(least)); err != nil {
+		if err := m.sharpen(ctx, float64(min(m.sight*least, widest))); err != nil {
 			return err
 		}
+		m.sight *= ahead
 	}
 	if least > m.horizon {
-		m.foresee(min(16*least, widest))
+		m.foresee(min(ahead*least, widest))
 	}
 	from := m.columns[u : u+1]
 	if u == m.escape { // where all points have units
 		from = m.columns[:m.t.columns]
 	}
-	m.known[u] = infinity
+	next := float32(math.MaxFloat32) // the least gap of those that are left
 	if m.horizon < widest {
-		m.known[u] = m.inGrid(least) - m.offset[u]
+		next = m.horizon
 	}
 	for at := range from {
 		for link := &from[at].rest; *link >= 0; {
 			i := *link
-			if m.v.gap[i] <= least {
+			if gap := m.v.gap[i]; gap <= least {
 				*link = m.after[i]
 				m.join(i)
 			} else {
-				link = &m.after[i]
+				next, link = min(next, gap), &m.after[i]
 			}
 		}
-		if from[at].rest >= 0 {
-			m.known[u] = m.inGrid(least) - m.offset[u]
-		}
+	}
+	m.known[u] = infinity
+	if next < math.MaxFloat32 {
+		m.known[u] = m.inGrid(max(least, math.Nextafter32(next, 0))) - m.offset[u]
 	}
 	// What the new members add to known moves.
 	for at := range m.t.rows[u] {

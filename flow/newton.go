@@ -73,8 +73,11 @@ func (s *Solver) ascend(ctx context.Context, run Runner, p *Problem, target floa
 			return 0, err
 		}
 	}
-	patience := 10
-	if s.ordered && a.plain { // with many clusters paths cost more than passes
+	patience, worth := 10, 0.0 // worth is how many units outside cost as much as a pass
+	switch {
+	case s.outside >= 0: // no pass brings back what has to leave
+		worth = passWorth(p.Points.N, p.Points.D, k)
+	case s.ordered && a.plain: // with many clusters paths cost more than passes
 		patience = 20
 	}
 	least, before, since := outside, outside, 0
@@ -90,7 +93,7 @@ func (s *Solver) ascend(ctx context.Context, run Runner, p *Problem, target floa
 		if since++; least < 0.85*before {
 			before, since = least, 0
 		}
-		if since > patience {
+		if since > patience || float64(since)*worth > least {
 			break
 		}
 		then, err := s.step(ctx, run, p, outside, least)

@@ -219,6 +219,9 @@ func (s *Solver) evaluateExactly(ctx context.Context, run Runner, p *Problem, pr
 			window = s.spacing(1. / 4)
 		}
 		certain = certainWindows * window
+		if spread := slices.Max(prices) - slices.Min(prices); certain > float64(p.reach()+spread)*s.unit {
+			certain = math.Inf(1) // no two clusters are farther apart
+		}
 	}
 	v.exact, v.window, v.certain = true, window, certain
 	t.doubt, t.window = infinity, int64(min(max(0, window)/s.unit, infinity))
