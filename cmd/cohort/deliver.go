@@ -271,10 +271,10 @@ func writeNPYLabels(w io.Writer, labels []int32, distances []float64, names rowN
 	return out.Flush()
 }
 
-// folder is where --out goes. It is made beside its place, with the space that it
-// will need, before a run, and takes the place when the run has ended: nothing is
-// ever half written. An existing folder is replaced only if it holds nothing but
-// an earlier result.
+// folder is where --out goes. Its files are made beside their place, with the space that they will need, before a run,
+// and take it when the run has ended: nothing is ever half written. A folder that is there stays: it may be a mount, a
+// link's, somebody's working folder, or in one that nobody may write to. It is taken only if it holds nothing but an
+// earlier result.
 type folder struct {
 	dir, tmp string
 	parquet  bool // centroids are written as Parquet
@@ -283,16 +283,23 @@ type folder struct {
 // reserve is the name of the file that keeps the space.
 const reserve = "reserve"
 
+// unfinished is what names of files and folders begin with that runs have not finished.
+const unfinished = ".cohort-"
+
 func openFolder(dir string, bytes int64) (*folder, error) {
 	f := &folder{dir: filepath.Clean(dir)}
 	if err := checkOut(dir); err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(filepath.Dir(f.dir), 0o755); err != nil {
+	beside := f.dir
+	if _, err := os.Lstat(f.dir); err != nil {
+		beside = filepath.Dir(f.dir)
+	}
+	if err := os.MkdirAll(beside, 0o755); err != nil {
 		return nil, unwritable("--out", dir, err)
 	}
 	var err error
-	if f.tmp, err = os.MkdirTemp(filepath.Dir(f.dir), ".cohort-*"); err != nil {
+	if f.tmp, err = os.MkdirTemp(beside, unfinished+"*"); err != nil {
 		return nil, unwritable("--out", dir, err)
 	}
 	space, err := os.Create(filepath.Join(f.tmp, reserve))
@@ -310,9 +317,25 @@ func openFolder(dir string, bytes int64) (*folder, error) {
 	return f, nil
 }
 
+// studyFolder is how many bytes are kept for the result of a study.
+const studyFolder = 1 << 20
+
+// folderWritable refuses a folder that a study's result could not be written to, before anything is done.
+func folderWritable(dir string) error {
+	if dir == "" {
+		return nil
+	}
+	f, err := openFolder(dir, studyFolder)
+	if err != nil {
+		return err
+	}
+	f.discard()
+	return nil
+}
+
 func (f *folder) discard() { os.RemoveAll(f.tmp) }
 
-// write fills the folder and puts it in its place.
+// write fills the folder.
 func (f *folder) write(r *engine.Result, model *library.Model) error {
 	err := os.Remove(filepath.Join(f.tmp, reserve))
 	if err == nil {
@@ -327,14 +350,29 @@ func (f *folder) write(r *engine.Result, model *library.Model) error {
 	if err := checkOut(f.dir); err != nil { // what came there during the run stays
 		return err
 	}
-	err = os.RemoveAll(f.dir)
-	if err == nil {
-		err = os.Rename(f.tmp, f.dir)
-	}
-	if err != nil {
+	if err := f.place(); err != nil {
 		return unwritable("--out", f.dir, err)
 	}
 	return nil
+}
+
+// place brings the files to their place. In a folder that is there result.json goes first and comes last: where it is,
+// the others are of the same run.
+func (f *folder) place() error {
+	if _, err := os.Lstat(f.dir); err != nil {
+		return os.Rename(f.tmp, f.dir)
+	}
+	for _, name := range slices.Backward(append([]string{centroidsParquet, reportFile}, resultFiles...)) {
+		if err := os.Remove(filepath.Join(f.dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	for _, name := range f.files() {
+		if err := os.Rename(filepath.Join(f.tmp, name), filepath.Join(f.dir, name)); err != nil {
+			return err
+		}
+	}
+	return os.Remove(f.tmp)
 }
 
 // resultFiles are the files of an --out folder.
@@ -356,8 +394,11 @@ func (f *folder) files() []string {
 
 // checkOut refuses an output folder that is a file, or holds anything but an earlier result.
 func checkOut(dir string) error {
-	if dir == "" {
+	switch dir {
+	case "":
 		return nil
+	case "-":
+		return fault.Request("--out", `"-" names no folder`, "name a folder, or ./-")
 	}
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -370,7 +411,8 @@ func checkOut(dir string) error {
 		return fault.Failed("--out", err.Error(), "name another folder", err)
 	}
 	for _, e := range entries {
-		if !slices.Contains(resultFiles, e.Name()) && e.Name() != centroidsParquet && e.Name() != reportFile {
+		if !slices.Contains(resultFiles, e.Name()) && e.Name() != centroidsParquet && e.Name() != reportFile &&
+			!strings.HasPrefix(e.Name(), unfinished) {
 			return fault.Failed("--out", fmt.Sprintf("%s holds %s, which is not a result of cohort", dir, e.Name()),
 				"name a new or empty folder", nil)
 		}

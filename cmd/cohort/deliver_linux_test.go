@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -43,6 +44,36 @@ func TestFullDiskIsFoundBeforeTheCharge(t *testing.T) {
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, ".cohort-*")); left != nil {
 		t.Errorf("%v is left", left)
+	}
+}
+
+// A study file for which there is no room is not there, rather than empty, so that the same command writes it later.
+func TestStudyFileIsWholeOrNotThere(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "study.json")
+	command := exec.Command(os.Args[0], "study", "new", file, "--names", "North,South", "--method", "fastlloyd",
+		"--k", "2", "--epsilon", "1", "--delta", "1e-6", "--public-n", "300", "--d", "2", "--bounds", "0:1")
+	command.Env = append(os.Environ(), commandVar+"=1", littleRoom+"=10")
+	said, err := command.CombinedOutput()
+	if command.ProcessState.ExitCode() != exitFailed || !strings.Contains(string(said), syscall.EFBIG.Error()) {
+		t.Errorf("%v, %s", err, said)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+		t.Errorf("%v is left, %v", left, err)
+	}
+}
+
+// littleRoom says how many bytes of a file a process of this test's binary may write.
+const littleRoom = "COHORT_TEST_ROOM"
+
+func init() {
+	room, err := strconv.ParseUint(os.Getenv(littleRoom), 10, 64)
+	if err != nil {
+		return
+	}
+	signal.Ignore(unix.SIGXFSZ)
+	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: room, Max: room}); err != nil {
+		panic(err)
 	}
 }
 

@@ -184,9 +184,13 @@ func TestOutIsProbedBeforeTheCharge(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(foreign, "notes.txt"), []byte("keep"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	ledger := filepath.Join(dir, "ledger")
+	ledger, nowhere := filepath.Join(dir, "ledger"), filepath.Join(dir, "nowhere")
+	if err := os.Symlink("none", nowhere); err != nil {
+		t.Fatal(err)
+	}
 	for _, args := range [][]string{
-		{"--out", foreign}, {"--out", filepath.Join(file, "sub")}, {"--out", "/proc/none/result"},
+		{"--out", foreign}, {"--out", filepath.Join(file, "sub")}, {"--out", "-"}, {"--out", nowhere},
+		{"--out", "/proc/none/result"},
 		{"--labels-out", filepath.Join(dir, "none", "l.csv")}, {"--labels-out", filepath.Join(dir, "l.json")},
 	} {
 		status, out, errOut := cohort(t,
@@ -197,6 +201,48 @@ func TestOutIsProbedBeforeTheCharge(t *testing.T) {
 		}
 		if _, err := os.Stat(ledger); !errors.Is(err, os.ErrNotExist) {
 			t.Fatalf("%v: something was paid for", args)
+		}
+	}
+}
+
+// A folder that is there stays the folder that it is: the working folder, or where a link leads, gets the files of a
+// result, and loses those of an earlier one.
+func TestOutKeepsTheFolderThatIsThere(t *testing.T) {
+	dir := t.TempDir()
+	place, link := filepath.Join(dir, "place"), filepath.Join(dir, "link")
+	if err := errors.Join(os.Mkdir(place, 0o700), os.Symlink("place", link)); err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.Stat(place)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(place)
+	for _, out := range []string{".", link, place} {
+		for _, earlier := range []string{reportFile, centroidsParquet, unfinished + "run"} {
+			if err := os.WriteFile(earlier, nil, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		status, _, errOut := cohort(t, "run", "--epsilon", "1", "--bounds", "0:1000000", "--out", out)
+		if status != exitDone {
+			t.Errorf("--out %s: status %d, %q", out, status, errOut)
+		}
+		entries, err := os.ReadDir(place)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, e := range entries {
+			names = append(names, e.Name())
+		}
+		if want := append([]string{unfinished + "run"}, resultFiles...); !slices.Equal(names, want) {
+			t.Errorf("--out %s: the folder holds %v, want %v", out, names, want)
+		}
+		after, err := os.Stat(place)
+		if info, e := os.Lstat(link); err != nil || e != nil || !os.SameFile(before, after) ||
+			after.Mode() != before.Mode() || info.Mode()&os.ModeSymlink == 0 {
+			t.Errorf("--out %s: the folder or the link is another one: %v, %v", out, err, e)
 		}
 	}
 }

@@ -73,7 +73,7 @@ func (d destination) probe() error {
 	if d.whole == "" {
 		return nil
 	}
-	f, err := os.CreateTemp(filepath.Dir(d.whole), ".cohort-*")
+	f, err := os.CreateTemp(filepath.Dir(d.whole), unfinished+"*")
 	if err == nil {
 		err = errors.Join(f.Close(), os.Remove(f.Name()))
 	}
@@ -97,7 +97,7 @@ func (d destination) write(write func(io.Writer) error) error {
 func (d destination) begin() (f *os.File, done func(error) error, err error) {
 	switch stdout, e := os.Stdout.Stat(); {
 	case d.whole != "":
-		f, err = os.CreateTemp(filepath.Dir(d.whole), ".cohort-*")
+		f, err = os.CreateTemp(filepath.Dir(d.whole), unfinished+"*")
 	default:
 		if info, err := os.Stat(d.path); err == nil && e == nil && os.SameFile(info, stdout) {
 			return os.Stdout, func(err error) error { return d.failed(err) }, nil

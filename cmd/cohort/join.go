@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -99,7 +100,7 @@ func (o *joinFlags) join(ctx context.Context, in io.Reader, out, errOut io.Write
 	case !role.Serves() && !o.given("data"):
 		return fault.Request("--data", "is not given", "name the file of this party's records")
 	}
-	if err := checkOut(o.out); err != nil {
+	if err := folderWritable(o.out); err != nil {
 		return err
 	}
 	eng, err := newEngine(o.workers)
@@ -150,7 +151,7 @@ func (o *joinFlags) deliver(t *study.Terms, res *engine.Result, out io.Writer) e
 		_, err := fmt.Fprintf(out, "The study has ended. %s the result.\n", who)
 		return err
 	}
-	return deliverStudy(t.Study, res, o.format, o.out, out)
+	return deliverStudy(t.Study, res, &o.options, out)
 }
 
 // load reads the party's records.
@@ -266,8 +267,8 @@ func (o *joinFlags) ended(t *study.Terms, released *privacy.Ledger) error {
 	return t.Ended(file, released)
 }
 
-// deliverStudy prints a result and writes it to a folder.
-func deliverStudy(s *study.Study, r *engine.Result, format, folder string, out io.Writer) error {
+// deliverStudy prints a result and writes it to a folder; one that cannot be written there is printed whole.
+func deliverStudy(s *study.Study, r *engine.Result, o *options, out io.Writer) error {
 	if s.Seed == nil {
 		r.Timings = nil // they depend on the records
 	}
@@ -277,17 +278,24 @@ func deliverStudy(s *study.Study, r *engine.Result, format, folder string, out i
 	}
 	in := &input{k: s.K, table: &dataset.Table{Name: "study " + s.ID, N: s.Records, D: len(s.Bounds),
 		Columns: s.Columns}, norm: dataset.Shape(s.Records, bounds, s.FractionBits)}
-	d := &delivery{o: &options{format: format}, in: in, out: out}
-	if folder != "" {
-		var err error
-		if d.folder, err = openFolder(folder, 1<<20); err != nil {
-			return err
+	d := &delivery{o: o, in: in, out: out}
+	var err error
+	if o.out != "" {
+		model := library.NewModel(r, bounds, s.Columns, s.FractionBits)
+		if d.folder, err = openFolder(o.out, studyFolder); err == nil {
+			defer d.close()
+			d.folder.parquet = o.outFormat == "parquet"
+			err = d.folder.write(r, model)
 		}
-		defer d.close()
-		if err := d.folder.write(r, library.NewModel(r, bounds, s.Columns, s.FractionBits)); err != nil {
-			return err
+		if err == nil {
+			d.said = append(d.said, strings.Join(d.folder.files(), ", ")+" are in "+o.out)
 		}
-		d.said = append(d.said, strings.Join(d.folder.files(), ", ")+" are in "+folder)
 	}
-	return show(out, format, r, func() error { return printResult(out, r, d) })
+	format := o.format
+	if err != nil {
+		format = "json"
+	}
+	return errors.Join(err, d.print(func(w io.Writer) error {
+		return show(w, format, r, func() error { return printResult(w, r, d) })
+	}, r))
 }

@@ -71,7 +71,7 @@ func (o *serveFlags) serve(ctx context.Context, file string, out, errOut io.Writ
 	if err != nil {
 		return err
 	}
-	if err := checkOut(o.out); err != nil {
+	if err := folderWritable(o.out); err != nil {
 		return err
 	}
 	if (o.certificate == "") != (o.key == "") {
@@ -124,7 +124,7 @@ func (o *serveFlags) serve(ctx context.Context, file string, out, errOut io.Writ
 		_, err = fmt.Fprintln(out, "The study has ended. Its parties have the result.")
 		return err
 	}
-	return deliverStudy(s, res, o.format, o.out, out)
+	return deliverStudy(s, res, &options{format: o.format, out: o.out}, out)
 }
 
 // tracesHelp is the help of --traces.

@@ -106,12 +106,12 @@ func (o *newStudy) write(ctx context.Context, file string, out io.Writer) error 
 	if _, err := os.Stat(file); err == nil && !o.force {
 		return fault.Request(file, "is there already", "name another file, or give --force")
 	}
-	b, err := json.MarshalIndent(s, "", "  ")
-	if err == nil {
-		err = os.WriteFile(file, append(b, '\n'), 0o644)
-	}
-	if err != nil {
-		return unwritable("study file", file, err)
+	if err := writeWhole("study file", file, func(w io.Writer) error {
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		return e.Encode(s)
+	}); err != nil {
+		return err
 	}
 	hash, err := s.Hash()
 	if err != nil {

@@ -17,7 +17,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/study"
 )
 
@@ -420,5 +422,49 @@ func TestTermsTellColumns(t *testing.T) {
 		"--bounds", "0:1")
 	if want := "c 0 to 1; North holds 2, South holds 1\n"; !strings.Contains(said, want) {
 		t.Errorf("columns of parties: %s", said)
+	}
+}
+
+// A folder for a study's result that cannot be written is refused before the party is known to anybody, and a result
+// that cannot be written when the study has ended is printed whole.
+func TestResultOfAStudyIsNotLost(t *testing.T) {
+	dir := machine(t.TempDir())
+	dir.run(t.Context(), t, "study", "new", "--names", "North,South", "--method", "fastlloyd", "--k", "1",
+		"--epsilon", "1", "--delta", "1e-6", "--public-n", "3000", "--columns", "a,b", "--bounds", "0:1,0:1")
+	file, state := writeFile(t, "f", "x"), filepath.Join(string(dir), "state")
+	invitation := study.Invitation{URL: "tls://127.0.0.1:1", ID: "0123456789abcdef"}
+	for _, out := range []string{filepath.Join(file, "result"), "/proc/none/result", "-"} {
+		status, said, errOut := cohort(t, "join", "--invite", invitation.Token(), "--data",
+			file, "--state", state, "--out", out, "--page", "127.0.0.1:0")
+		_, err := os.Stat(state)
+		if status == exitDone || said != "" || !strings.HasPrefix(errOut, "cohort: --out: ") || err == nil {
+			t.Errorf("join --out %s: status %d, %q, %q", out, status, said, errOut)
+		}
+		status, said, errOut = cohort(t, "serve", filepath.Join(string(dir), "study.json"), "--listen", "127.0.0.1:0",
+			"--state", state, "--out", out)
+		if _, err = os.Stat(state); status == exitDone || said != "" || !strings.HasPrefix(errOut, "cohort: --out: ") ||
+			err == nil {
+			t.Errorf("serve --out %s: status %d, %q, %q", out, status, said, errOut)
+		}
+	}
+
+	s, err := readStudy(filepath.Join(string(dir), "study.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &engine.Result{Method: "fastlloyd", N: 3000, D: 2, K: 1, Centroids: [][]float64{{0.25, 0.75}},
+		Ledger: new(privacy.Ledger)}
+	var out bytes.Buffer
+	o := options{format: "text", out: filepath.Join(file, "result")}
+	if err := deliverStudy(s, r, &o, &out); err == nil || !strings.HasPrefix(err.Error(), "--out: ") ||
+		!strings.Contains(out.String(), `"centroids":[[0.25,0.75]]`) {
+		t.Errorf("a folder that cannot be written: %v, %q", err, out.String())
+	}
+	o = options{format: "text", out: filepath.Join(string(dir), "result"), outFormat: "parquet"}
+	if err := deliverStudy(s, r, &o, &out); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(o.out, centroidsParquet)); err != nil {
+		t.Errorf("--out-format parquet: %v", err)
 	}
 }
