@@ -158,9 +158,19 @@ func (s *Solver) Solve(ctx context.Context, run Runner, p *Problem, res *Result)
 	if s.ordered && err == nil {
 		s.order.restore(res, s.ascent.seen.labels)
 	}
+	s.shed(p)
 	s.warm = err == nil
 	res.Stats = s.stats
 	return err
+}
+
+// shed lets go of what passes and steps take for pairs of neighbours where it is more than what is kept of the points,
+// which many clusters have few of each; a solve takes long enough for new memory.
+func (s *Solver) shed(p *Problem) {
+	const few = 32 // points of a cluster
+	if p.k() > tableColumns && p.Points.N < few*p.k() {
+		s.scratch, s.ascent = nil, ascent{}
+	}
 }
 
 // plain reports whether every unit must find a place in exactly one of the clusters,
