@@ -169,7 +169,7 @@ func atMostPaths(t *testing.T, set *instance.Set, most int) {
 // TestManyClustersKeepLittle: a solver keeps less than 64 bytes a point and its moves between clusters, also where a
 // cluster has few points.
 func TestManyClustersKeepLittle(t *testing.T) {
-	const n, k = 12000, 1000
+	const n, k = 24000, 1000
 	set := instance.Mixture("mixture", n, 2, k)
 	p, s := set.Problem(set.Centroids(0)), flow.NewSolver()
 	var before, after runtime.MemStats
