@@ -120,6 +120,12 @@ func Listen(address, study string, certificate tls.Certificate, own string, long
 	if number == 0 {
 		number = server.RANDOM_PORT
 	}
+	// The server does not say why it cannot listen, but to its log, and is waited for long.
+	probe, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, unheard(address, err)
+	}
+	_ = probe.Close()
 	b := &Server{study: study, admit: admit, log: log, own: own}
 	config := &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13,
 		DynamicRecordSizingDisabled: true}
@@ -143,10 +149,14 @@ func Listen(address, study string, certificate tls.Certificate, own string, long
 	}
 	if err != nil {
 		b.server.Shutdown()
-		return nil, fault.Failed("--listen "+address, "cannot be listened on: "+err.Error(),
-			"choose another address or end the program that uses it", err)
+		return nil, unheard(address, err)
 	}
 	return b, nil
+}
+
+func unheard(address string, err error) error {
+	return fault.Failed("--listen "+address, "cannot be listened on: "+err.Error(),
+		"choose another address or end the program that uses it", err)
 }
 
 // LongMessage is more than a TLS record has.

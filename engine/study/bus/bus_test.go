@@ -319,3 +319,31 @@ func TestInterruptedDial(t *testing.T) {
 		t.Errorf("it is told %v", err)
 	}
 }
+
+// An address that another program has is refused at once, with the reason.
+func TestListenSaysWhyItCannot(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	chain, key, err := NewCertificate(time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificate, err := tls.X509KeyPair(chain, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, long := range []bool{false, true} {
+		began := time.Now()
+		s, err := Listen(taken.Addr().String(), "id", certificate, "", long, nil, slog.New(slog.DiscardHandler))
+		if err == nil {
+			s.Close()
+			t.Fatal("an address that is taken is listened on")
+		}
+		if why := new(net.OpError); !errors.As(err, &why) || time.Since(began) > 10*time.Second {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+	}
+}
