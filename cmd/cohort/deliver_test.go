@@ -8,7 +8,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -97,6 +99,22 @@ func TestLabelsModelPredictStart(t *testing.T) {
 	status, text, errOut := cohort(t, "predict", "--model", filepath.Join(out, "model.json"), "--data", swapped)
 	if status != exitDone || text != readText(t, filepath.Join(dir, "labels-party2.csv")) {
 		t.Errorf("status %d, %s, predicted\n%s\nwere labelled\n%v", status, errOut, text, two)
+	}
+	// So they are from what can be read once, and what is wrong with a cell of theirs is said of that cell.
+	predict := []string{"predict", "--model", filepath.Join(out, "model.json"), "--data"}
+	pipe, err := os.Open(swapped)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pipe.Close()
+	run := exec.Command(os.Args[0], append(predict, "-")...)
+	run.Env, run.Stdin = append(os.Environ(), commandVar+"=1"), io.MultiReader(pipe) // through a pipe, that is
+	if text, err := run.Output(); err != nil || string(text) != readText(t, filepath.Join(dir, "labels-party2.csv")) {
+		t.Errorf("from a pipe: %v, %s", err, text)
+	}
+	empty := writeFile(t, "e.csv", "z,y,\"x, cm\"\nred,8,\n")
+	if _, _, errOut := cohort(t, append(predict, empty)...); !strings.Contains(errOut, "row 2, column 3") {
+		t.Errorf("an empty cell: %s", errOut)
 	}
 	holes := writeFile(t, "h.csv", "x, cm;y\n9;8\n;\n8;9\n")
 	for missing, want := range map[string]int{"drop-row": 2, "mean-of-bounds": 3} {

@@ -89,7 +89,7 @@ func TestRefusedFileFlags(t *testing.T) {
 		}
 	}
 	if status, out, errOut := cohort(t, "run", "--data", path, "--k", "2", "--missing",
-		"mean-of-bounds"); status != exitDone || !strings.Contains(out, "1 missing values were replaced") {
+		"mean-of-bounds"); status != exitDone || !strings.Contains(out, "1 missing value replaced") {
 		t.Errorf("%s%s", out, errOut)
 	}
 }

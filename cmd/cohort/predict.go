@@ -70,7 +70,9 @@ func predict(ctx context.Context, model, data string, read dataset.ReadOptions, 
 			return err
 		}
 	}
-	t, err := openFor(ctx, m, data, read)
+	// The model's columns are read by their names, where the file has such, so that the others may hold anything.
+	read.Named = m.Columns
+	t, err := dataset.Open(ctx, data, read)
 	if err != nil {
 		return err
 	}
@@ -97,19 +99,6 @@ func predict(ctx context.Context, model, data string, read dataset.ReadOptions, 
 		labels[i]++
 	}
 	return json.NewEncoder(w).Encode(map[string]any{"clusters": labels, "distances": distances})
-}
-
-// openFor reads the model's columns of a file by their names, where it has such, so that the others may
-// hold anything; else all columns, or those that were asked for.
-func openFor(ctx context.Context, m *library.Model, path string, read dataset.ReadOptions) (*dataset.Table, error) {
-	if m.Columns != nil && read.Columns == "" && path != "-" { // which can be read once
-		named := read
-		named.Columns = dataset.QuoteColumns(m.Columns)
-		if t, err := dataset.Open(ctx, path, named); err == nil {
-			return t, nil
-		}
-	}
-	return dataset.Open(ctx, path, read)
 }
 
 // modelColumns returns the rows with the model's columns, in its order.

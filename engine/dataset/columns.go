@@ -22,6 +22,16 @@ func ChooseColumns(choice string, names []string, width int) ([]int, error) {
 	return chooseColumns("columns", choice, names, width)
 }
 
+// Choose resolves the options' choice of columns of a file.
+func (o *ReadOptions) Choose(names []string, width int) ([]int, error) {
+	if o.Columns == "" && len(o.Named) > 0 && len(names) > 0 {
+		if chosen, err := ChooseColumns(QuoteColumns(o.Named), names, width); err == nil {
+			return chosen, nil
+		}
+	}
+	return ChooseColumns(o.Columns, names, width)
+}
+
 // QuoteColumns is the choice of the columns with these names.
 func QuoteColumns(names []string) string {
 	items := slices.Clone(names)

@@ -91,6 +91,8 @@ func TestRead(t *testing.T) {
 			rows: []float64{1, 3}, names: []string{"a", "d"}},
 		{name: "names to a name with a comma", columns: `a:"b, c"`, in: []byte("a,\"b, c\",d\n1,2,3\n"), d: 2,
 			rows: []float64{1, 2}, names: []string{"a", "b, c"}},
+		{name: "one column, whose name has blanks", in: []byte("Age (years)\n1\n 2 \n"), d: 1, rows: []float64{1, 2},
+			names: []string{"Age (years)"}},
 		{name: "tabs, and a comma in a name", in: []byte("a\tb, c\n# a comment\n1\t2\n3\t4\n"), d: 2,
 			rows: []float64{1, 2, 3, 4}, names: []string{"a", "b, c"}},
 		{name: "semicolons, and a comma in a quoted name", in: []byte("a;\"b, c\"\n1;2\n"), d: 2, rows: []float64{1, 2},

@@ -47,13 +47,13 @@ type Report struct {
 func (r Report) Notes() []string {
 	var notes []string
 	if len(r.Dropped) > 0 {
-		notes = append(notes, fmt.Sprintf("%s with missing values were left out", fault.Count(len(r.Dropped), "row")))
+		notes = append(notes, fault.Count(len(r.Dropped), "row")+" with missing values left out")
 	}
 	if r.Filled > 0 {
-		notes = append(notes, fmt.Sprintf("%d missing values were replaced by the middle of their bounds", r.Filled))
+		notes = append(notes, fault.Count(r.Filled, "missing value")+" replaced by the middle of the column's bounds")
 	}
 	if r.Comments > 0 {
-		notes = append(notes, fmt.Sprintf("%d comment lines were left out", r.Comments))
+		notes = append(notes, fault.Count(r.Comments, "comment line")+" left out")
 	}
 	return notes
 }
@@ -77,10 +77,11 @@ func (t *Table) Row(i int) []float64 { return t.Rows[i*t.D : (i+1)*t.D : (i+1)*t
 
 // ReadOptions says what Open takes from its source. Zero fields mean the default.
 type ReadOptions struct {
-	Columns     string  // as ChooseColumns has it; empty: all
-	Labels      string  // label file, or one per data file; empty: those that come with the data
-	LabelColumn string  // column of class labels, by name or number from 1: numbers or text
-	Missing     Missing // what is done about missing values
+	Columns     string   // as ChooseColumns has it; empty: all
+	Named       []string // where Columns is empty: the columns of these names, if the file has names and all of these
+	Labels      string   // label file, or one per data file; empty: those that come with the data
+	LabelColumn string   // column of class labels, by name or number from 1: numbers or text
+	Missing     Missing  // what is done about missing values
 	Text        TextFormat
 	Generator   Generator // parameters of a builtin: source
 	Workers     int       // that parse; 0: one per CPU

@@ -104,6 +104,11 @@ func (f TextFormat) sniff(line []byte, second func() []byte) separator {
 			}
 		}
 	}
+	if cells := splitCells(nil, line, blank); len(found) == 0 && len(cells) > 1 && f.isHeader(cells) {
+		if next := second(); len(trimBlank(next)) > 0 && len(splitCells(nil, next, blank)) == 1 {
+			return '\t' // a name with blanks over a single column
+		}
+	}
 	return append(found, blank)[0]
 }
 
@@ -363,7 +368,7 @@ func (s *textSource) choose(names []string, rowBytes int64) error {
 	o := s.opts
 	s.schema = Schema{Name: s.file.name, N: -1, Header: names != nil, Once: s.file.once, Size: s.file.size,
 		RowBytes: rowBytes + 1}
-	chosen, err := ChooseColumns(o.Columns, names, s.width)
+	chosen, err := o.Choose(names, s.width)
 	if err != nil {
 		return err
 	}

@@ -85,7 +85,7 @@ func (s *source) choose(info fs.FileInfo, opts *dataset.ReadOptions) error {
 		}
 	}
 	walk(s.file.Root())
-	chosen, err := dataset.ChooseColumns(opts.Columns, names, len(leaves))
+	chosen, err := opts.Choose(names, len(leaves))
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,8 @@ func (s *source) choose(info fs.FileInfo, opts *dataset.ReadOptions) error {
 		s.text = one[0]
 	}
 	s.schema = dataset.Schema{Name: s.path, N: int(s.file.NumRows()), Size: info.Size(),
-		Identity: fmt.Sprintf("%s %q %q", dataset.FileIdentity(s.path, info), opts.Columns, text)}
+		Identity: fmt.Sprintf("%s %q %q", dataset.FileIdentity(s.path, info), opts.Columns+dataset.QuoteColumns(opts.Named),
+			text)}
 	for _, leaf := range chosen {
 		if leaf == s.text {
 			continue
