@@ -128,6 +128,8 @@ func (o *Options) method() (*method.Method, error) {
 		return nil, fault.Range("delta", o.Delta, "in [0, 1), where 0 stands for 1/(n ln n)")
 	case o.Delta > 0 && o.Epsilon == 0:
 		return nil, fault.Request("delta", "is given without epsilon", "give both, or leave it out")
+	case o.Pure && o.Epsilon == 0:
+		return nil, fault.Request("pure", "is given without epsilon", "give both, or leave it out")
 	}
 	return o.Methods.Find(o.Method)
 }

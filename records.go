@@ -75,6 +75,9 @@ func Prepare(ctx context.Context, data Data, o PrepareOptions) (*Records, error)
 	opts := dataset.PrepareOptions{Read: dataset.ReadOptions{Workers: o.Workers}, OneScale: o.OneScale, Unit: o.Unit,
 		FractionBits: o.FractionBits, Weights: o.Weights, Cache: o.Cache}
 	switch lo, hi := o.Bounds.Lower, o.Bounds.Upper; {
+	case len(lo) != len(hi):
+		return nil, fault.Request("bounds", fmt.Sprintf("are %d lower and %d upper ones", len(lo), len(hi)),
+			"give as many of both: one, or one per column")
 	case len(lo) == 1 && len(hi) == 1:
 		d := s.Schema().D
 		opts.Bounds = &dataset.Bounds{Lo: slices.Repeat(lo, d), Hi: slices.Repeat(hi, d)}

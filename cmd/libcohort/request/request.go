@@ -23,7 +23,7 @@ import (
 type Options struct {
 	K            int              `json:"k"`
 	Method       string           `json:"method"`
-	Epsilon      float64          `json:"epsilon"`
+	Epsilon      *float64         `json:"epsilon"`
 	Delta        float64          `json:"delta"`
 	Pure         bool             `json:"pure"`
 	Settings     map[string]value `json:"settings"`
@@ -86,6 +86,9 @@ func Parse(text string) (*Options, error) {
 	}
 	if d.More() {
 		return nil, fault.Request("options", "go on after the object", "give one JSON object")
+	}
+	if o.Epsilon != nil && !(*o.Epsilon > 0) { // 0 is none to what is below
+		return nil, fault.Range("epsilon", *o.Epsilon, "positive and finite; without a budget it is left out")
 	}
 	if o.Holders != "" && o.Holders != "rows" && o.Holders != "columns" {
 		return nil, fault.Request("holders", fmt.Sprintf("%q is unknown", o.Holders), "choose one of rows, columns")
@@ -199,7 +202,7 @@ func (o *Options) FitPrepared(ctx context.Context, p *Prepared, methods method.L
 
 // method is the method that is asked for.
 func (o *Options) method(methods method.List) (*method.Method, error) {
-	return methods.Find(cmp.Or(o.Method, standard.Default(o.Epsilon != 0)))
+	return methods.Find(cmp.Or(o.Method, standard.Default(o.Epsilon != nil)))
 }
 
 func (o *Options) fit(ctx context.Context, p *Prepared, methods method.List, eng *engine.Engine,
@@ -213,11 +216,15 @@ func (o *Options) fit(ctx context.Context, p *Prepared, methods method.List, eng
 	} else if p.parties != nil {
 		return nil, fault.Request("parties", "are given and each holder of columns is one", "leave them out")
 	}
+	epsilon := 0.0
+	if o.Epsilon != nil {
+		epsilon = *o.Epsilon
+	}
 	settings := make(map[string]string)
 	for name, v := range o.Settings {
 		settings[name] = string(v)
 	}
-	return p.Fit(ctx, cohort.Options{K: o.K, Epsilon: o.Epsilon, Delta: o.Delta, Pure: o.Pure, Method: o.Method,
+	return p.Fit(ctx, cohort.Options{K: o.K, Epsilon: epsilon, Delta: o.Delta, Pure: o.Pure, Method: o.Method,
 		Settings: settings, Methods: methods,
 		Clients: o.Clients, Parties: parties, Start: o.Start, Account: p.account, Seed: o.Seed, Ordered: o.Ordered,
 		NoLabels: o.NoLabels, Engine: eng, Observer: watch})
