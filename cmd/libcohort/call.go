@@ -91,6 +91,9 @@ func run(c *C.cohort_call, work func(context.Context, *call) error) (status C.in
 	if c != nil {
 		c.status = status
 		message := request.Plain(strings.ToValidUTF8(err.Error(), "?"))
+		if status == C.COHORT_CANCELLED {
+			message = "call: was cancelled: call again for a result"
+		}
 		to := unsafe.Slice((*byte)(unsafe.Pointer(&c.text[0])), len(c.text))
 		to[copy(to[:len(to)-1], message)] = 0
 	}

@@ -137,7 +137,7 @@ void cohort_records_free(cohort_records *records);
 /* Clusters records that were prepared. The options are a JSON object:
  *   k               number of clusters, required
  *   method          a name of cohort_methods; by default hybrid with a budget and lloyd without
- *   epsilon, delta  the privacy budget; without epsilon there is none. Delta defaults to 1/(n ln n)
+ *   epsilon, delta  the privacy budget; without epsilon there is none (0 is refused). Delta defaults to 1/(n ln n)
  *   pure            true: delta 0, a pure guarantee
  *   settings        options of the method, by name: {"iterations": 10}
  *   clients         number of clients that one holder's rows are dealt to, 1

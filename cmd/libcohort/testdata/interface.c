@@ -217,6 +217,7 @@ static void cancels(void) {
     pthread_join(thread, NULL);
     begin = seconds();
     CHECK(cohort_fit(engine, &d, 1, NULL, options, &call, &m) == COHORT_CANCELLED); /* the flag is set from the start */
+    CHECK(strcmp(call.text, "call: was cancelled: call again for a result") == 0);
     int rounds = 0;
     call = (cohort_call){NULL, after_three, &rounds, 0, ""};
     CHECK(cohort_fit(engine, &d, 1, NULL, options, &call, &m) == COHORT_CANCELLED && rounds >= 3);
