@@ -240,3 +240,9 @@ func NTTConvert6AVX512(dst *uint32, src **uint32, c *uint32, words *uint32, bloc
 //
 //go:noescape
 func NTTInnerLiftAVX512(k0 *uint32, k1 *uint32, x **uint32, d int, key *uint32, stride int, words *uint32, blocks int, c0 *uint32, c1 *uint32, lift uint32)
+
+// NTTUniformAVX512 writes the masked words below q of blocks of 16 groups of 8 bytes, a word being the last 4 of these, the highest
+// first, and returns how many these are. It may write over 16 words for each block.
+//
+//go:noescape
+func NTTUniformAVX512(dst *uint32, random *byte, words *uint32, blocks int) int

@@ -4509,3 +4509,75 @@ digits:
 	JNZ       loop
 	VZEROUPPER
 	RET
+
+// func NTTUniformAVX512(dst *uint32, random *byte, words *uint32, blocks int) int
+// Requires: AVX, AVX512BW, AVX512F, POPCNT
+TEXT ·NTTUniformAVX512(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), AX
+	MOVQ         random+8(FP), CX
+	MOVQ         words+16(FP), DX
+	MOVQ         blocks+24(FP), BX
+	VPBROADCASTD (DX), Z0
+	VPBROADCASTD 40(DX), Z1
+	VMOVDQU64    nttUniformBytesAVX512<>+0(SB), Z2
+	VMOVDQU64    nttUniformHalvesAVX512<>+0(SB), Z3
+	MOVQ         AX, DX
+
+loop:
+	VMOVDQU64     (CX), Z4
+	VPSHUFB       Z2, Z4, Z4
+	VMOVDQU64     64(CX), Z5
+	VPSHUFB       Z2, Z5, Z5
+	VPUNPCKLQDQ   Z5, Z4, Z4
+	VPERMQ        Z4, Z3, Z4
+	VPANDD        Z1, Z4, Z4
+	VPCMPUD       $0x01, Z0, Z4, K1
+	VPCOMPRESSD.Z Z4, K1, Z4
+	KMOVW         K1, SI
+	POPCNTL       SI, SI
+	VMOVDQU64     Z4, (AX)
+	LEAQ          (AX)(SI*4), AX
+	ADDQ          $0x80, CX
+	DECQ          BX
+	JNZ           loop
+	VZEROUPPER
+	SUBQ          DX, AX
+	SHRQ          $0x02, AX
+	MOVQ          AX, ret+32(FP)
+	RET
+
+DATA nttUniformBytesAVX512<>+0(SB)/4, $0x04050607
+DATA nttUniformBytesAVX512<>+4(SB)/4, $0x0c0d0e0f
+DATA nttUniformBytesAVX512<>+8(SB)/4, $0xffffffff
+DATA nttUniformBytesAVX512<>+12(SB)/4, $0xffffffff
+DATA nttUniformBytesAVX512<>+16(SB)/4, $0x04050607
+DATA nttUniformBytesAVX512<>+20(SB)/4, $0x0c0d0e0f
+DATA nttUniformBytesAVX512<>+24(SB)/4, $0xffffffff
+DATA nttUniformBytesAVX512<>+28(SB)/4, $0xffffffff
+DATA nttUniformBytesAVX512<>+32(SB)/4, $0x04050607
+DATA nttUniformBytesAVX512<>+36(SB)/4, $0x0c0d0e0f
+DATA nttUniformBytesAVX512<>+40(SB)/4, $0xffffffff
+DATA nttUniformBytesAVX512<>+44(SB)/4, $0xffffffff
+DATA nttUniformBytesAVX512<>+48(SB)/4, $0x04050607
+DATA nttUniformBytesAVX512<>+52(SB)/4, $0x0c0d0e0f
+DATA nttUniformBytesAVX512<>+56(SB)/4, $0xffffffff
+DATA nttUniformBytesAVX512<>+60(SB)/4, $0xffffffff
+GLOBL nttUniformBytesAVX512<>(SB), RODATA|NOPTR, $64
+
+DATA nttUniformHalvesAVX512<>+0(SB)/4, $0x00000000
+DATA nttUniformHalvesAVX512<>+4(SB)/4, $0x00000000
+DATA nttUniformHalvesAVX512<>+8(SB)/4, $0x00000002
+DATA nttUniformHalvesAVX512<>+12(SB)/4, $0x00000000
+DATA nttUniformHalvesAVX512<>+16(SB)/4, $0x00000004
+DATA nttUniformHalvesAVX512<>+20(SB)/4, $0x00000000
+DATA nttUniformHalvesAVX512<>+24(SB)/4, $0x00000006
+DATA nttUniformHalvesAVX512<>+28(SB)/4, $0x00000000
+DATA nttUniformHalvesAVX512<>+32(SB)/4, $0x00000001
+DATA nttUniformHalvesAVX512<>+36(SB)/4, $0x00000000
+DATA nttUniformHalvesAVX512<>+40(SB)/4, $0x00000003
+DATA nttUniformHalvesAVX512<>+44(SB)/4, $0x00000000
+DATA nttUniformHalvesAVX512<>+48(SB)/4, $0x00000005
+DATA nttUniformHalvesAVX512<>+52(SB)/4, $0x00000000
+DATA nttUniformHalvesAVX512<>+56(SB)/4, $0x00000007
+DATA nttUniformHalvesAVX512<>+60(SB)/4, $0x00000000
+GLOBL nttUniformHalvesAVX512<>(SB), RODATA|NOPTR, $64

@@ -167,3 +167,9 @@ func NTTInnerNEON(k0, k1 *uint32, x **uint32, d int, key *uint32, stride int, wo
 //go:noescape
 func NTTInnerLiftNEON(k0, k1 *uint32, x **uint32, d int, key *uint32, stride int, words *uint32, blocks int,
 	c0, c1 *uint32, lift uint32)
+
+// NTTUniformNEON writes the masked words below q of blocks of 16 groups of 8 bytes, a word being the last 4 of
+// these, the highest first, and returns how many. It may write over 16 words for each block.
+//
+//go:noescape
+func NTTUniformNEON(dst *uint32, random *byte, words *uint32, blocks int) int

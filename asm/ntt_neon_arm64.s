@@ -821,3 +821,43 @@ loop:
 	SUBS $1, R3, R3
 	BNE  loop
 	RET
+
+// Keeps lane i of V1, which the next word is written over if it is not below q.
+#define KEEP(i)              \
+	VMOV  V1.S[i], R7       \
+	MOVW  R7, (R0)          \
+	ADD   $4, R0, R8        \
+	CMPW  R4, R7            \
+	CSEL  LO, R8, R0, R0
+
+#define KEEP4                               \
+	VLD2.P 32(R1), [V0.S4, V1.S4]          \
+	VREV32 V1.B16, V1.B16                  \
+	VAND   V31.B16, V1.B16, V1.B16         \
+	KEEP(0)                                \
+	KEEP(1)                                \
+	KEEP(2)                                \
+	KEEP(3)
+
+// func NTTUniformNEON(dst *uint32, random *byte, words *uint32, blocks int) int
+TEXT ·NTTUniformNEON(SB), NOSPLIT, $0-40
+	MOVD  dst+0(FP), R0
+	MOVD  random+8(FP), R1
+	MOVD  words+16(FP), R2
+	MOVD  blocks+24(FP), R3
+	MOVWU 0(R2), R4
+	MOVWU 40(R2), R5
+	VDUP  R5, V31.S4
+	MOVD  R0, R6
+
+uniform:
+	KEEP4
+	KEEP4
+	KEEP4
+	KEEP4
+	SUBS $1, R3, R3
+	BNE  uniform
+	SUB  R6, R0, R0
+	LSR  $2, R0, R0
+	MOVD R0, ret+32(FP)
+	RET

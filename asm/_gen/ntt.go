@@ -19,6 +19,8 @@ const (
 	nttUnfold
 )
 
+const nttMask = 40
+
 // nttFile emits the kernels of polynomials modulo primes below 2^30: layers of
 // transforms, pointwise products and base conversion (kernels/ntt).
 func nttFile(s isa) {
@@ -48,6 +50,77 @@ func nttFile(s isa) {
 	}
 	nttConvert(s, 6)
 	nttInnerLift(s)
+	nttUniform(s)
+}
+
+// nttUniform emits the choice of random words below a prime. All words of a vector are written and the next ones over
+// those that are none: there is room for all.
+func nttUniform(s isa) {
+	function("NTTUniform"+s.name, "func(dst *uint32, random *byte, words *uint32, blocks int) int",
+		"writes the masked words below q of blocks of 16 groups of 8 bytes, a word being the last 4 of these, the highest",
+		"first, and returns how many these are. It may write over 16 words for each block.")
+	dst, random := Load(Param("dst"), GP64()), Load(Param("random"), GP64())
+	words, blocks := Load(Param("words"), GP64()), blockCount()
+	q, mask := s.broadcast(Mem{Base: words, Disp: nttQ}), s.broadcast(Mem{Base: words, Disp: nttMask})
+	swap := s.sequence("nttUniformBytes", func(i int) int { return [...]int{0x04050607, 0x0c0d0e0f, -1, -1}[i%4] })
+	var halves reg.VecVirtual
+	var places reg.GPVirtual
+	if s == avx512 {
+		halves = s.sequence("nttUniformHalves", func(i int) int { return [...]int{0, 2, 4, 6, 1, 3, 5, 7}[i/2] * (1 - i%2) })
+	} else {
+		places = GP64()
+		LEAQ(uniformPlaces("nttUniformPlaces"+s.name), places)
+	}
+	first := GP64()
+	MOVQ(dst, first)
+	count("loop", blocks, func() {
+		for h := range s.parts {
+			x, y, bits := s.vector(), s.vector(), GP32()
+			VPSHUFB(swap, s.load(Mem{Base: random, Disp: 2 * h * s.bytes}), x)
+			VPSHUFB(swap, s.load(Mem{Base: random, Disp: (2*h + 1) * s.bytes}), y)
+			VPUNPCKLQDQ(y, x, x)
+			if s == avx512 {
+				below := K()
+				VPERMQ(x, halves, x)
+				VPANDD(mask, x, x)
+				VPCMPUD(Imm(1), q, x, below)
+				VPCOMPRESSD_Z(x, below, x)
+				KMOVW(below, bits)
+			} else {
+				VPERMQ(Imm(0b11011000), x, x)
+				VPAND(mask, x, x)
+				VPCMPGTD(x, q, y)
+				VMOVMSKPS(y, bits)
+				VPMOVZXBD(Mem{Base: places, Index: bits.As64(), Scale: 8}, y)
+				VPERMD(x, y, x)
+			}
+			POPCNTL(bits, bits)
+			VMOVDQUx(s, x, Mem{Base: dst})
+			LEAQ(Mem{Base: dst, Index: bits.As64(), Scale: 4}, dst)
+		}
+		ADDQ(Imm(128), random)
+	})
+	VZEROUPPER()
+	SUBQ(first, dst)
+	SHRQ(Imm(2), dst)
+	Store(dst, ReturnIndex(0))
+	RET()
+}
+
+// uniformPlaces emits the places of the set bits of each byte, a byte for each and zeros after them.
+func uniformPlaces(name string) Mem {
+	words := make([]uint32, 0, 2*256)
+	for bits := range 256 {
+		var places uint64
+		for lane, at := 0, 0; lane < 8; lane++ {
+			if bits>>lane&1 == 1 {
+				places |= uint64(lane) << (8 * at)
+				at++
+			}
+		}
+		words = append(words, uint32(places), uint32(places>>32))
+	}
+	return constants(name, words...)
 }
 
 func lazyName(lazy bool) string {

@@ -121,6 +121,13 @@ func BenchmarkInner(b *testing.B) {
 	key := NewKey(benchN, 4)
 	benchVector(b, 8+8, func(p *Prime, v [][]uint32) { p.Inner(v[0], v[1], v[2:6], key, v[6], v[7], 77) })
 }
+func BenchmarkUniform(b *testing.B) {
+	random := make([]byte, 8*benchN)
+	for i := range random {
+		random[i] = byte(7 * i >> 3)
+	}
+	benchVector(b, 3, func(p *Prime, v [][]uint32) { p.Uniform(v[0], random) })
+}
 func BenchmarkPermute(b *testing.B) {
 	benchVector(b, 3, func(p *Prime, v [][]uint32) {
 		for i := range v[1] {

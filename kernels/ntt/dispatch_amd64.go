@@ -307,6 +307,13 @@ func asmNTTSubScaleLazy(dst, a, b, words *uint32, blocks int, c uint32) {
 	asm.NTTSubScaleLazyAVX2(dst, a, b, words, blocks, c)
 }
 
+func asmNTTUniform(dst *uint32, random *byte, words *uint32, blocks int) int {
+	if current >= avx512 {
+		return asm.NTTUniformAVX512(dst, random, words, blocks)
+	}
+	return asm.NTTUniformAVX2(dst, random, words, blocks)
+}
+
 func asmNTTWholeN(number int, dst *uint32, src **uint32, fractions *uint32, blocks, bits int) {
 	if current >= avx512 {
 		switch number {

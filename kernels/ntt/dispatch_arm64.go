@@ -126,6 +126,10 @@ func asmNTTSubScaleLazy(dst, a, b, words *uint32, blocks int, c uint32) {
 	asm.NTTSubScaleLazyNEON(dst, a, b, words, blocks, c)
 }
 
+func asmNTTUniform(dst *uint32, random *byte, words *uint32, blocks int) int {
+	return asm.NTTUniformNEON(dst, random, words, blocks)
+}
+
 func asmNTTWholeN(number int, dst *uint32, src **uint32, fractions *uint32, blocks, bits int) {
 	asm.NTTWholeNEON(dst, src, number, fractions, blocks, bits)
 }

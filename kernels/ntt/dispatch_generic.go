@@ -124,6 +124,10 @@ func asmNTTSubScaleLazy(dst, a, b, words *uint32, blocks int, c uint32) {
 	panic(noRoutine("NTTSubScaleLazy", 0))
 }
 
+func asmNTTUniform(dst *uint32, random *byte, words *uint32, blocks int) int {
+	panic(noRoutine("NTTUniform", 0))
+}
+
 func asmNTTWholeN(number int, dst *uint32, src **uint32, fractions *uint32, blocks, bits int) {
 	panic(noRoutine("NTTWhole", 0))
 }

@@ -1,8 +1,10 @@
 package ntt
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math/big"
+	"math/bits"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -201,6 +203,48 @@ func TestVectorsEqualPortable(t *testing.T) {
 				}
 				return out
 			})
+		}
+	}
+}
+
+// TestUniformEqualsPortable draws from all lengths of random words, and from some of which none is below the prime, and
+// compares with a plain choice, too.
+func TestUniformEqualsPortable(t *testing.T) {
+	rng := rand.New(rand.NewPCG(8, 1))
+	for _, q := range append([]uint32{3, 786433}, testPrimes...) {
+		p, err := NewPrime(q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range []int{1, 15, 16, 17, 64, 500} {
+			for _, groups := range []int{0, 1, 16, 40, 700} {
+				random := make([]byte, 8*groups+3)
+				for i := range random {
+					random[i] = byte(rng.Uint32())
+				}
+				if groups == 40 {
+					for i := range random {
+						random[i] |= 255 // all bits of a mask are none of a prime's words
+					}
+				}
+				var want []uint32
+				used := 0
+				for ; used+8 <= len(random) && len(want) < n; used += 8 {
+					word := binary.BigEndian.Uint64(random[used:]) & (1<<bits.Len32(q) - 1)
+					if word < uint64(q) {
+						want = append(want, uint32(word))
+					}
+				}
+				sameOnEveryPath(t, fmt.Sprintf("%d of %d words below %d", n, groups, q), func() [][]uint32 {
+					dst := make([]uint32, n)
+					drawn, took := p.Uniform(dst, random)
+					if took != used || !slices.Equal(dst[:drawn], want) {
+						t.Fatalf("%d of %d words below %d: %d words of %d bytes, want %d of %d, or others", n, groups, q,
+							drawn, took, len(want), used)
+					}
+					return [][]uint32{dst[:drawn]}
+				})
+			}
 		}
 	}
 }

@@ -95,6 +95,8 @@ func guardedVectors(t *testing.T, atEnd bool) {
 			p.MultiplyAdd(v[0], v[1], v[2])
 			p.Product((*[3][]uint32)(v), (*[2][]uint32)(v[3:]), (*[2][]uint32)(v[5:]), 1)
 			p.ProductAdd((*[3][]uint32)(v), (*[2][]uint32)(v[3:]), (*[2][]uint32)(v[5:]), 1)
+			p.Uniform(v[0][:n/2], bytesOf(v[1]))
+			p.Uniform(v[0][n/2:], bytesOf(v[1]))
 			Permute(v[0], v[1], v[8])
 			for terms := 1; terms <= MaxTerms; terms++ {
 				c := guarded(t, terms+1, atEnd)
@@ -107,4 +109,9 @@ func guardedVectors(t *testing.T, atEnd bool) {
 			}
 		})
 	}
+}
+
+// bytesOf are the bytes of words, where these are.
+func bytesOf(words []uint32) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), 4*len(words))
 }

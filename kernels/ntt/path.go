@@ -46,7 +46,7 @@ func noRoutine(name string, number int) string {
 // operations names the kernels, all of which have a form for every path.
 var operations = [...]string{"Forward", "ForwardLazy", "Inverse", "InverseLazy", "Add", "Sub", "AddScalar", "Scale",
 	"ScaleAdd", "SubScale",
-	"Multiply", "MultiplyAdd", "Product", "ProductAdd", "Convert", "Whole", "Inner"}
+	"Multiply", "MultiplyAdd", "Product", "ProductAdd", "Convert", "Whole", "Inner", "Uniform"}
 
 // Paths lists the kernels and the instruction set that they run on. Permute is a
 // portable loop everywhere: it waits for its loads.

@@ -3,6 +3,7 @@ package ntt
 import (
 	"fmt"
 	"math/big"
+	"math/bits"
 )
 
 // Prime is an odd prime below 2^30 with the constants of arithmetic modulo it.
@@ -26,6 +27,7 @@ const (
 	wordMinusI   // -I R
 	wordMiddle   // w (1 - I) R, for coefficient N/2
 	wordUnmiddle // its inverse
+	wordMask     // the low bits, as many as the prime has
 	wordCount
 )
 
@@ -46,7 +48,8 @@ func NewPrime(q uint32) (*Prime, error) {
 	for range 4 {
 		inverse *= 2 - q*inverse
 	}
-	p.words = [wordCount]uint32{wordQ: q, wordInverse: inverse, word2Q: 2 * q, word4Q: 4 * q}
+	p.words = [wordCount]uint32{wordQ: q, wordInverse: inverse, word2Q: 2 * q, word4Q: 4 * q,
+		wordMask: 1<<bits.Len32(q) - 1}
 	return p, nil
 }
 

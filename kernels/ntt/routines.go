@@ -218,3 +218,10 @@ func firsts(s [][]uint32) (p [MaxTerms + 1]*uint32) {
 	}
 	return p
 }
+
+func uniform(p *Prime, dst []uint32, random []byte) int {
+	if current == generic {
+		return uniformPortable(p, dst, random)
+	}
+	return asmNTTUniform(&dst[0], &random[0], &p.words[0], len(dst)/lanes)
+}

@@ -1,6 +1,9 @@
 package ntt
 
-import "fmt"
+import (
+	"encoding/binary"
+	"fmt"
+)
 
 // checkLengths panics unless all slices are as long as dst, a multiple of 16.
 func checkLengths(what string, dst int, lengths ...int) {
@@ -12,6 +15,25 @@ func checkLengths(what string, dst int, lengths ...int) {
 			panic(fmt.Sprintf("ntt: %s: length %d, want %d", what, n, dst))
 		}
 	}
+}
+
+// Uniform writes words below the prime to dst until that is full or random, which is public, is used up. Of eight bytes
+// of random, the highest first, a word is the low bits, as many as the prime has; those that are not below it are left
+// out. It returns how many it wrote and how many bytes it used. What dst has after these may be written over.
+func (p *Prime) Uniform(dst []uint32, random []byte) (drawn, used int) {
+	const size = 8
+	for count := len(dst); drawn < count && used+size <= len(random); {
+		n := min(count-drawn, (len(random)-used)/size) // all of them may be below
+		from := random[used : used+size*n]
+		if whole := n / lanes * lanes; whole > 0 {
+			from = from[:size*whole]
+			drawn += uniform(p, dst[drawn:drawn+whole], from)
+		} else {
+			drawn += uniformPortable(p, dst[drawn:drawn+n], from)
+		}
+		used += len(from)
+	}
+	return drawn, used
 }
 
 // Add sets dst = a + b, all canonical.
@@ -287,4 +309,14 @@ func innerPortable(p *Prime, k0, k1 []uint32, x [][]uint32, key *Key, c0, c1 []u
 		}
 		k0[i], k1[i] = p.canonical(p.divide(t0)), p.canonical(p.divide(t1))
 	}
+}
+
+func uniformPortable(p *Prime, dst []uint32, random []byte) (drawn int) {
+	mask := p.words[wordMask]
+	for ; len(random) >= 8; random = random[8:] {
+		x := binary.BigEndian.Uint32(random[4:]) & mask
+		dst[drawn] = x
+		drawn += int((x - p.q) >> 31) // the next one takes its place
+	}
+	return drawn
 }

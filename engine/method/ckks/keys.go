@@ -4,9 +4,7 @@ import (
 	"context"
 	"crypto/aes"
 	stdcipher "crypto/cipher"
-	"encoding/binary"
 	"fmt"
-	"math/bits"
 
 	"github.com/tuneinsight/lattigo/v6/utils/sampling"
 
@@ -113,31 +111,24 @@ func sampleSecrets(p *parameters, run region, drafts ...*secretDraft) {
 // transform's domain.
 func uniformRows(p *parameters, prng sampling.PRNG, levelQ, levelP int) rns.Poly {
 	a := p.lattice.NewPoly(levelQ + levelP + 1)
-	fillUniform(prng, a[:levelQ+1], p.Q())
-	fillUniform(prng, a[levelQ+1:], p.P())
+	p.fillUniform(prng, a[:levelQ+1], 0)
+	p.fillUniform(prng, a[levelQ+1:], len(p.q))
 	return a
 }
 
-// fillUniform draws each row's words below its prime, itself below 2^31, as Lattigo's sampler does from the same
-// bytes: the low bits of eight at a time, again where they are not below, from blocks of which what is left is lost.
-func fillUniform[T uint32 | uint64](prng sampling.PRNG, rows [][]T, primes []uint64) {
+// fillUniform draws each row's words below its prime, of those of Q and then P from the first one on, as Lattigo's
+// sampler does from the same bytes, in blocks of which what is left at the end is lost.
+func (p *parameters) fillUniform(prng sampling.PRNG, rows rns.Poly, first int) {
 	var buffer [1024]byte
 	rest := buffer[:0]
 	for j, row := range rows {
-		q := uint32(primes[j])
-		mask := uint32(1)<<bits.Len32(q-1) - 1
-		for i := 0; i < len(row); {
+		for len(row) > 0 {
 			if len(rest) == 0 {
 				_, _ = prng.Read(buffer[:]) // never fails
 				rest = buffer[:]
 			}
-			count := min(len(rest)/8, len(row)-i)
-			for b := rest[:8*count]; len(b) >= 8; b = b[8:] {
-				x := binary.BigEndian.Uint32(b[4:]) & mask
-				row[i] = T(x)
-				i += int((x - q) >> 31) // the next one takes its place
-			}
-			rest = rest[8*count:]
+			drawn, used := p.lattice.Uniform(first+j, row, rest)
+			row, rest = row[drawn:], rest[used:]
 		}
 	}
 }

@@ -65,6 +65,11 @@ func (c *Chain) MaxLevel() int { return c.main - 1 }
 // Q is prime number j of ciphertexts.
 func (c *Chain) Q(j int) uint32 { return c.rings[j].Q() }
 
+// Uniform is [ntt.Prime.Uniform] modulo prime i of those of ciphertexts and then the auxiliary ones.
+func (c *Chain) Uniform(i int, dst []uint32, random []byte) (drawn, used int) {
+	return c.rings[i].Uniform(dst, random)
+}
+
 // Tables returns what makes the tables of each prime's transforms, which these make otherwise when they come first.
 func (c *Chain) Tables() (parts []func()) {
 	for _, r := range c.rings {
