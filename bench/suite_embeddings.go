@@ -24,7 +24,8 @@ func embeddingSuites() []Suite {
 		About: "CPU time of one Lloyd iteration on one thread, every record looked at: centroids set, points assigned and " +
 			"summed. The points are standard normal at a quarter of the range, which gives the filter the least to hold on " +
 			"to, and k of them are the centroids. 'iteration' is what a run does late: of a hundred labels that points have " +
-			"99 are right already, and the others' points are taken from sum to sum. 'iteration without labels' is what it " +
+			"99 are right already, and the others' points are taken from sum to sum; points may have their narrow form " +
+			"by then. 'iteration without labels' is what it " +
 			"does at first, with sums of all points; 'multiply-adds' leaves the candidate filter out of that. " +
 			"scikit-learn and FAISS run on the same points in turn where a Python has them (make peers installs them " +
 			"on Debian); without them, and in quick runs, 'stored' stands for the better of both, as measured once on " +
@@ -291,6 +292,7 @@ type embeddingIteration struct {
 	n, d, k         int
 	rows, start     []float32
 	direct, guided  kernels.Panels
+	narrow          kernels.Panels // guided, with the narrow form that late iterations have
 	plain, filtered *kernels.Centroids
 	labels, stale   []uint16
 	acc             *kernels.Accumulator
@@ -315,7 +317,9 @@ func newEmbeddingIteration(n, d, k int) *embeddingIteration {
 	kernels.Pack(points, it.rows)
 	it.direct, it.guided = *points, *points
 	it.guided.PrepareFilter(k, nil)
-	it.filtered.PrepareFilter(&it.guided)
+	it.narrow = it.guided
+	it.narrow.PrepareNarrow(k, nil)
+	it.filtered.PrepareFilter(&it.narrow)
 	return it
 }
 
@@ -329,10 +333,10 @@ func (it *embeddingIteration) late() float64 {
 	for i := 0; i < it.n; i += staleShare {
 		it.stale[i] = uint16((int(it.stale[i]) + 1) % it.k)
 	}
-	kernels.UpdateSums(it.guided, it.labels, it.stale, it.n, it.acc)
+	kernels.UpdateSums(it.narrow, it.labels, it.stale, it.n, it.acc)
 	start := processTime()
 	it.filtered.Set(it.start)
-	kernels.Reassign(it.guided, it.filtered, float32(math.Inf(1)), it.labels, it.acc, nil)
+	kernels.Reassign(it.narrow, it.filtered, float32(math.Inf(1)), it.labels, it.acc, nil)
 	return float64(processTime() - start)
 }
 
@@ -366,7 +370,7 @@ func (it *embeddingIteration) measure(ctx context.Context, c *Case, other *peers
 			first := it.once(it.guided, it.filtered, true)
 			samples["iteration without labels"] = append(samples["iteration without labels"], first)
 			samples["iteration"] = append(samples["iteration"], it.late())
-			samples["assignment"] = append(samples["assignment"], it.once(it.guided, it.filtered, false))
+			samples["assignment"] = append(samples["assignment"], it.once(it.narrow, it.filtered, false))
 			clear(it.labels)
 			first = it.once(it.guided, it.filtered, false)
 			samples["assignment without labels"] = append(samples["assignment without labels"], first)
@@ -464,11 +468,14 @@ func (it *embeddingIteration) report(c *Case, samples map[string][]float64, limi
 			c.number(name+", over "+source, "x", peer/c.Row.value(name).shown(),
 				aimedAt("goal", goals[min(i, 1)])...)
 		}
-		products, binds := arithmetic, "multiply-adds"
-		if x := limits.FilterSeconds(&it.guided, it.k); i > 0 && x > 0 {
-			products, binds = x, it.guided.FilterProducts(it.k)
+		products, binds, points := arithmetic, "multiply-adds", &it.guided
+		if name == "iteration" {
+			points = &it.narrow
 		}
-		limit, which := binding(products, 4*it.n*it.d, 1)
+		if x := limits.FilterSeconds(points, it.k); i > 0 && x > 0 {
+			products, binds = x, points.FilterProducts(it.k)
+		}
+		limit, which := binding(products, points.AssignBytes(), 1)
 		if limit == 0 {
 			continue
 		}

@@ -163,6 +163,7 @@ type accumulatorScratch struct {
 	// four replicas of [K+1][4] for D <= 3, else [K+1][width] and tally [K+1].
 	table []int32
 	tally []int32
+	point []float32 // of a narrow form, which is not zero afterwards
 }
 
 const (

@@ -209,7 +209,8 @@ func assign(p *Panels, c *Centroids, labels []uint16, dist, second []float32) {
 	switch {
 	case current == generic:
 		assignPortable(p, c, labels, dist, second)
-	case dist != nil || second != nil || !assignRanked(p, c, labels) && !assignFiltered(p, c, labels):
+	case dist != nil || second != nil ||
+		!assignRanked(p, c, labels) && !assignFiltered(p, c, labels) && !assignNarrow(p, c, labels):
 		assignExact(p, c, labels, dist, second)
 	}
 }

@@ -30,6 +30,7 @@ type Centroids struct {
 	tiling tiling
 	filter *filterCentroids // nil without PrepareFilter
 	rank   *rankCentroids   // likewise
+	narrow *narrowCentroids // likewise
 }
 
 // NewCentroids makes room for k centroids of d coordinates, all zero. It panics
@@ -78,6 +79,9 @@ func (c *Centroids) Set(rows []float32) {
 	}
 	if c.rank != nil {
 		c.rank.set(c)
+	}
+	if c.narrow != nil {
+		c.narrow.form.made.Store(false)
 	}
 	if c.tiled != nil {
 		c.tiled.made.Store(false)

@@ -567,6 +567,30 @@ func asmMaxLabel(labels *uint16, blocks int) uint16 {
 	return asm.MaxLabelAVX2(labels, blocks)
 }
 
+func asmNarrowAssign(x *int32, stride, chunks int, c *int32, tiles, last int, band float32, room *float32, labels, doubts *uint16) {
+	if current >= avx512vnni {
+		asm.NarrowAssignVNNI(x, stride, chunks, c, tiles, last, band, room, labels, doubts)
+		return
+	}
+	panic(noRoutine("NarrowAssign", 0))
+}
+
+func asmNarrowPack(x *float32, chunks int, origin, words, rest *int32, stride int, sums *float32) {
+	if current >= avx512vnni {
+		asm.NarrowPackVNNI(x, chunks, origin, words, rest, stride, sums)
+		return
+	}
+	panic(noRoutine("NarrowPack", 0))
+}
+
+func asmNarrowRow(words, rest, origin *int32, chunks int, row *float32) {
+	if current >= avx512vnni {
+		asm.NarrowRowVNNI(words, rest, origin, chunks, row)
+		return
+	}
+	panic(noRoutine("NarrowRow", 0))
+}
+
 func asmNearer(x *float32, panels, d int, c, nearest *float32) {
 	if current >= avx512 {
 		asm.NearerAVX512(x, panels, d, c, nearest)

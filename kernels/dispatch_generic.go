@@ -156,6 +156,18 @@ func asmMaxLabel(labels *uint16, blocks int) uint16 {
 	panic(noRoutine("MaxLabel", 0))
 }
 
+func asmNarrowAssign(x *int32, stride, chunks int, c *int32, tiles, last int, band float32, room *float32, labels, doubts *uint16) {
+	panic(noRoutine("NarrowAssign", 0))
+}
+
+func asmNarrowPack(x *float32, chunks int, origin, words, rest *int32, stride int, sums *float32) {
+	panic(noRoutine("NarrowPack", 0))
+}
+
+func asmNarrowRow(words, rest, origin *int32, chunks int, row *float32) {
+	panic(noRoutine("NarrowRow", 0))
+}
+
 func asmNearer(x *float32, panels, d int, c, nearest *float32) {
 	panic(noRoutine("Nearer", 0))
 }

@@ -180,11 +180,11 @@ func (p *Panels) PrepareFilter(k int, each func(n int, task func(i int))) {
 // Filters reports whether the points have a candidate filter.
 func (p *Panels) Filters() bool { return p.filter != nil }
 
-// FilterProducts says what the candidate filter or the ranking of the points multiplies for k centroids, as "8-bit
-// products", empty where they have neither.
+// FilterProducts says what the candidate filter, the ranking or the narrow form of the points multiplies for k
+// centroids, as "8-bit products", empty where they have none of them.
 func (p *Panels) FilterProducts(k int) string {
 	switch {
-	case p.Ranks(k):
+	case p.Ranks(k), p.narrow != nil:
 		return "16-bit products"
 	case p.filter == nil:
 		return ""
@@ -413,6 +413,9 @@ func upper32(x float64) float32 { return float32(x*filterUp) + math.SmallestNonz
 func (c *Centroids) PrepareFilter(p *Panels) {
 	if c.D == p.D && p.Ranks(c.K) {
 		c.prepareRank(p)
+	}
+	if c.D == p.D && p.narrow != nil {
+		c.prepareNarrow(p.narrow)
 	}
 	f := p.filter
 	if f == nil || c.D != p.D || c.filter != nil && c.filter.group != f.group {

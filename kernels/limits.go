@@ -43,7 +43,7 @@ func (l Limits) FilterSeconds(p *Panels, k int) float64 {
 	switch {
 	case l.Dot == 0:
 		return 0
-	case p.Ranks(k):
+	case p.Ranks(k), p.narrow != nil:
 		return products / l.Dot
 	case p.filter == nil:
 		return 0

@@ -299,3 +299,40 @@ func TestRankLongStaysInsideItsSlices(t *testing.T) {
 		}
 	})
 }
+
+// TestNarrowStaysInsideItsSlices makes, reads and ranks narrow points on slices that touch guard pages; what ranking
+// fetches beyond them, it does not read.
+func TestNarrowStaysInsideItsSlices(t *testing.T) {
+	withPaths(t, func(t *testing.T) {
+		if !narrows() {
+			return
+		}
+		for _, atEnd := range []bool{false, true} {
+			for _, chunks := range []int{1, 2, 5} {
+				d := chunks * narrowDims
+				p := guardedPanels(t, rand.New(rand.NewPCG(29, 6)), 2*Lanes, d, atEnd)
+				origin, size := guarded[int32](t, d, atEnd), chunks*narrowChunk*Lanes
+				words, rest := guarded[int32](t, 2*size, atEnd), guarded[int32](t, size, atEnd)
+				sums, row := guarded[[4 * Lanes]float32](t, 1, atEnd), guarded[float32](t, d, atEnd)
+				for panel := range 2 {
+					narrowPack(p.Data[panel*Lanes*d:], chunks, origin, words[panel*size:], rest[panel*size/2:], chunks, &sums[0])
+				}
+				narrowRow(words[2*size-(chunks*narrowChunk-1)*Lanes-1:], rest[size-chunks*narrowChunk/2:], origin, chunks, row)
+				if want := p.Point(2*Lanes-1, nil); !slices.Equal(row, want) {
+					t.Fatalf("%d chunks: the last point is\n%v, want\n%v", chunks, row, want)
+				}
+				for k := 1; k <= 11; k++ {
+					tiles, last := narrowTiles(k)
+					c := guarded[int32](t, (tiles*narrowTile+last*narrowLast)*(1+chunks*narrowChunk), atEnd)
+					labels, doubts := guarded[[2 * Lanes]uint16](t, 1, atEnd), guarded[[2]uint16](t, 1, atEnd)
+					room := guarded[float32](t, 2*narrowTile*Lanes, atEnd)
+					narrowAssign(&words[0], 4*size, chunks, c, tiles, last, 0, room, &labels[0], &doubts[0])
+					narrowAssign(&words[size], 0, chunks, c, tiles, last, 0, room, &labels[0], &doubts[0])
+					if labels[0] != [2 * Lanes]uint16{} || doubts[0] != [2]uint16{math.MaxUint16, math.MaxUint16} {
+						t.Fatalf("%d chunks, k=%d: labels %d and doubts %x of equal centroids", chunks, k, labels[0], doubts[0])
+					}
+				}
+			}
+		}
+	})
+}

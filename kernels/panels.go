@@ -20,6 +20,7 @@ type Panels struct {
 	// firstPanel on; see PrepareFilter.
 	filter     *filterPoints
 	firstPanel int
+	narrow     *narrowPoints // likewise; see PrepareNarrow
 	// longest is at least the length of each point, 0 where it is not known; see PrepareFilter.
 	longest float64
 	// stream says that these are part of panels that no cache holds, so that packing
@@ -77,7 +78,7 @@ func (p *Panels) Slice(lo, hi int) Panels {
 			lo, hi, p.N, p.N, Lanes))
 	}
 	end := lo*p.D + panelCount(hi-lo)*p.D*Lanes
-	return Panels{N: hi - lo, D: p.D, Data: p.Data[lo*p.D : end : end], filter: p.filter,
+	return Panels{N: hi - lo, D: p.D, Data: p.Data[lo*p.D : end : end], filter: p.filter, narrow: p.narrow,
 		firstPanel: p.firstPanel + lo/Lanes, longest: p.longest, stream: p.stream}
 }
 
@@ -106,7 +107,7 @@ func (p *Panels) Set(i int, row []float32) {
 	if len(row) != p.D {
 		panic(fmt.Sprintf("kernels: Panels.Set: len(row)=%d, want %d", len(row), p.D))
 	}
-	p.filter, p.longest = nil, 0
+	p.filter, p.narrow, p.longest = nil, nil, 0
 	base := i/Lanes*p.D*Lanes + i%Lanes
 	for j, x := range row {
 		p.Data[base+j*Lanes] = x
@@ -120,7 +121,7 @@ func Pack(dst *Panels, rows []float32) {
 	if len(rows) != dst.N*dst.D {
 		panic(fmt.Sprintf("kernels: Pack: len(rows)=%d, want n*d=%d", len(rows), dst.N*dst.D))
 	}
-	dst.filter, dst.longest = nil, 0
+	dst.filter, dst.narrow, dst.longest = nil, nil, 0
 	pack(dst, rows)
 }
 

@@ -115,37 +115,40 @@ func (a *Accumulator) carry(p *Panels, masks []uint32, before, now []uint16, sca
 	for b, m := range masks {
 		for ; m != 0; m &= m - 1 {
 			i := 32*b + bits.TrailingZeros32(m)
-			a.move(p, i, int(before[i]), int(now[i]), scale)
+			if x := a.narrowPoint(p, i); x != nil {
+				a.move(x, 1, int(before[i]), int(now[i]), scale)
+			} else {
+				a.move(p.Data[i/Lanes*Lanes*p.D+i%Lanes:], Lanes, int(before[i]), int(now[i]), scale)
+			}
 			before[i] = now[i]
 		}
 	}
 }
 
-// move takes a point from the sums of one cluster to those of another; the label
+// move takes a point, its coordinates step apart, from the sums of one cluster to those of another; the label
 // K has no sums.
-func (a *Accumulator) move(p *Panels, i, from, to int, scale float32) {
-	d := p.D
-	at := i/Lanes*Lanes*d + i%Lanes
-	x := p.Data[at : at+(d-1)*Lanes+1]
+func (a *Accumulator) move(x []float32, step, from, to int, scale float32) {
+	d := a.D
+	x = x[:(d-1)*step+1]
 	switch {
 	case to == a.K:
 		sums := a.Sums[from*d : from*d+d]
 		a.Counts[from]--
 		for j := range sums {
-			sums[j] -= int64(int32(x[j*Lanes] * scale))
+			sums[j] -= int64(int32(x[j*step] * scale))
 		}
 	case from == a.K:
 		sums := a.Sums[to*d : to*d+d]
 		a.Counts[to]++
 		for j := range sums {
-			sums[j] += int64(int32(x[j*Lanes] * scale))
+			sums[j] += int64(int32(x[j*step] * scale))
 		}
 	default:
 		old, sums := a.Sums[from*d:from*d+d], a.Sums[to*d:to*d+d]
 		a.Counts[from]--
 		a.Counts[to]++
 		for j := range sums {
-			v := int64(int32(x[j*Lanes] * scale))
+			v := int64(int32(x[j*step] * scale))
 			old[j] -= v
 			sums[j] += v
 		}

@@ -40,6 +40,7 @@ package main
 //go:generate go run . -kernels filter_amx -out ../filter_amx_amd64.s -stubs ../filter_amx_amd64.go -pkg asm
 //go:generate go run . -kernels limits_vnni -out ../limits_vnni_amd64.s -stubs ../limits_vnni_amd64.go -pkg asm
 //go:generate go run . -kernels limits_amx -out ../limits_amx_amd64.s -stubs ../limits_amx_amd64.go -pkg asm
+//go:generate go run . -kernels narrow_vnni -out ../narrow_vnni_amd64.s -stubs ../narrow_vnni_amd64.go -pkg asm
 //go:generate go run . -kernels rank_vnni -out ../rank_vnni_amd64.s -stubs ../rank_vnni_amd64.go -pkg asm
 //go:generate go run . -kernels rank_avx2 -out ../rank_avx2_amd64.s -stubs ../rank_avx2_amd64.go -pkg asm
 //go:generate go run . -kernels potential_avx512 -out ../potential_avx512_amd64.s -stubs ../potential_avx512_amd64.go -pkg asm

@@ -56,6 +56,7 @@ var files = map[string]func(){
 	"quantise_avx2":     func() { quantiseFile(avx2) },
 	"ntt_avx512":        func() { nttFile(avx512) },
 	"ntt_avx2":          func() { nttFile(avx2) },
+	"narrow_vnni":       narrowFile,
 	"rank_vnni":         func() { rankFile(vnni) },
 	"rank_avx2":         func() { rankFile(avx2) },
 	"weighted_avx512":   func() { weightedFile(avx512) },

@@ -1,0 +1,29 @@
+//go:build !arm64 || purego
+
+package kernels
+
+// narrowPays is the rule that says which paths and shapes gain from a narrow form of points, from measurements of
+// [Assign] and [Reassign] with and without it: those took 1.0 to 1.6 times as long without from (64, 10) on. A routine
+// goes by all centroids for two panels, so these are not too many.
+func narrowPays(d, k int) bool {
+	return current >= avx512vnni && d >= 64 && k >= 2 && k < 128 && k*d <= 1<<18 && !rankPays(d, k)
+}
+
+// narrows says whether the path in use has the routines of narrow points.
+func narrows() bool { return current >= avx512vnni }
+
+// narrowPack is narrowPackPortable by a routine.
+func narrowPack(panel []float32, chunks int, origin, words, rest []int32, stride int, sums *[4 * Lanes]float32) {
+	asmNarrowPack(&panel[0], chunks, &origin[0], &words[0], &rest[0], stride, &sums[0])
+}
+
+// narrowRow is narrowRowPortable by a routine.
+func narrowRow(words, rest, origin []int32, chunks int, row []float32) {
+	asmNarrowRow(&words[0], &rest[0], &origin[0], chunks, &row[0])
+}
+
+// narrowAssign ranks the centroids of tiles for the points of two panels of words.
+func narrowAssign(words *int32, stride, chunks int, c []int32, tiles, last int, band float32, room []float32,
+	labels *[2 * Lanes]uint16, doubts *[2]uint16) {
+	asmNarrowAssign(words, stride, chunks, &c[0], tiles, last, band, &room[0], &labels[0], &doubts[0])
+}
