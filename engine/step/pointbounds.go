@@ -68,6 +68,8 @@ type PointBounds struct {
 	off float64
 
 	wait, next int // rounds anew before the next try, and after it fails
+	each       func(n int, task func(i int))
+	whole      int // rounds that went on from the one before and looked at all records
 	batches    []batch
 	sample     batch
 }
@@ -107,6 +109,9 @@ const (
 	stalePoints   = 1024
 	// So many runs of stalePoints tell how many records are left.
 	leftRuns = 16
+	// narrowAfter is the number of rounds that look at all records and go on from the one before, after which records
+	// get a narrow form: it costs as much as some nine of them save, and more where its memory is new to the system.
+	narrowAfter = 32
 )
 
 // batch is one worker's memory.
@@ -145,7 +150,8 @@ func NewPointBounds(points kernels.Panels, centres *kernels.Centroids, grid []fl
 	b := &PointBounds{share: 1, points: points, centres: centres, grid: grid, labels: NewLabels(points.N),
 		last:  make([]float32, len(grid)),
 		moved: make([]float64, centres.K), ways: make([]float64, centres.K), limits: make([]float32, centres.K),
-		keys: make([]float32, points.N), far: make([]float32, points.N), next: 1, sample: newBatch(points.D)}
+		keys: make([]float32, points.N), far: make([]float32, points.N), next: 1, each: each,
+		sample: newBatch(points.D)}
 	for some := 1; float64(some) <= float64(centres.K)*restlessShare && !points.Ranks(centres.K); some *= 2 {
 		b.rooms, b.ranking = append(b.rooms, kernels.NewCentroids(some, points.D)), make([]int, centres.K)
 	}
@@ -215,7 +221,18 @@ func (b *PointBounds) Begin() int {
 		}
 	}
 	b.carry = b.bound || b.share < mostChanged
+	if b.carry && !b.bound {
+		b.narrow()
+	}
 	return left
+}
+
+// narrow gives records their narrow form once there have been so many rounds that gain from it.
+func (b *PointBounds) narrow() {
+	if b.whole++; b.whole == narrowAfter {
+		b.points.PrepareNarrow(b.centres.K, b.each)
+		b.centres.PrepareFilter(&b.points)
+	}
 }
 
 // pause puts off the next try.

@@ -14,13 +14,21 @@ import (
 func rounds(t *testing.T, points *kernels.Panels, bits, k, count int,
 	next func(t int, grid []float32, acc *kernels.Accumulator)) (carried, left int) {
 	t.Helper()
+	_, carried, left = history(t, points, bits, k, count, next)
+	return carried, left
+}
+
+// history is rounds that returns the bounds, too.
+func history(t *testing.T, points *kernels.Panels, bits, k, count int,
+	next func(t int, grid []float32, acc *kernels.Accumulator)) (b *PointBounds, carried, left int) {
+	t.Helper()
 	d := points.D
 	grid, centres := make([]float32, k*d), kernels.NewCentroids(k, d)
 	acc, fresh := kernels.NewAccumulator(k, d, bits), kernels.NewAccumulator(k, d, bits)
 	want := make([]uint16, points.N)
 	next(0, grid, acc)
 	centres.Set(grid)
-	b := NewPointBounds(*points, centres, grid, DeltaShape{Records: points.N, Rounds: count, Workers: 1},
+	b = NewPointBounds(*points, centres, grid, DeltaShape{Records: points.N, Rounds: count, Workers: 1},
 		func(n int, task func(i int)) {
 			for i := range n {
 				task(i)
@@ -51,7 +59,36 @@ func rounds(t *testing.T, points *kernels.Panels, bits, k, count int,
 			t.Fatalf("round %d: sums differ", r+1)
 		}
 	}
-	return carried, left
+	return b, carried, left
+}
+
+// Centroids that jump about let no round leave records out; after many such rounds records have a narrow form, where
+// the path in use has it.
+func TestPointBoundsNarrow(t *testing.T) {
+	const n, d, k, bits = 3000, 100, 10, 16
+	rng := rand.New(rand.NewPCG(100, 1))
+	points, row := kernels.NewPanels(n, d), make([]float32, d)
+	for i := range n {
+		for h := range row {
+			row[h] = onGrid(rng.NormFloat64()/4, bits)
+		}
+		points.Set(i, row)
+	}
+	start := make([]float64, k*d)
+	for i := range start {
+		start[i] = rng.NormFloat64() / 4
+	}
+	b, carried, left := history(t, points, bits, k, 2*narrowAfter, func(_ int, grid []float32, _ *kernels.Accumulator) {
+		for i := range grid {
+			grid[i] = onGrid(start[i]+0.004*rng.NormFloat64(), bits)
+		}
+	})
+	if carried < 3*narrowAfter/2 || left > 0 {
+		t.Errorf("%d rounds go on from the one before, and leave %d records out", carried, left)
+	}
+	if isa := kernels.ISA(); b.points.Narrow() != (isa == "avx512vnni" || isa == "amx") {
+		t.Errorf("on %s: a narrow form: %v", isa, b.points.Narrow())
+	}
 }
 
 // onGrid truncates x to the grid of so many bits.
