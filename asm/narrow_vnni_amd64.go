@@ -18,6 +18,12 @@ func NarrowPackVNNI(x *float32, chunks int, origin *int32, words *int32, rest *i
 //go:noescape
 func NarrowRowVNNI(words *int32, rest *int32, origin *int32, chunks int, row *float32)
 
+// NarrowMoveVNNI subtracts the coordinates of blocks > 0 blocks of 16 dimensions, times scale and truncated to integers of 32 bits,
+// from the sums from, and adds them to the sums to.
+//
+//go:noescape
+func NarrowMoveVNNI(row *float32, blocks int, scale float32, from *int64, to *int64)
+
 // NarrowAssignVNNI ranks the centroids of tiles tiles for each point of the two panels at x and stride bytes beyond, and fetches as
 // much after them. A tile at c is [1+16 chunks][10] words: float32 to which the products of a point with the
 // integers of 16 bits in the next ones are added, those of a chunk modulo 2^32; one of [1+16 chunks][5] follows where

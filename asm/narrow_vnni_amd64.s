@@ -268,6 +268,40 @@ GLOBL narrowHighVNNI<>(SB), RODATA|NOPTR, $64
 DATA narrowDownVNNI<>+0(SB)/4, $0x34800000
 GLOBL narrowDownVNNI<>(SB), RODATA|NOPTR, $4
 
+// func NarrowMoveVNNI(row *float32, blocks int, scale float32, from *int64, to *int64)
+// Requires: AVX, AVX512F
+TEXT ·NarrowMoveVNNI(SB), NOSPLIT, $0-40
+	MOVQ         row+0(FP), AX
+	MOVQ         blocks+8(FP), CX
+	MOVQ         from+24(FP), DX
+	MOVQ         to+32(FP), BX
+	VBROADCASTSS scale+16(FP), Z0
+
+blocks:
+	VMULPS     (AX), Y0, Y1
+	VCVTTPS2DQ Y1, Y1
+	VPMOVSXDQ  Y1, Z1
+	VMOVDQU64  (DX), Z2
+	VPSUBQ     Z1, Z2, Z2
+	VMOVDQU64  Z2, (DX)
+	VPADDQ     (BX), Z1, Z1
+	VMOVDQU64  Z1, (BX)
+	VMULPS     32(AX), Y0, Y1
+	VCVTTPS2DQ Y1, Y1
+	VPMOVSXDQ  Y1, Z1
+	VMOVDQU64  64(DX), Z2
+	VPSUBQ     Z1, Z2, Z2
+	VMOVDQU64  Z2, 64(DX)
+	VPADDQ     64(BX), Z1, Z1
+	VMOVDQU64  Z1, 64(BX)
+	ADDQ       $0x40, AX
+	ADDQ       $0x00000080, DX
+	ADDQ       $0x00000080, BX
+	DECQ       CX
+	JNZ        blocks
+	VZEROUPPER
+	RET
+
 // func NarrowAssignVNNI(x *int32, stride int, chunks int, c *int32, tiles int, last int, band float32, room *float32, labels *uint16, doubts *uint16)
 // Requires: AVX, AVX512F, AVX512VNNI, MMX+
 TEXT ·NarrowAssignVNNI(SB), NOSPLIT, $0-80

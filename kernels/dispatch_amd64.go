@@ -575,6 +575,14 @@ func asmNarrowAssign(x *int32, stride, chunks int, c *int32, tiles, last int, ba
 	panic(noRoutine("NarrowAssign", 0))
 }
 
+func asmNarrowMove(row *float32, blocks int, scale float32, from, to *int64) {
+	if current >= avx512vnni {
+		asm.NarrowMoveVNNI(row, blocks, scale, from, to)
+		return
+	}
+	panic(noRoutine("NarrowMove", 0))
+}
+
 func asmNarrowPack(x *float32, chunks int, origin, words, rest *int32, stride int, sums *float32) {
 	if current >= avx512vnni {
 		asm.NarrowPackVNNI(x, chunks, origin, words, rest, stride, sums)

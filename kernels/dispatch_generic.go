@@ -160,6 +160,10 @@ func asmNarrowAssign(x *int32, stride, chunks int, c *int32, tiles, last int, ba
 	panic(noRoutine("NarrowAssign", 0))
 }
 
+func asmNarrowMove(row *float32, blocks int, scale float32, from, to *int64) {
+	panic(noRoutine("NarrowMove", 0))
+}
+
 func asmNarrowPack(x *float32, chunks int, origin, words, rest *int32, stride int, sums *float32) {
 	panic(noRoutine("NarrowPack", 0))
 }

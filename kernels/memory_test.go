@@ -321,6 +321,13 @@ func TestNarrowStaysInsideItsSlices(t *testing.T) {
 				if want := p.Point(2*Lanes-1, nil); !slices.Equal(row, want) {
 					t.Fatalf("%d chunks: the last point is\n%v, want\n%v", chunks, row, want)
 				}
+				from, to := guarded[int64](t, d, atEnd), guarded[int64](t, d, atEnd)
+				narrowMove(row, 1<<16, from, to)
+				for j, x := range row {
+					if want := int64(int32(x * (1 << 16))); from[j] != -want || to[j] != want {
+						t.Fatalf("%d chunks: coordinate %d moves %d and %d, want %d", chunks, j, from[j], to[j], want)
+					}
+				}
 				for k := 1; k <= 11; k++ {
 					tiles, last := narrowTiles(k)
 					c := guarded[int32](t, (tiles*narrowTile+last*narrowLast)*(1+chunks*narrowChunk), atEnd)

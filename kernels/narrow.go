@@ -414,3 +414,21 @@ func (a *Accumulator) narrowPoint(p *Panels, i int) []float32 {
 	p.narrow.point(p.firstPanel*Lanes+i, a.scratch.point)
 	return a.scratch.point[:a.D]
 }
+
+// moveRow is move of a point by row.
+func (a *Accumulator) moveRow(x []float32, from, to int, scale float32) {
+	d, done := a.D, a.D/Lanes*Lanes
+	if from == a.K || to == a.K || done == 0 {
+		a.move(x, 1, from, to, scale)
+		return
+	}
+	a.Counts[from]--
+	a.Counts[to]++
+	old, sums := a.Sums[from*d:from*d+d], a.Sums[to*d:to*d+d]
+	narrowMove(x[:done], scale, old, sums)
+	for j := done; j < d; j++ {
+		v := int64(int32(x[j] * scale))
+		old[j] -= v
+		sums[j] += v
+	}
+}

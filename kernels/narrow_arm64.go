@@ -16,6 +16,10 @@ func narrowRow(words, rest, origin []int32, chunks int, row []float32) {
 	panic(noRoutine("NarrowRow", chunks))
 }
 
+func narrowMove(row []float32, scale float32, from, to []int64) {
+	panic(noRoutine("NarrowMove", len(row)))
+}
+
 func narrowAssign(words *int32, stride, chunks int, c []int32, tiles, last int, band float32, room []float32,
 	labels *[2 * Lanes]uint16, doubts *[2]uint16) {
 	panic(noRoutine("NarrowAssign", chunks))

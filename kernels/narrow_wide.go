@@ -22,6 +22,11 @@ func narrowRow(words, rest, origin []int32, chunks int, row []float32) {
 	asmNarrowRow(&words[0], &rest[0], &origin[0], chunks, &row[0])
 }
 
+// narrowMove takes the coordinates of whole blocks of Lanes from sums to others.
+func narrowMove(row []float32, scale float32, from, to []int64) {
+	asmNarrowMove(&row[0], len(row)/Lanes, scale, &from[0], &to[0])
+}
+
 // narrowAssign ranks the centroids of tiles for the points of two panels of words.
 func narrowAssign(words *int32, stride, chunks int, c []int32, tiles, last int, band float32, room []float32,
 	labels *[2 * Lanes]uint16, doubts *[2]uint16) {

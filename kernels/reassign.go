@@ -116,7 +116,7 @@ func (a *Accumulator) carry(p *Panels, masks []uint32, before, now []uint16, sca
 		for ; m != 0; m &= m - 1 {
 			i := 32*b + bits.TrailingZeros32(m)
 			if x := a.narrowPoint(p, i); x != nil {
-				a.move(x, 1, int(before[i]), int(now[i]), scale)
+				a.moveRow(x, int(before[i]), int(now[i]), scale)
 			} else {
 				a.move(p.Data[i/Lanes*Lanes*p.D+i%Lanes:], Lanes, int(before[i]), int(now[i]), scale)
 			}

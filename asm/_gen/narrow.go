@@ -23,6 +23,7 @@ const (
 func narrowFile() {
 	narrowPack()
 	narrowRow()
+	narrowMove()
 	narrowAssign()
 }
 
@@ -170,6 +171,35 @@ func narrowRow() {
 		ADDQ(Imm(2*narrowWords), rest)
 		ADDQ(U32(128), origin)
 		ADDQ(U32(128), row)
+	})
+	VZEROUPPER()
+	RET()
+}
+
+// narrowMove emits the routine that takes a point from sum to sum.
+func narrowMove() {
+	function("NarrowMoveVNNI", "func(row *float32, blocks int, scale float32, from, to *int64)",
+		"subtracts the coordinates of blocks > 0 blocks of 16 dimensions, times scale and truncated to integers of 32 bits,",
+		"from the sums from, and adds them to the sums to.")
+	row, blocks := Load(Param("row"), GP64()), Load(Param("blocks"), GP64()).(reg.GPVirtual)
+	from, to := Load(Param("from"), GP64()), Load(Param("to"), GP64())
+	scale := ZMM()
+	VBROADCASTSS(NewParamAddr("scale", 16), scale)
+	count("blocks", blocks, func() {
+		for half := range 2 {
+			x, sum := ZMM(), ZMM()
+			VMULPS(Mem{Base: row, Disp: 32 * half}, scale.AsY(), x.AsY())
+			VCVTTPS2DQ(x.AsY(), x.AsY())
+			VPMOVSXDQ(x.AsY(), x)
+			VMOVDQU64(Mem{Base: from, Disp: 64 * half}, sum)
+			VPSUBQ(x, sum, sum)
+			VMOVDQU64(sum, Mem{Base: from, Disp: 64 * half})
+			VPADDQ(Mem{Base: to, Disp: 64 * half}, x, x)
+			VMOVDQU64(x, Mem{Base: to, Disp: 64 * half})
+		}
+		ADDQ(Imm(64), row)
+		ADDQ(U32(128), from)
+		ADDQ(U32(128), to)
 	})
 	VZEROUPPER()
 	RET()
