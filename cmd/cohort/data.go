@@ -48,6 +48,12 @@ func newDataWriteCommand() *cobra.Command {
 			if err := refuseZero(cmd.Flags(), "positive", "n", "d", "k", "separation", "spread"); err != nil {
 				return err
 			}
+			if err := refuseForms("--out", out, ".csv", ".parquet"); err != nil {
+				return err
+			}
+			if err := refuseForms("--labels", labels, ".csv", ".txt"); err != nil {
+				return err
+			}
 			t, err := dataset.Generate(cmd.Context(), args[0], g)
 			if err != nil {
 				return err

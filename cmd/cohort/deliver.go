@@ -200,12 +200,21 @@ func (r rowNames) number(i int) int { return r.table.RowNumber(r.first + i) }
 // writeLabels writes rows, clusters, both counted from 1, and distances as CSV, Parquet, or an npy file of records.
 // labelsWritable probes a file of --labels-out, and refuses names of forms that it would not have.
 func labelsWritable(path string, read ...string) error {
-	switch ext := filepath.Ext(path); ext {
-	case ".json", ".jsonl", ".tsv", ".gz", ".xlsx":
-		return fault.Request("--labels-out", fmt.Sprintf("%s would not hold what %s says", path, ext),
-			"name it .csv, .npy or .parquet")
+	if err := refuseForms("--labels-out", path, ".csv", ".npy", ".parquet"); err != nil {
+		return err
 	}
 	return writable("--labels-out", path, read...)
+}
+
+// refuseForms refuses a name of a form that a flag's file does not have: readers of it would go by that.
+func refuseForms(flag, path string, has ...string) error {
+	ext := filepath.Ext(path)
+	forms := []string{".arrow", ".feather", ".gz", ".json", ".jsonl", ".npy", ".npz", ".parquet", ".tsv", ".xlsx", ".zip"}
+	if !slices.Contains(forms, ext) || slices.Contains(has, ext) {
+		return nil
+	}
+	return fault.Request(flag, fmt.Sprintf("%s would not hold what %s says", path, ext),
+		"name it "+strings.Join(has[:len(has)-1], ", ")+" or "+has[len(has)-1])
 }
 
 func writeLabels(flag, path string, labels []int32, distances []float64, names rowNames) error {

@@ -13,6 +13,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/catalog"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/method"
+	"github.com/cohort-engine/cohort/engine/privacy"
 )
 
 // everyday are the flags that the help of a command shows where no method is named.
@@ -250,9 +251,25 @@ var fixedValues = map[string][]string{
 	"separator":          {",", ";", "|", "blank"},
 	"comment":            {"#", "none"},
 	"ledger-composition": {"basic", "zcdp", "gdp", "rdp"},
+	"neighbours":         {string(privacy.AddRemove), string(privacy.ReplaceOne)},
 }
 
-// completeFixed offers the values of flags that have few, to cmd and the commands below.
+// wordFlags take text that names no file.
+var wordFlags = []string{"bounds", "case", "columns", "id", "label-column", "ledger-anchor", "ledger-budget", "listen",
+	"max-memory", "names", "nats", "network-model", "page", "proportions", "reach", "release", "server-names", "split",
+	"title", "traces"}
+
+// takesFile tells whether files may be meant after a flag.
+func takesFile(f *pflag.Flag) bool {
+	switch f.Value.Type() {
+	case "int", "int64", "uint64", "float64", "duration", "intSlice":
+		return false
+	}
+	return !slices.Contains(wordFlags, f.Name)
+}
+
+// completeFixed offers the values of flags that have few, and files after none that takes no file, to cmd and the
+// commands below.
 func completeFixed(cmd *cobra.Command) {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		values := fixedValues[f.Name]
@@ -262,7 +279,7 @@ func completeFixed(cmd *cobra.Command) {
 		case *setting:
 			return
 		}
-		if values == nil {
+		if _, offered := cmd.GetFlagCompletionFunc(f.Name); offered || values == nil && takesFile(f) {
 			return
 		}
 		if err := cmd.RegisterFlagCompletionFunc(f.Name,

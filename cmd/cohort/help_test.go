@@ -161,6 +161,15 @@ func TestCompletion(t *testing.T) {
 		{"run --out-format ", "parquet", ""},
 		{"run --missing ", "mean-of-bounds", ""},
 		{"predict --missing ", "drop-row", ""},
+		{"study new --method ", "fastlloyd\t", ""},
+		{"study new --method fastlloyd --mechanism ", "laplace", ""},
+		{"ledger show --neighbours ", "replace-one", ""},
+		{"run --epsilon ", ":4\n", ""}, // no file
+		{"run --columns ", ":4\n", ""},
+		{"join --workers ", ":4\n", ""},
+		{"run --labels-out ", ":0\n", ""}, // files
+		{"run --data ", ":0\n", ""},
+		{"join --state ", ":0\n", ""},
 		{"bench ", "kernels\t", ""},
 		{"data write ", "\nbox-blobs\t", "builtin:"},
 		{"", "methods\t", ""},

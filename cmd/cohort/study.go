@@ -94,6 +94,7 @@ each sees and what it costs. Everything follows from public values; no data is o
 		return slices.Contains(studyFlags, flag) || isMethodOption(flag)
 	}
 	o.bindSome(fs, takes)
+	o.complete(cmd)
 	return cmd
 }
 

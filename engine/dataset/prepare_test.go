@@ -551,6 +551,10 @@ func TestIDLikeColumns(t *testing.T) {
 			t.Errorf("%v, %v", tab.Report.IDLike, err)
 		}
 	}
+	long := Schema{Columns: []string{strings.Repeat("ü", 5000)}}.column(0)
+	if want := "1 (" + strings.Repeat("ü", 59) + "…)"; long != want {
+		t.Errorf("a long name: %.200s", long)
+	}
 }
 
 func TestSetsThatCannotFit(t *testing.T) {

@@ -39,13 +39,18 @@ type Schema struct {
 	Files      int // number of files, each of which is one client's; 0 or 1: one
 }
 
-// column names column j of the records for a person: its number, and its name.
+// column names column j of the records for a person: its number, and its name, or as much of it as fits a line.
 func (s Schema) column(j int) string {
-	name := strconv.Itoa(s.number(j))
-	if s.Columns != nil && s.Columns[j] != "" {
-		name += " (" + s.Columns[j] + ")"
+	const most = 60
+	number := strconv.Itoa(s.number(j))
+	if s.Columns == nil || s.Columns[j] == "" {
+		return number
 	}
-	return name
+	name := []rune(s.Columns[j])
+	if len(name) > most {
+		name = append(name[:most-1], '…')
+	}
+	return number + " (" + string(name) + ")"
 }
 
 func (s Schema) number(j int) int {
