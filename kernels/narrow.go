@@ -76,10 +76,10 @@ func narrowTiles(k int) (tiles, last int) {
 
 // PrepareNarrow adds to points that many passes go over what lets [Assign] and [Reassign] read half of their bytes,
 // where the path in use and the shape, for k centroids, gain from that; three quarters as much memory again. Points
-// off the grid, or out of [-1, 1], go without. Call [Centroids.PrepareFilter] after it. each is as for
+// off the grid, out of [-1, 1] or in a file go without. Call [Centroids.PrepareFilter] after it. each is as for
 // [Panels.PrepareFilter].
 func (p *Panels) PrepareNarrow(k int, each func(n int, task func(i int))) {
-	if p.narrow != nil || p.N == 0 || p.filter != nil || !narrowPays(p.D, k) {
+	if p.narrow != nil || p.Mapped || p.N == 0 || p.filter != nil || !narrowPays(p.D, k) {
 		return
 	}
 	if each == nil {

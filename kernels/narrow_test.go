@@ -117,6 +117,20 @@ func TestNarrowFormIsRefused(t *testing.T) {
 	})
 }
 
+// TestMappedPointsStayAsTheyAre: points in a file may be more than memory.
+func TestMappedPointsStayAsTheyAre(t *testing.T) {
+	withPaths(t, func(t *testing.T) {
+		p := packed(gridRows(rand.New(rand.NewPCG(29, 3)), 33, 784, 22), 33, 784)
+		view := *p
+		view.Mapped = true
+		view = view.Slice(0, 33)
+		view.PrepareNarrow(10, nil)
+		if p.PrepareNarrow(10, nil); view.Narrow() || p.Narrow() != narrows() {
+			t.Errorf("a narrow form of points in a file: %v, in memory: %v", view.Narrow(), p.Narrow())
+		}
+	})
+}
+
 // TestNarrowRoutinesEqualReference compares the form that routines make, and the points that they read from it, with
 // those in plain Go.
 func TestNarrowRoutinesEqualReference(t *testing.T) {

@@ -16,6 +16,9 @@ const Lanes = 16
 type Panels struct {
 	N, D int
 	Data []float32
+	// Mapped says that Data lies in a file, whose memory the system may take back: there may be more than memory, so no
+	// narrow form is made of it.
+	Mapped bool
 	// filter is the integer form of the points of which these are a part from
 	// firstPanel on; see PrepareFilter.
 	filter     *filterPoints
@@ -78,8 +81,8 @@ func (p *Panels) Slice(lo, hi int) Panels {
 			lo, hi, p.N, p.N, Lanes))
 	}
 	end := lo*p.D + panelCount(hi-lo)*p.D*Lanes
-	return Panels{N: hi - lo, D: p.D, Data: p.Data[lo*p.D : end : end], filter: p.filter, narrow: p.narrow,
-		firstPanel: p.firstPanel + lo/Lanes, longest: p.longest, stream: p.stream}
+	return Panels{N: hi - lo, D: p.D, Data: p.Data[lo*p.D : end : end], Mapped: p.Mapped, filter: p.filter,
+		narrow: p.narrow, firstPanel: p.firstPanel + lo/Lanes, longest: p.longest, stream: p.stream}
 }
 
 // Point copies the coordinates of point i to dst, which is grown when it is

@@ -261,7 +261,7 @@ func (c *cache) finish() (*kernels.Panels, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &kernels.Panels{N: c.state.N, D: c.d, Data: asFloat32(memory)}, nil
+	return &kernels.Panels{N: c.state.N, D: c.d, Data: asFloat32(memory), Mapped: true}, nil
 }
 
 // release closes the files; what is mapped stays.

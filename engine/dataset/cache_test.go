@@ -99,6 +99,9 @@ func (c *caching) check(what, dir string, want *Prepared, least, most int) {
 	if decoded < least || decoded > most {
 		c.t.Errorf("%s: decoded %d chunks, want %d to %d", what, decoded, least, most)
 	}
+	if !p.Points.Mapped {
+		c.t.Errorf("%s: the points are in memory", what)
+	}
 	if !slices.Equal(p.Points.Data, want.Points.Data) || p.Points.N != 3000 ||
 		!slices.Equal(p.Digests, want.Digests) || p.Clamped != want.Clamped ||
 		p.Bounds.FromData != (c.bounds == nil) {
