@@ -2,7 +2,9 @@ package dataset
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"slices"
 	"strconv"
@@ -62,18 +64,21 @@ func ParseBounds(s string, d int) (Bounds, error) {
 
 // OpenBounds reads a file with one "lo,hi" row for each of the d columns.
 func OpenBounds(ctx context.Context, path string, d int) (Bounds, error) {
+	const rows = "write one lo,hi row per column, without names"
 	t, err := Open(ctx, path, ReadOptions{Workers: 1})
 	if err != nil {
+		if f := (*fault.Error)(nil); errors.As(err, &f) && !errors.As(err, new(*fs.PathError)) {
+			return Bounds{}, fault.Failed(f.What, f.Why, rows, err) // there is no choice of columns
+		}
 		return Bounds{}, err
 	}
 	if t.D != 2 {
 		return Bounds{}, fault.Failed(path, fmt.Sprintf("%s in a row where bounds have two", fault.Count(t.D, "cell")),
-			"write one lo,hi row per column", nil)
+			rows, nil)
 	}
 	if t.N != d {
-		return Bounds{}, fault.Failed(path, fmt.Sprintf("%s for %s", fault.Count(t.N, "row"),
-			fault.Count(d, "column")),
-			"write one lo,hi row per column", nil)
+		return Bounds{}, fault.Failed(path, fmt.Sprintf("%s for %s", fault.Count(t.N, "row"), fault.Count(d, "column")),
+			rows, nil)
 	}
 	b := SameBounds(d, 0, 0)
 	for j := range d {

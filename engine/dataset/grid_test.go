@@ -120,7 +120,9 @@ func TestBounds(t *testing.T) {
 		text, want string
 		request    bool
 	}{{"0,1\n", "1 row for 2 columns", false}, {"0,1,2\n3,4,5\n", "3 cells in a row", false},
-		{"0,x\n1,2\n", "row 1, column 2", false}, {"0,1\n3,2\n", "is not below", true}} {
+		{"0,x\n1,2\n", "row 1, column 2", false},
+		{"name,lo,hi\nage,0,1\n", `row 2, column 1: "age" is not a number: write one lo,hi row per column`, false},
+		{"0:1\n", "no records: write one lo,hi row per column", false}, {"0,1\n3,2\n", "is not below", true}} {
 		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -231,6 +231,12 @@ func TestLedgerFileKnowsItsPeople(t *testing.T) {
 			t.Errorf("columns %v: %v", c.columns, err)
 		}
 	}
+	late := with("a")
+	late.Salt = "that of a file which was not there yet"
+	_, err := f.Start(pureTerms, late)
+	if err == nil || errors.Is(err, ErrDataset) || !strings.Contains(err.Error(), "another run made it meanwhile: give") {
+		t.Errorf("a file that another run made meanwhile: %v", err)
+	}
 	// digests of two files do not agree, nor do those under another key
 	salt, err := f.Salt()
 	if err != nil || salt != "salt" {

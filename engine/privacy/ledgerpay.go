@@ -1,6 +1,10 @@
 package privacy
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/cohort-engine/cohort/internal/fault"
+)
 
 // PlannedRun is a run that is to be paid for.
 type PlannedRun struct {
@@ -101,7 +105,7 @@ func (f LedgerFile) agree(s *ledgerState, terms Terms, p PlannedRun) error {
 	}
 	switch {
 	case s.header.Salt != p.Salt:
-		return fmt.Errorf("ledger file %s: another run made it meanwhile: %w: run again", f.Path, ErrDataset)
+		return fault.Failed("ledger file "+f.Path, "another run made it meanwhile", "give the same command again", nil)
 	case terms.Budget != Budget{} && terms.Budget != has.Budget:
 		return differs("budget", fmt.Sprintf("epsilon %v at delta %v", has.Budget.Epsilon, has.Budget.Delta), "another")
 	case terms.Composition != "" && terms.Composition != has.Composition:
