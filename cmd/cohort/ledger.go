@@ -43,6 +43,9 @@ func (o *options) parseLedgerBudget() (privacy.Budget, error) {
 // ledgerFile is the file of --ledger, with its key and anchor.
 func (o *options) ledgerFile() (privacy.LedgerFile, error) {
 	f := privacy.LedgerFile{Path: o.ledger, Anchor: o.ledgerAnchor}
+	if o.ledger == "-" {
+		return f, fault.Request("--ledger", `"-" names no file`, "name a file, or ./-")
+	}
 	if o.ledgerKey == "" {
 		return f, nil
 	}

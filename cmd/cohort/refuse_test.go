@@ -84,6 +84,7 @@ func TestZeroAndRepeatedFlagsAreRefused(t *testing.T) {
 		"data write blobs --out x.xlsx":                 "x.xlsx would not hold what .xlsx says: name it .csv or .parquet\n",
 		"data write blobs --out x.csv.gz":               "--out: x.csv.gz would not hold what .gz says: ",
 		"data write blobs --out x.csv --labels l.npy":   "--labels: l.npy would not hold what .npy says: ",
+		"run --epsilon 1 --ledger -":                    "--ledger: \"-\" names no file: name a file, or ./-\n",
 		"audit --method fastlloyd --trials 0":           "--trials: is 0, must be at least 100\n",
 		"run --data a.csv, --k 2":                       `--data: "a.csv," lists a file without a name: `,
 		"bench kernels --quick --drop-out 0.1":          "are for simulated sums: give --simulate, too",

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -20,21 +21,25 @@ func newReportCommand() *cobra.Command {
 		Use:   "report RESULT",
 		Short: "Draw a result.json as one HTML page",
 		Long: `Write one page, which needs no network, about a run: the clusters, their sizes, how it
-converged, where the budget went, who saw what, time and bytes. It is made of a
-result.json of cohort run --out and, where it lies beside it, model.json, which has the
+converged, where the budget went, who saw what, time and bytes. It is made of the
+folder of cohort run --out, or of a result.json and, where it lies beside it, model.json, which has the
 bounds and the names of the columns. cohort run --report writes the same page.`,
 		Example: `  cohort run --data my.csv --k 8 --epsilon 1 --bounds 0:100 --out result
   cohort report result/result.json`,
 		Args: arguments(1, 1, "name a result.json"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if out == "" {
-				out = filepath.Join(filepath.Dir(args[0]), reportFile)
+			result := args[0]
+			if within := filepath.Join(result, "result.json"); isFile(within) {
+				result = within
 			}
-			run, err := openResult(args[0])
+			if out == "" {
+				out = filepath.Join(filepath.Dir(result), reportFile)
+			}
+			run, err := openResult(result)
 			if err != nil {
 				return err
 			}
-			if err := writeWhole("--out", out, run.WriteHTML, args[0], modelBeside(args[0])); err != nil {
+			if err := writeWhole("--out", out, run.WriteHTML, result, modelBeside(result)); err != nil {
 				return err
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "the report is %s\n", out)
@@ -43,6 +48,11 @@ bounds and the names of the columns. cohort run --report writes the same page.`,
 	}
 	cmd.Flags().StringVar(&out, "out", "", "file to write (default: report.html beside the result)")
 	return cmd
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && !info.IsDir()
 }
 
 // modelBeside is the model of a result, where there is one.

@@ -37,6 +37,12 @@ func TestReportOfARun(t *testing.T) {
 		!strings.Contains(text, "report.html") {
 		t.Fatalf("status %d, output %s%s", status, text, errText)
 	}
+	if err := os.Remove(filepath.Join(out, "report.html")); err != nil {
+		t.Fatal(err)
+	}
+	if status, text, errText = cohort(t, "report", out); status != exitDone { // the folder says which result is meant
+		t.Fatalf("status %d, output %s%s", status, text, errText)
+	}
 	for _, path := range []string{page, filepath.Join(out, "report.html")} {
 		b, err := os.ReadFile(path)
 		if err != nil {
