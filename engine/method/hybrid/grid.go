@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/synopsis"
 	"github.com/cohort-engine/cohort/internal/elementary"
 )
 
@@ -55,4 +56,23 @@ func gridCuts(signal float64, d, k, fractionBits int) int {
 		cuts = float64(d) * max(math.Round(cuts/float64(d)), 1)
 	}
 	return min(int(math.Round(cuts)), d*fractionBits, gridBits)
+}
+
+// gridDropped is the part of the records that a grid's light cells have at most where they are dropped. It comes from
+// lsun, s1 and generated sets of two and three columns.
+const gridDropped = 0.12
+
+// significant are the cells that are searched for k clusters of n records: the light ones are dropped, as most of them
+// are empty, unless they are of a grid and have too many of the records for that. What noise they have is then all
+// around, and without them centres would go to the cells that noise happens to have made heavy. It is
+// post-processing.
+func (h *plan) significant(cells []synopsis.Box, noise, n, k float64) []synopsis.Box {
+	kept, weight := synopsis.Significant(cells, noise, n/k), 0.0
+	for _, c := range kept {
+		weight += c.Weight
+	}
+	if h.branch == "grid" && weight < float64((1-gridDropped)*n) {
+		return cells
+	}
+	return kept
 }

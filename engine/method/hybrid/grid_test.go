@@ -9,6 +9,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/dataset/datasettest"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/synopsis"
 )
 
 // TestGridCuts: four times the signal doubles the cells; from three columns on all are cut alike; the grid of records
@@ -114,5 +115,51 @@ func TestGridOfWeakSignal(t *testing.T) {
 		if loss[""] > 0.8*loss["tree"] {
 			t.Errorf("%+v: the grid's mean loss is %.4g, the tree's %.4g", c, loss[""], loss["tree"])
 		}
+	}
+}
+
+// TestLightCellsOfGrid: the light cells of a tree are dropped, and those of a grid that have few of the records.
+func TestLightCellsOfGrid(t *testing.T) {
+	const noise, heavy = 10, 4
+	for _, c := range []struct {
+		branch      string
+		light, kept int
+	}{{"grid", 20, 24}, {"grid", 8, heavy}, {"tree", 20, heavy}, {"grid", 0, heavy}} {
+		var cells []synopsis.Box
+		n := 0.0
+		for i := range heavy + c.light {
+			weight := 5.0
+			if i < heavy {
+				weight = 100
+			}
+			cells, n = append(cells, synopsis.Box{Lo: []float64{-1}, Hi: []float64{1}, Weight: weight}), n+weight
+		}
+		h := &plan{branch: c.branch}
+		if got := h.significant(cells, noise, n, heavy); len(got) != c.kept {
+			t.Errorf("%s with %d light cells: %d are searched, want %d", c.branch, c.light, len(got), c.kept)
+		}
+	}
+}
+
+// TestGridOfManyClusters: light cells that have many of the records are searched, too. Without them the mean loss over
+// the fixed seeds is .0154.
+func TestGridOfManyClusters(t *testing.T) {
+	norm, _ := datasettest.Builtin(t, "blobs", dataset.Generator{N: 5000, D: 2, K: 20, Separation: 6, Seed: 1})
+	eng, err := engine.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer eng.Close()
+	loss := 0.0
+	for seed := range uint64(20) {
+		res, err := eng.Run(t.Context(), &Job{Problem: protocol.Problem{Clients: norm.Table(), Bounds: norm.Bounds, K: 20,
+			Budget: privacy.Budget{Epsilon: 0.03, Delta: -1}, Seed: &seed}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		loss += *res.NICV / 20
+	}
+	if loss > 0.014 {
+		t.Errorf("NICV %.4g", loss)
 	}
 }

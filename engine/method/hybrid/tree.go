@@ -191,7 +191,7 @@ func (h *plan) searchLeaves(ctx context.Context, p *staged.Party, ground *ground
 		ground.frame.Place(found.boxes)
 	}
 	if h.balance == 0 && (h.branch == "grid" || coarseTree(h.halvings(), p.D)) {
-		found.boxes = synopsis.Significant(found.boxes, trie.LeafNoise(), float64(p.N)/float64(p.K))
+		found.boxes = h.significant(found.boxes, trie.LeafNoise(), float64(p.N), float64(p.K))
 	}
 	searched := found.boxes
 	if rest := unseen(found.boxes, float64(p.N), p.K, trie.LeafNoise(), trie.Leaves()); rest > 0 {
