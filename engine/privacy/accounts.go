@@ -91,8 +91,37 @@ func (a *accounts) stray(s Spec) {
 // epsilon is the best of the accountants' bounds, pld apart.
 func (a *accounts) epsilon(delta float64) (best float64, by string) { return a.within(delta, a.quick) }
 
-// total is the best of all accountants' bounds.
-func (a *accounts) total(delta float64) (best float64, by string) { return a.within(delta, a.best) }
+// total is the best of all accountants' bounds, and of those of all but the pure releases with what these cost added.
+func (a *accounts) total(delta float64) (best float64, by string) {
+	best, by = a.within(delta, a.best)
+	if rest, pure := a.besidePure(); rest != nil {
+		if epsilon, name := rest.within(delta, rest.best); epsilon+pure < best {
+			return epsilon + pure, name + " and pure"
+		}
+	}
+	return best, by
+}
+
+// besidePure is all but the releases of which a pure epsilon alone is known, and what these cost together (T7 vii):
+// nil where there are not both, or where the profile of both is exact.
+func (a *accounts) besidePure() (rest *accounts, pure float64) {
+	rest = newAccounts()
+	rest.failure, rest.distance = a.failure, a.distance
+	for _, r := range a.others {
+		if p, ok := r.m.(PureDP); ok {
+			pure += times(int(r.n), p.Epsilon)
+		} else {
+			rest.compose(r.m, int(r.n))
+		}
+	}
+	if pure == 0 || len(rest.others) == 0 {
+		return nil, 0
+	}
+	if a.normal.Mu() > 0 {
+		rest.compose(a.normal, 1)
+	}
+	return rest, pure
+}
 
 // within leaves to the accountants what failures and distances leave of delta: the least epsilon at which
 // delta covers what prove needs, the failures, and (1+e^epsilon) times the distances (T6, T7).
