@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -58,6 +59,37 @@ func TestPrivateRunsShowWhatIsPaidFor(t *testing.T) {
 		if c.quality && c.times && strings.Contains(c.args, "--quality") &&
 			strings.Count(text, "epsilon does not cover") != 2 {
 			t.Errorf("%s: the headline is\n%s", c.args, out)
+		}
+	}
+}
+
+// Sizes of clusters in a private result are those that were released, wherever it goes and whatever is written for the
+// holder of the records beside it.
+func TestPrivateSizesAreReleased(t *testing.T) {
+	args := []string{"run", "--data", "builtin:blobs", "--n", "600", "--d", "2", "--k", "3", "--epsilon", "1",
+		"--bounds", "-100:100", "--seed", "4", "--quality", "off", "--format", "json"}
+	released := object(t, args...)["sizes"]
+	dir := t.TempDir()
+	labels, out := filepath.Join(dir, "labels.csv"), filepath.Join(dir, "out")
+	beside := object(t, append(args, "--labels-out", labels, "--out", out)...)["sizes"]
+	counts := make([]float64, 3)
+	for _, row := range readCSV(t, labels)[1:] {
+		counts[row[1][0]-'1']++
+	}
+	for i, x := range released.([]any) {
+		if x.(float64) == counts[i] {
+			t.Errorf("cluster %d has a size of %v, which is that of its records", i+1, x)
+		}
+	}
+	for _, name := range []string{"result.json", "model.json"} {
+		var m map[string]any
+		if err := json.Unmarshal([]byte(readText(t, filepath.Join(out, name))), &m); err != nil {
+			t.Fatal(err)
+		}
+		for where, sizes := range map[string]any{"printed": beside, name: m["sizes"]} {
+			if !reflect.DeepEqual(sizes, released) {
+				t.Errorf("%s beside labels: sizes are %v, of which %v were released", where, sizes, released)
+			}
 		}
 	}
 }
@@ -536,6 +568,30 @@ func TestInterruptedRunIsFinishedWithoutPayingAgain(t *testing.T) {
 	}
 	if status, _, errOut := cohort(t, args...); status != exitWrong || !strings.Contains(errOut, "is spent") {
 		t.Errorf("a further run: status %d, %q", status, errOut)
+	}
+}
+
+// First centroids that are read from a file are a part of the request, whatever the file's name: other ones do not get
+// the noise of an interrupted run.
+func TestInterruptedRunKnowsItsStart(t *testing.T) {
+	dir := t.TempDir()
+	ledger, start := filepath.Join(dir, "ledger"), filepath.Join(dir, "start.csv")
+	flags := []string{"--data", writeFile(t, "a.csv", csvOf(300, 0)), "--method", "relative", "--k", "2", "--epsilon",
+		"1", "--delta", "1e-6", "--bounds", "0:10", "--start", start, "--ledger", ledger, "--ledger-budget", "2:1e-5",
+		"--format", "json"}
+	for i, rows := range []string{"1,1,1\n9,9,9\n", "1,1,1\n8,9,9\n"} {
+		if err := os.WriteFile(start, []byte(rows), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			if err := interrupt(t, flags...); err == nil {
+				t.Fatal("the run was not interrupted")
+			}
+		}
+	}
+	object(t, append([]string{"run"}, flags...)...)
+	if n := strings.Count(readText(t, ledger), `"run":`); n != 2 {
+		t.Errorf("%d runs were paid for, of two from other first centroids", n)
 	}
 }
 

@@ -223,6 +223,8 @@ const (
 	// pldPoints bounds the work of the pld accountant for a total: grid points times convolutions, some
 	// half a second of it.
 	pldPoints = 1 << 22
+	// pldLeast is the least epsilon that it is asked to lower: near the smallest numbers that took it minutes.
+	pldLeast = 0x1p-60
 	// pldMantissa is how many bits of what it says are kept, rounded up: it searches for epsilon to
 	// 1e-7, and its sums differ between architectures.
 	pldMantissa = 18
@@ -232,7 +234,7 @@ const (
 // releases alone gdp is exact.
 func (a *accounts) best(delta float64) (float64, string) {
 	best, by := a.quick(delta)
-	if len(a.others) == 0 || delta <= 0 || a.normal.Discretised >= delta || a.responses() {
+	if len(a.others) == 0 || delta <= 0 || a.normal.Discretised >= delta || best <= pldLeast || a.responses() {
 		return best, by
 	}
 	acc, rounds := &PLDAccountant{}, 1.0

@@ -502,29 +502,6 @@ func TestLedgerTotalsHaveAdditiveDeltas(t *testing.T) {
 	}
 }
 
-// Nor are pure releases, sketches and Gaussian releases together more than the pure ones and the others apart.
-func TestPureReleasesAddUp(t *testing.T) {
-	sketches := Spec{Family: "fm", Gamma: 1, Phantoms: 190, Parties: 2, Cells: 5, Rounds: 4096}
-	gaussian := Spec{Family: "discrete-gaussian", Scale: 9, Slack: 1e-12, Distance: 1e-9, Rounds: 4}
-	for _, pure := range []float64{0.01, 0.9, 7.2} {
-		apart, both := &Ledger{Delta: 5e-5}, &Ledger{Delta: 5e-5}
-		for i, cost := range []Spec{sketches, gaussian, {Family: "discrete-laplace", Scale: 2 / pure, Rounds: 2}} {
-			e := Entry{What: cost.Family, Viewers: []string{Outsider}, Calibration: Proven, Cost: cost}
-			err := both.Add(e)
-			if err == nil && i < 2 {
-				err = apart.Add(e)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-		sum, total := *apart.TotalFor(Outsider).Epsilon+pure, both.TotalFor(Outsider)
-		if e := *total.Epsilon; !(e <= sum*(1+1e-9)) || e < pure {
-			t.Errorf("pure %v: together %v by %s, apart %v", pure, e, total.Accountant, sum)
-		}
-	}
-}
-
 // What pure and Gaussian releases cost together is never more than the sum of what they cost apart.
 func TestPureAndGaussianReleasesAddUp(t *testing.T) {
 	for _, c := range []struct{ pure, sigma, delta float64 }{{10, 0.6, 1e-5}, {18, 3, 1e-4}, {0.1, 4, 1e-6},
