@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -49,7 +50,23 @@ type cacheState struct {
 	Digests  [][2]uint64 // sums of columnDigests
 }
 
-const cacheVersion = 1
+const cacheVersion = 2
+
+// text is what the state's file has: the state, and the digest of that on a line of its own.
+func (s *cacheState) text() ([]byte, error) {
+	b, err := json.Marshal(s)
+	return fmt.Appendf(b, "\n%x\n", sha256.Sum256(b)), err
+}
+
+// readState reads such a text. One that is not as it was written is nothing to go on from.
+func readState(text []byte) (s cacheState) {
+	b, digest, _ := bytes.Cut(text, []byte{'\n'})
+	if string(digest) != fmt.Sprintf("%x\n", sha256.Sum256(b)) || json.Unmarshal(b, &s) != nil ||
+		s.Version != cacheVersion || min(s.Chunks, s.N, s.Seen, s.Clamped) < 0 {
+		return cacheState{}
+	}
+	return s
+}
 
 // noteBytes is how much is written between two notes.
 const noteBytes = 256 << 20
@@ -89,9 +106,7 @@ func openCache(dir string, s *Schema, opts *PrepareOptions) (*cache, error) {
 		c.noteBytes = opts.noteBytes
 	}
 	if text, err := os.ReadFile(c.stateFile); err == nil {
-		if json.Unmarshal(text, &c.state) != nil || c.state.Version != cacheVersion {
-			c.state = cacheState{}
-		}
+		c.state = readState(text)
 	}
 	var err error
 	if c.panels, err = os.OpenFile(base+".panels", os.O_RDWR|os.O_CREATE, 0o600); err != nil {
@@ -195,7 +210,7 @@ func (c *cache) note(from *collector, digest *columnDigests) error {
 	if err := c.panels.Sync(); err != nil {
 		return err
 	}
-	text, err := json.Marshal(s)
+	text, err := s.text()
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -152,11 +153,50 @@ func TestCacheResumes(t *testing.T) {
 		c.check("after it was done", dir, want, 0, 0)
 		c.check("after a crash", filepath.Join(copied, "c"), want, perPass-perPass/2, perPass-perPass/2+3)
 		c.check("afresh", t.TempDir(), want, passes*perPass, passes*perPass)
+		for what, change := range map[string]func(s *cacheState, text []byte) []byte{
+			"another number of chunks": func(_ *cacheState, text []byte) []byte {
+				return bytes.Replace(text, []byte(`"Chunks":`), []byte(`"Chunks":1`), 1)
+			},
+			"a digest of other chunks": func(s *cacheState, _ []byte) []byte {
+				s.Chunks = -1
+				changed, _ := s.text() // has no error
+				return changed
+			},
+			"other records": func(s *cacheState, _ []byte) []byte {
+				s.N = -17
+				changed, _ := s.text()
+				return changed
+			},
+			"half a state": func(_ *cacheState, text []byte) []byte { return text[:len(text)/2] },
+		} {
+			changeState(t, dir, change)
+			c.check(what, dir, want, passes*perPass, passes*perPass)
+		}
 		// Other bytes in the file are another source.
 		if err := os.Chtimes(c.path, rowsTime, rowsTime); err != nil {
 			t.Fatal(err)
 		}
 		c.check("touched", dir, want, passes*perPass, passes*perPass)
+	}
+}
+
+// changeState writes a cache's state anew, as change makes it of what it is and its text.
+func changeState(t *testing.T, dir string, change func(s *cacheState, text []byte) []byte) {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(dir, "*.json"))
+	if err != nil || len(names) != 1 {
+		t.Fatal(names, err)
+	}
+	text, err := os.ReadFile(names[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := readState(text)
+	if s.N == 0 {
+		t.Fatal("the state is not as it was written")
+	}
+	if err := os.WriteFile(names[0], change(&s, text), 0o600); err != nil {
+		t.Fatal(err)
 	}
 }
 
