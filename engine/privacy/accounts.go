@@ -12,6 +12,7 @@ type accounts struct {
 	renyi    *RDPAccountant
 
 	failure, distance float64 // of all specs, see Spec
+	pureDistance      float64 // the part of distance that is of pure releases, or of none that is known
 
 	normal Gaussian // all Gaussian releases as one: 1/Scale^2 is the sum
 	others []repeated
@@ -86,6 +87,10 @@ func (p parallel) normal() bool {
 func (a *accounts) stray(s Spec) {
 	a.failure += s.Failure
 	a.distance += s.Distance
+	m, err := s.Mechanism()
+	if _, pure := m.(PureDP); pure || err != nil {
+		a.pureDistance += s.Distance
+	}
 }
 
 // epsilon is the best of the accountants' bounds, pld apart.
@@ -103,7 +108,8 @@ func (a *accounts) total(delta float64) (best float64, by string) {
 }
 
 // besidePure is all but the releases of which a pure epsilon alone is known, and what these cost together (T7 vii):
-// nil where there are not both, or where the profile of both is exact.
+// nil where there are not both, where the profile of both is exact, or where a distance is of the pure ones, which
+// e^epsilon of all together multiplies (T6 iii).
 func (a *accounts) besidePure() (rest *accounts, pure float64) {
 	rest = newAccounts()
 	rest.failure, rest.distance = a.failure, a.distance
@@ -114,7 +120,7 @@ func (a *accounts) besidePure() (rest *accounts, pure float64) {
 			rest.compose(r.m, int(r.n))
 		}
 	}
-	if pure == 0 || len(rest.others) == 0 {
+	if pure == 0 || len(rest.others) == 0 || a.pureDistance > 0 {
 		return nil, 0
 	}
 	if a.normal.Mu() > 0 {

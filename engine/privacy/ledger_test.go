@@ -502,6 +502,26 @@ func TestLedgerTotalsHaveAdditiveDeltas(t *testing.T) {
 	}
 }
 
+// A distance of pure releases is multiplied by e^epsilon of all together, not of the others alone: what that leaves of
+// delta is left to the others.
+func TestDistanceOfPureReleases(t *testing.T) {
+	const distance, pure = 1e-8, 7.2
+	total := func(delta float64, costs ...Spec) float64 {
+		l := &Ledger{Delta: delta}
+		for _, c := range costs {
+			if err := l.Add(Entry{What: c.Family, Viewers: []string{Outsider}, Calibration: Proven, Cost: c}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return *l.TotalFor(Outsider).Epsilon
+	}
+	sketches := Spec{Family: "fm", Gamma: 1, Phantoms: 190, Parties: 2, Cells: 5, Rounds: 4096}
+	e := total(5e-5, sketches, Spec{Family: "discrete-laplace", Scale: 2 / pure, Rounds: 2, Distance: distance})
+	if least := pure + total(5e-5-slackDelta(e, distance), sketches); e < least {
+		t.Errorf("epsilon %v, want at least %v", e, least)
+	}
+}
+
 // What pure and Gaussian releases cost together is never more than the sum of what they cost apart.
 func TestPureAndGaussianReleasesAddUp(t *testing.T) {
 	for _, c := range []struct{ pure, sigma, delta float64 }{{10, 0.6, 1e-5}, {18, 3, 1e-4}, {0.1, 4, 1e-6},
