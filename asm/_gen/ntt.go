@@ -17,9 +17,11 @@ const (
 	nttI
 	nttFold
 	nttUnfold
+	_
+	_
+	_
+	nttMask
 )
-
-const nttMask = 40
 
 // nttFile emits the kernels of polynomials modulo primes below 2^30: layers of
 // transforms, pointwise products and base conversion (kernels/ntt).

@@ -197,7 +197,6 @@ func (r rowNames) of(i int) string {
 
 func (r rowNames) number(i int) int { return r.table.RowNumber(r.first + i) }
 
-// writeLabels writes rows, clusters, both counted from 1, and distances as CSV, Parquet, or an npy file of records.
 // labelsWritable probes a file of --labels-out, and refuses names of forms that it would not have.
 func labelsWritable(path string, read ...string) error {
 	if err := refuseForms("--labels-out", path, ".csv", ".npy", ".parquet"); err != nil {
@@ -217,6 +216,7 @@ func refuseForms(flag, path string, has ...string) error {
 		"name it "+strings.Join(has[:len(has)-1], ", ")+" or "+has[len(has)-1])
 }
 
+// writeLabels writes rows, clusters, both counted from 1, and distances as CSV, Parquet, or an npy file of records.
 func writeLabels(flag, path string, labels []int32, distances []float64, names rowNames) error {
 	return writeWhole(flag, path, func(w io.Writer) error {
 		switch filepath.Ext(path) {
