@@ -179,7 +179,7 @@ func (s *Solver) draw(ctx context.Context, run Runner, p *Problem, size int) err
 }
 
 // drawPoints is the number of points that one call of pick draws.
-const drawPoints = 4096
+const drawPoints = 1024
 
 // pick draws one part of the sample.
 func (s *Solver) pick(_, index int) {

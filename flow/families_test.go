@@ -150,6 +150,35 @@ func TestRadiusTakesFewPasses(t *testing.T) {
 	}
 }
 
+// TestMisleadingPricesAreForgotten: the second of the size-constrained Lloyd steps from random centroids moves clusters
+// so far that the prices of the first leave more units outside than none do. Steps from them would look at
+// 1.6 times as many points.
+func TestMisleadingPricesAreForgotten(t *testing.T) {
+	set := instance.Mixture("mixture", 25000, 2, 100)
+	var res flow.Result
+	solve := func(s *flow.Solver, p *flow.Problem) (looked int) {
+		s.Began = func(stage flow.Stage, points int) {
+			if stage == flow.Paths {
+				looked = points
+			}
+		}
+		if err := s.Solve(context.Background(), nil, p, &res); err != nil {
+			t.Fatal(err)
+		}
+		if err := flow.Verify(p, &res); err != nil {
+			t.Error(err)
+		}
+		return looked
+	}
+	warm := flow.NewSolver()
+	solve(warm, set.Problem(set.Centroids(0)))
+	second := set.Problem(set.Means(&res))
+	misled, none := solve(warm, second), solve(flow.NewSolver(), second)
+	if 4*misled > 5*none {
+		t.Errorf("looked at %d points, and at %d without prices", misled, none)
+	}
+}
+
 func atMostPaths(t *testing.T, set *instance.Set, most int) {
 	t.Helper()
 	p := set.Problem(set.Centroids(0))

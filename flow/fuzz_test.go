@@ -284,6 +284,37 @@ func TestCancelStopsWithinAShard(t *testing.T) {
 	}
 }
 
+// TestCancelledPassLeavesNothingBehind: what workers have counted before a pass ends early is in no later one.
+func TestCancelledPassLeavesNothingBehind(t *testing.T) {
+	for _, k := range []int{10, 30} { // several counters of a pair, and one
+		p, s := mixture(40000, 2, k), new(Solver)
+		var res, other Result
+		if err := new(Solver).Solve(context.Background(), nil, p, &other); err != nil {
+			t.Fatal(err)
+		}
+		for last := int64(1); last < 60; last += 3 {
+			ctx, cancel := context.WithCancel(context.Background())
+			run := &crew{workers: 2, before: func(call int64) {
+				if call == last {
+					cancel()
+				}
+			}}
+			if err := s.Solve(ctx, run, p, &res); !errors.Is(err, context.Canceled) {
+				t.Fatalf("cancelled Solve returned %v", err)
+			}
+			cancel()
+			s.Forget()
+			if err := s.Solve(context.Background(), nil, p, &res); err != nil {
+				t.Fatal(err)
+			}
+			res.Stats.MoveBytes = other.Stats.MoveBytes
+			if fmt.Sprint(res) != fmt.Sprint(other) {
+				t.Fatalf("k=%d, after a solve that ended at call %d: %+v, want %+v", k, last, res.Stats, other.Stats)
+			}
+		}
+	}
+}
+
 // TestMemoryIsNotAllArcs bounds what a solve of 2*10^5 points and 40 clusters
 // allocates by far less than 16 bytes for each of the 8*10^6 arcs, also where the
 // maximum sizes are no bound.

@@ -69,6 +69,7 @@ type members struct {
 	near    int64   // reduced cost up to which a new row lists
 	lay     func(worker, column int)
 	find    func(worker, part int)
+	digest  func(worker, part int)
 	more    func(worker, index int)
 	found   []int // of the parts
 	laying  []laying
@@ -213,7 +214,7 @@ func (m *members) list(ctx context.Context) error {
 	m.after = slices.Grow(m.after[:0], n)[:n]
 	m.found = slices.Grow(m.found[:0], n/listPoints+1)[:(n+listPoints-1)/listPoints]
 	if m.find == nil {
-		m.find, m.lay, m.more = m.listPart, m.layOut, m.enlistNext
+		m.find, m.digest, m.lay, m.more = m.listPart, m.digestPart, m.layOut, m.enlistNext
 	}
 	if err := m.run.Run(ctx, len(m.found), m.find); err != nil {
 		return err
@@ -228,7 +229,7 @@ func (m *members) list(ctx context.Context) error {
 }
 
 // listPoints is the number of points that one call of listPart goes through.
-const listPoints = 1 << 14
+const listPoints = 1 << 12
 
 // listPart lists those of one part, without branches, and sets how many they are.
 func (m *members) listPart(_, part int) {
@@ -258,11 +259,24 @@ func (m *members) admit(ctx context.Context) error {
 	size := 2*len(m.fresh) + 16
 	m.table = slices.Grow(m.table[:0], size)[:size]
 	clear(m.table)
+	if err := m.run.Run(ctx, (len(m.fresh)+digestPoints-1)/digestPoints, m.digest); err != nil {
+		return err
+	}
 	for _, i := range m.fresh {
-		m.join(i)
+		m.join(i, uint32(m.spot[i]))
 	}
 	m.laid = true
 	return m.spread(ctx)
+}
+
+// digestPoints is the number of points that one call of digestPart hashes.
+const digestPoints = 512
+
+// digestPart hashes some of the listed points, and leaves the hashes where their slots will be.
+func (m *members) digestPart(_, part int) {
+	for _, i := range m.fresh[part*digestPoints : min(len(m.fresh), (part+1)*digestPoints)] {
+		m.spot[i] = int32(m.hash(i))
+	}
 }
 
 // foresee lists the points with a gap of at most horizon that are no members by their columns.
@@ -311,7 +325,7 @@ func (m *members) widen(ctx context.Context, u int32) error {
 			i := *link
 			if gap := m.v.gap[i]; gap <= least {
 				*link = m.after[i]
-				m.join(i)
+				m.join(i, m.hash(i))
 			} else {
 				next, link = min(next, gap), &m.after[i]
 			}
@@ -364,10 +378,10 @@ func (m *members) spread(ctx context.Context) error {
 	return m.run.Run(ctx, columns, m.lay)
 }
 
-// join makes point i a member: it adds its units to the group of all identical members and to the
+// join makes point i, of the given hash, a member: it adds its units to the group of all identical members and to the
 // columns that it is in, and the rest to "escape".
-func (m *members) join(i int32) {
-	q, units := m.groupOf(i), m.p.weight(int(i))
+func (m *members) join(i int32, hash uint32) {
+	q, units := m.groupOf(i, hash), m.p.weight(int(i))
 	m.v.gap[i] = isMember
 	left := units * m.exclusive
 	put := func(u int32, units int64) {
@@ -391,11 +405,10 @@ func (m *members) join(i int32) {
 
 // groupOf returns the group of the members that are identical to point i, a new one if there are none, and puts it
 // among them.
-func (m *members) groupOf(i int32) int32 {
+func (m *members) groupOf(i int32, hash uint32) int32 {
 	if 3*m.count >= 2*len(m.table) {
 		m.rehash(2*m.count + m.count/4)
 	}
-	hash := m.hash(i)
 	at := m.place(i, hash)
 	if q := int32(m.table[at]) - 1; q >= 0 {
 		m.after[i], m.after[q] = m.after[q], i

@@ -65,6 +65,12 @@ func (s *Solver) ascend(ctx context.Context, run Runner, p *Problem, target floa
 		return 0, err
 	}
 	outside := a.gradient(prices, &a.seen, a.excess)
+	if s.warm && a.plain && 8*outside > float64(p.total()) {
+		var err error
+		if outside, err = s.compareWithNone(ctx, run, p, outside); err != nil {
+			return 0, err
+		}
+	}
 	if a.radius == 0 {
 		a.radius = a.quantile(1. / 4)
 	}
@@ -111,6 +117,24 @@ func (s *Solver) ascend(ctx context.Context, run Runner, p *Problem, target floa
 			return 0, err
 		}
 		outside = a.gradient(prices, &a.seen, a.excess)
+	}
+	return outside, nil
+}
+
+// compareWithNone takes prices of 0 in place of those of the problem before if they leave fewer units outside than
+// those do: clusters that have moved far are at the wrong ones. It returns the units outside.
+func (s *Solver) compareWithNone(ctx context.Context, run Runner, p *Problem, outside float64) (float64, error) {
+	a := &s.ascent
+	clear(a.prices)
+	a.level(p, a.prices)
+	if err := s.look(ctx, run, p, a.prices, nil, &a.trial, a.radius); err != nil {
+		return 0, err
+	}
+	if none := a.gradient(a.prices, &a.trial, a.after); none < outside {
+		a.seen, a.trial = a.trial, a.seen
+		a.excess, a.after = a.after, a.excess
+		copy(s.prices, a.prices)
+		outside = none
 	}
 	return outside, nil
 }

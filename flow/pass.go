@@ -138,18 +138,24 @@ func (s *Solver) evaluate(ctx context.Context, run Runner, p *Problem, prices []
 		t.slack = topTwoSlack(d, k)
 		work = s.works.pairs
 		for i := range s.scratch[:run.Workers()] {
-			w := &s.scratch[i]
-			w.pairs = slices.Grow(w.pairs[:0], k*k+k)[:k*k+k]
-			clear(w.pairs)
+			if w := &s.scratch[i]; len(w.pairs) != k*k+k {
+				w.pairs = slices.Grow(w.pairs[:0], k*k+k)[:k*k+k]
+				clear(w.pairs)
+			}
 		}
 	default:
 		s.filter.prepare(s, p, prices)
 	}
-	if err := s.runPass(ctx, run, work); err != nil {
-		return err
+	err := s.runPass(ctx, run, work)
+	if tabled && !s.ordered { // even if the pass has ended early: tables are left empty
+		if s.shared(run) {
+			_ = run.Run(context.Background(), run.Workers(), s.works.drain) // the background does not end
+		} else {
+			s.drain(0, 0)
+		}
 	}
-	if tabled && !s.ordered {
-		s.drain(k, run.Workers())
+	if err != nil {
+		return err
 	}
 	s.sumSides(v, run.Workers())
 	return nil
@@ -231,14 +237,14 @@ func (s *Solver) evaluateExactly(ctx context.Context, run Runner, p *Problem, pr
 	if s.ordered {
 		s.beginCells(p, prices, certain)
 	}
-	for len(s.shards) < (p.Points.N+t.size-1)/t.size {
+	for len(s.shards) < t.shards() {
 		s.shards = append(s.shards, nil)
 	}
 	if err := s.runPass(ctx, run, s.works.cells); err != nil {
 		return err
 	}
 	v.extra = v.extra[:0]
-	for index := 0; index*t.size < p.Points.N; index++ {
+	for index := range t.shards() {
 		v.extra = append(v.extra, s.shards[index]...)
 	}
 	s.sumSides(v, run.Workers())
@@ -263,7 +269,7 @@ func (s *Solver) beginPass(run Runner, p *Problem, prices []int64, v *view) {
 		clear(w.size)
 	}
 	if s.works.cells == nil {
-		s.works.pairs, s.works.near, s.works.cells = s.countPairs, s.countNear, s.lookAtCells
+		s.works.pairs, s.works.near, s.works.cells, s.works.drain = s.countPairs, s.countNear, s.lookAtCells, s.drain
 	}
 	s.stats.Passes++
 	s.looked += n
@@ -271,7 +277,7 @@ func (s *Solver) beginPass(run Runner, p *Problem, prices []int64, v *view) {
 
 // worthSharing is the number of multiply-adds from which a pass is worth the
 // waking of other workers.
-const worthSharing = 1 << 18
+const worthSharing = 1 << 17
 
 // shardSize returns the number of points of a shard of a pass with the given
 // multiply-adds per point: one shard if it is not worth sharing, else about 32, none
@@ -284,13 +290,18 @@ func (s *Solver) shardSize(n, perPoint int) int {
 	return min(s.tune().shardPoints, max(least, n/shards)&^(2*kernels.Lanes-1))
 }
 
+// shards returns the number of shards of a pass.
+func (t *passTask) shards() int { return (t.p.Points.N + t.size - 1) / t.size }
+
+// shared reports whether workers share a pass.
+func (s *Solver) shared(run Runner) bool { return s.pass.shards() > 1 && run.Workers() > 1 }
+
 // runPass runs the shards of a pass.
 func (s *Solver) runPass(ctx context.Context, run Runner, work func(worker, index int)) error {
-	count := (s.pass.p.Points.N + s.pass.size - 1) / s.pass.size
-	if count > 1 && run.Workers() > 1 {
-		return run.Run(ctx, count, work)
+	if s.shared(run) {
+		return run.Run(ctx, s.pass.shards(), work)
 	}
-	for index := range count {
+	for index := range s.pass.shards() {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -346,22 +357,14 @@ func (w *scratch) count(cells []uint32) {
 	}
 }
 
-// drain makes sizes and sides of the tables of the workers.
-func (s *Solver) drain(k, workers int) {
-	w := &s.scratch[0]
-	for i := range s.scratch[:workers] {
-		other := &s.scratch[i]
-		if i > 0 {
-			for cell, c := range other.pairs {
-				w.pairs[cell] += c
-			}
+// drain makes sizes and sides of the table of a worker, and empties it: on that worker, as a rule, whose cache has it.
+func (s *Solver) drain(_, index int) {
+	w, k := &s.scratch[index], s.pass.p.k()
+	if len(w.pairs) <= fewPairs {
+		for cell := range w.pairs {
+			w.pairs[cell] += w.turns[0][cell] + w.turns[1][cell] + w.turns[2][cell] + w.turns[3][cell]
 		}
-		if len(w.pairs) <= fewPairs {
-			for cell := range w.pairs {
-				w.pairs[cell] += other.turns[0][cell] + other.turns[1][cell] + other.turns[2][cell] + other.turns[3][cell]
-			}
-			other.turns = [4][fewPairs]int32{}
-		}
+		w.turns = [4][fewPairs]int32{}
 	}
 	for u := range k {
 		w.size[u] += int64(w.pairs[k*k+u])
@@ -374,6 +377,7 @@ func (s *Solver) drain(k, workers int) {
 			}
 		}
 	}
+	clear(w.pairs)
 }
 
 // filter assigns points by distance plus price in single precision alone. A price
