@@ -26,7 +26,7 @@ type Pool struct {
 	workers int
 	spin    int        // busy waits before blocking
 	mu      sync.Mutex // held during a parallel region
-	wake    []chan struct{}
+	helpers []helper   // workers 1, 2, ...
 	done    chan struct{}
 	exit    sync.WaitGroup
 	shares  []share // by worker
@@ -36,9 +36,10 @@ type Pool struct {
 	progress []ProgressObserver // likewise
 
 	_ [linePair]byte
-	// state is the number of the region, whether it takes no more helpers, and how
-	// many are in it. The caller waits for those alone: a helper that wakes up when
-	// the work is done has missed the region.
+	// state is the number of the region, whether it takes no more helpers, whether its
+	// caller has gone to sleep until the last of them leaves, and how many are in it.
+	// The caller waits for those alone: a helper that wakes up when the work is done
+	// has missed the region.
 	state   atomic.Uint64
 	closing atomic.Bool
 	_       [linePair]byte
@@ -56,8 +57,18 @@ const linePair = 128
 const (
 	stateHelpers = 1<<16 - 1 // mask of the number of helpers in the region
 	stateShut    = 1 << 16   // no more helpers
-	stateRegion  = 1 << 17   // one region
+	stateSleeps  = 1 << 17   // the caller does
+	stateRegion  = 1 << 18   // one region
 )
+
+// helper is a worker beside callers.
+type helper struct {
+	// asleep is set before the helper looks at the state for a last time and sleeps. Who is awake gets no token from Run:
+	// it costs a lock.
+	asleep atomic.Bool
+	wake   chan struct{}
+	_      [linePair - 16]byte
+}
 
 // share is the run of indices that a worker begins with, on a cache line of its
 // own.
@@ -71,16 +82,21 @@ func NewPool(workers int) *Pool {
 	if workers < 1 {
 		panic("engine: NewPool needs at least one worker")
 	}
-	p := &Pool{workers: workers, spin: spinRounds, wake: make([]chan struct{}, workers-1), done: make(chan struct{}, 1),
-		shares: make([]share, workers)}
 	if workers > runtime.GOMAXPROCS(0) {
-		p.spin = 0 // someone else needs the core
+		return newPool(workers, 0) // someone else needs the core
 	}
+	return newPool(workers, spinRounds)
+}
+
+// newPool is NewPool with a number of busy waits before blocking.
+func newPool(workers, spin int) *Pool {
+	p := &Pool{workers: workers, spin: spin, helpers: make([]helper, workers-1), done: make(chan struct{}, 1),
+		shares: make([]share, workers)}
 	p.state.Store(stateShut)
-	for i := range p.wake {
-		p.wake[i] = make(chan struct{}, 1)
+	for i := range p.helpers {
+		p.helpers[i].wake = make(chan struct{}, 1)
 		p.exit.Add(1)
-		go p.work(i+1, p.wake[i])
+		go p.work(i+1, &p.helpers[i])
 	}
 	return p
 }
@@ -95,13 +111,25 @@ func (p *Pool) Close() {
 	if p.closing.Swap(true) {
 		return
 	}
-	p.notify()
+	p.Wake()
 	p.exit.Wait()
 }
 
 // Wake wakes the workers for a region that is about to come, which spares its
 // start the wait. Without one they soon go back to sleep.
-func (p *Pool) Wake() { p.notify() }
+func (p *Pool) Wake() {
+	for i := range p.helpers {
+		p.helpers[i].rouse()
+	}
+}
+
+// rouse leaves a token for a helper, which has it wake up, or go on waiting when it would have gone to sleep.
+func (h *helper) rouse() {
+	select {
+	case h.wake <- struct{}{}:
+	default:
+	}
+}
 
 // Report tells observers that done of total parts of some long work are done. It may
 // be called by several workers at once.
@@ -152,8 +180,12 @@ func (p *Pool) Run(ctx context.Context, n int, fn func(worker, index int)) error
 	if p.stop.Load() {
 		p.stop.Store(false)
 	}
-	p.state.Store(p.state.Load()&^(stateShut|stateHelpers) + stateRegion)
-	p.notify()
+	p.state.Store(p.state.Load()&^(stateShut|stateSleeps|stateHelpers) + stateRegion)
+	for i := range p.helpers {
+		if h := &p.helpers[i]; h.asleep.Load() {
+			h.rouse()
+		}
+	}
 	p.take(0)
 	p.await()
 	p.fn, p.cancel = nil, nil
@@ -164,17 +196,6 @@ func (p *Pool) Run(ctx context.Context, n int, fn func(worker, index int)) error
 		return ctx.Err()
 	}
 	return nil
-}
-
-// notify leaves a token for every helper. A helper that saw the region while it
-// was spinning finds the token later, and goes back to waiting.
-func (p *Pool) notify() {
-	for _, c := range p.wake {
-		select {
-		case c <- struct{}{}:
-		default:
-		}
-	}
 }
 
 // take runs indices of the current region until none is left: the worker's own
@@ -216,43 +237,56 @@ func (p *Pool) leave(worker int) {
 }
 
 // await lets no more helpers in and returns when those inside have left. The last
-// one to leave a region that is shut sends a token.
+// one to leave sends a token to a caller that sleeps, and to no other: one that looked
+// for a token a moment before it came would sleep, too, for some 60 us.
 func (p *Pool) await() {
 	if p.state.Or(stateShut)&stateHelpers == 0 {
 		return
 	}
-	for i := 1; i <= p.spin && p.state.Load()&stateHelpers > 0; i++ {
+	for i := 1; i <= p.spin; i++ {
+		if p.state.Load()&stateHelpers == 0 {
+			return
+		}
 		if i%spinYield == 0 {
 			runtime.Gosched()
 		}
 	}
-	<-p.done
+	if p.state.Or(stateSleeps)&stateHelpers > 0 {
+		<-p.done
+	}
 }
 
-func (p *Pool) work(worker int, wake <-chan struct{}) {
+func (p *Pool) work(worker int, h *helper) {
 	defer p.exit.Done()
 	seen := uint64(0)
 	for idle := 0; !p.closing.Load(); idle++ {
 		s := p.state.Load()
-		if s&stateShut == 0 && s/stateRegion != seen {
+		if open(s, seen) {
 			if !p.state.CompareAndSwap(s, s+1) {
 				continue
 			}
 			p.take(worker)
 			seen, idle = s/stateRegion, 0
-			if s = p.state.Add(^uint64(0)); s&stateShut != 0 && s&stateHelpers == 0 {
+			if s = p.state.Add(^uint64(0)); s&stateSleeps != 0 && s&stateHelpers == 0 {
 				p.done <- struct{}{}
 			}
 		}
 		switch {
 		case idle >= p.spin:
-			<-wake
+			h.asleep.Store(true)
+			if !open(p.state.Load(), seen) { // a caller who opens a region later sees who is asleep
+				<-h.wake
+			}
+			h.asleep.Store(false)
 			idle = 0
 		case idle%spinYield == spinYield-1:
 			runtime.Gosched()
 		}
 	}
 }
+
+// open tells whether a region takes helpers, other than the one seen.
+func open(state, seen uint64) bool { return state&stateShut == 0 && state/stateRegion != seen }
 
 // fail keeps the first panic of the region for its caller and hands out no
 // further index.

@@ -101,6 +101,29 @@ func TestPoolRegionsAfterEachOther(t *testing.T) {
 	}
 }
 
+// Callers and helpers that go to sleep at once, after a moment or hardly ever find each other: no worker begins its
+// index before all have come.
+func TestPoolSleepersWakeUp(t *testing.T) {
+	const workers = 3
+	for _, spin := range []int{0, 1, 20, 2000, spinRounds} {
+		p := newPool(workers, spin)
+		for round := range 400 {
+			var inside sync.WaitGroup
+			inside.Add(workers)
+			if err := p.Run(t.Context(), workers, func(_, i int) {
+				inside.Done()
+				inside.Wait()
+				if i == round%workers { // who leaves last, the caller or a helper
+					time.Sleep(time.Duration(round%4) * 10 * time.Microsecond)
+				}
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p.Close()
+	}
+}
+
 func TestPoolCancels(t *testing.T) {
 	for _, workers := range []int{1, 2} {
 		p := NewPool(workers)
