@@ -280,10 +280,10 @@ func (s *Solver) beginPass(run Runner, p *Problem, prices []int64, v *view) {
 const worthSharing = 1 << 17
 
 // shardSize returns the number of points of a shard of a pass with the given
-// multiply-adds per point: one shard if it is not worth sharing, else about 32, none
+// multiply-adds per point: one shard if it is not worth sharing, else about 64, none
 // larger than usual. It is the same for any number of workers.
 func (s *Solver) shardSize(n, perPoint int) int {
-	const least, shards = 256, 32
+	const least, shards = 256, 64
 	if n*perPoint < worthSharing {
 		return max(1, n)
 	}
