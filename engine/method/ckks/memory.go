@@ -9,9 +9,10 @@ import (
 // room counts the memory of a run in one process, in rows: the residues of a polynomial modulo one prime, 4 N bytes.
 // Resident are keys and, of each batch of N records, the encrypted columns, the computing party's own as factors and as
 // coefficients, and the memberships of a round. Comparisons, a ciphertext for each pair, come and go in runs of batches
-// (liveCiphertexts). With five clusters in the plane a batch takes 75 rows, 4.9 MB: 10^5 records 130 MB in all, 10^6
-// 430. Encrypted columns are a third of it. Half of them could be drawn again from seeds in each round, a tenth of the
-// peak for a hundredth of the time, which is not done.
+// (liveCiphertexts); those by rank with what they need, a packed ciphertext on each worker. With five clusters in the
+// plane a batch takes 75 rows, 4.9 MB: 10^5 records 130 MB in all, 10^6 430. Encrypted columns are a third of it. Half
+// of them could be drawn again from seeds in each round, a tenth of the peak for a hundredth of the time, which is not
+// done.
 type room struct {
 	*run
 	primes int // of ciphertexts
@@ -31,7 +32,7 @@ func (s *run) memory() *engine.Memory {
 	r.tables()
 	setup := r.keys()
 	r.columns()
-	r.comparisons()
+	r.rounds()
 	// Polynomials of keys serve again in rounds, at one worker at least.
 	r.pool = max(r.pool, setup-r.polynomials)
 	const other = 6 << 20 // the noise's tables, stacks, pages of the program
@@ -91,17 +92,15 @@ func (r *room) columns() {
 	}
 }
 
-// comparisons are those of a round, its memberships and totals, and what computes them.
-func (r *room) comparisons() {
-	p, k, batches := r.params, r.job.K, r.lay.batches
-	const low = 2 * (aggregateLevel + 1) // rows of a membership
-	level := low + 2*p.maxDepth()        // of a comparison
-	pairs := k * min(k-1, 1<<p.maxDepth()) / 2
-	run := min(batches, max(1, liveCiphertexts/pairs))
-	// A sign has its input and, of its last polynomial, seven more ciphertexts at a time.
-	sign, tree := 2*(8*r.primes-36), level*(k-1)
-	// Memberships of the last run come when its signs are done.
-	r.pool += level*pairs*run + low*masksAhead + max(low*k*(batches-run), low*k*batches-max(sign-tree, 0))
+// rounds are the memberships and totals of a round, and what computes them.
+func (r *room) rounds() {
+	p, k := r.params, r.job.K
+	if r.lay.rank == nil {
+		r.pairs()
+	} else {
+		r.ranks()
+	}
+	r.pool += membership * masksAhead
 	// A total leaves words of 64 bits at each side, and its message.
 	totals, sides := k*(1+r.D), 1+max(1, len(r.online))
 	r.left += r.Rounds * totals * (2*sides + 1) * (aggregateLevel + 1) / p.stride
@@ -109,6 +108,51 @@ func (r *room) comparisons() {
 	if r.job.mode() != TwoParty {
 		encoders += len(r.job.Columns) - 1 // those who encrypt columns have their own
 	}
-	r.polynomials = max(sign, tree)
 	r.worker = workspace + encoders*encoder + r.polynomials
+}
+
+// membership is the rows of one, and of a mask.
+const membership = 2 * (aggregateLevel + 1)
+
+// pairs are comparisons of pairs and the memberships that are made of them.
+func (r *room) pairs() {
+	k, batches := r.job.K, r.lay.batches
+	level := membership + 2*r.params.maxDepth() // of a comparison
+	pairs := k * min(k-1, 1<<r.params.maxDepth()) / 2
+	run := min(batches, max(1, liveCiphertexts/pairs))
+	sign, tree := 2*pairSign.rows(r.primes), level*(k-1)
+	// Memberships of the last run come when its signs are done.
+	r.pool += level*pairs*run + max(membership*k*(batches-run), membership*k*batches-max(sign-tree, 0))
+	r.polynomials = max(sign, tree)
+}
+
+// ranks are encrypted columns as they are spread over the slots, and memberships by rank, a packed ciphertext after the
+// other on each worker.
+func (r *room) ranks() {
+	k, batches, encrypted, sign := r.job.K, r.lay.batches, r.cols.count(), rankSignFor(r.job.K)
+	spread := r.primes - 2 // rows of half a column
+	input := spread - 2    // of a sign's
+	rank := input - sign.depth()
+	r.pool += 2*spread*encrypted*batches + membership*k*batches
+	// A column to be spread has two rescaled; distances have two differences for each column and what they come to; the
+	// indicator has a factor for each rank and their sum.
+	r.polynomials = 2 * max(3*r.primes-3, 2*encrypted*spread+spread-1, sign.rows(input), k*rank)
+}
+
+// rows are the most that halves of ciphertexts have at a time in an evaluation of s on a half of so many rows, with it.
+func (s *composite) rows(input int) (most int) {
+	at, kept := input, 0
+	for i := range s.polynomials {
+		p := &s.polynomials[i]
+		// T1, T2, on each level below two products, or one where T4 is not needed, and the result.
+		alive := kept + at + at - 1 + at - p.depth()
+		for down := 2; down < p.depth(); down++ {
+			alive += 2 * (at - down)
+		}
+		if len(p.odd) == 3 {
+			alive -= at - 2
+		}
+		most, at, kept = max(most, alive), at-p.depth(), input
+	}
+	return most
 }

@@ -125,10 +125,10 @@ func (c *computer) spread(ctx context.Context, pool *engine.Pool) error {
 		x := c.ev.rescalePair(w, one)
 		for b := 1; b < r.k; b *= 2 {
 			if col&b != 0 && err == nil {
-				x, err = c.ev.rotate(w, x, b)
+				x, err = c.move(w, x, b)
 			}
 			if a&b != 0 && err == nil {
-				x, err = c.ev.rotate(w, x, b*r.m*r.k)
+				x, err = c.move(w, x, b*r.m*r.k)
 			}
 		}
 		if err == nil {
@@ -156,7 +156,16 @@ func (c *computer) masked(w *scratch, a *cipher, slots []float64, scale float64)
 	return out, nil
 }
 
-// gather adds k copies of x, each rotated by step slots more than the one
+// move rotates x, which it frees.
+func (c *computer) move(w *scratch, x *cipher, by int) (*cipher, error) {
+	moved, err := c.ev.rotate(w, x, by)
+	if err == nil {
+		c.ev.free(x)
+	}
+	return moved, err
+}
+
+// gather adds k copies of x, which it takes over, each rotated by step slots more than the one
 // before: it replicates (to the right) or sums (to the left). Doubling up to
 // the largest power of two and adding the parts on the way needs no padding
 // (CKKS-V, Algorithm 8).
@@ -169,7 +178,7 @@ func (c *computer) gather(w *scratch, x *cipher, step int) (*cipher, error) {
 				out = x
 			} else {
 				// out, shifted behind the b copies in x.
-				moved, err := c.ev.rotate(w, out, step*b)
+				moved, err := c.move(w, out, step*b)
 				if err != nil {
 					return nil, err
 				}
@@ -178,6 +187,9 @@ func (c *computer) gather(w *scratch, x *cipher, step int) (*cipher, error) {
 			}
 		}
 		if 2*b > k {
+			if x != out {
+				c.ev.free(x)
+			}
 			return out, nil
 		}
 		moved, err := c.ev.rotate(w, x, step*b)
@@ -185,6 +197,9 @@ func (c *computer) gather(w *scratch, x *cipher, step int) (*cipher, error) {
 			return nil, err
 		}
 		c.add(moved, x)
+		if x != out {
+			c.ev.free(x)
+		}
 		x = moved
 	}
 }
@@ -302,6 +317,7 @@ func (c *computer) indicator(w *scratch, r *rankPlan, g int) (*cipher, error) {
 		f.scale = sum.scale * r.mean
 		factors = append(factors, f)
 	}
+	c.ev.free(sum)
 	return c.ev.tree(w, factors), nil
 }
 
