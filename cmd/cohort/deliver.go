@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -285,15 +286,13 @@ func writeNPYLabels(w io.Writer, labels []int32, distances []float64, names rowN
 // link's, somebody's working folder, or in one that nobody may write to. It is taken only if it holds nothing but an
 // earlier result.
 type folder struct {
-	dir, tmp string
-	parquet  bool // centroids are written as Parquet
+	dir     string
+	draft   *draft
+	parquet bool // centroids are written as Parquet
 }
 
 // reserve is the name of the file that keeps the space.
 const reserve = "reserve"
-
-// unfinished is what names of files and folders begin with that runs have not finished.
-const unfinished = ".cohort-"
 
 func openFolder(dir string, bytes int64) (*folder, error) {
 	f := &folder{dir: filepath.Clean(dir)}
@@ -308,10 +307,13 @@ func openFolder(dir string, bytes int64) (*folder, error) {
 		return nil, unwritable("--out", dir, err)
 	}
 	var err error
-	if f.tmp, err = os.MkdirTemp(beside, unfinished+"*"); err != nil {
+	if f.draft, err = newDraft(beside); err != nil {
 		return nil, unwritable("--out", dir, err)
 	}
-	space, err := os.Create(filepath.Join(f.tmp, reserve))
+	var space *os.File
+	if err = os.Mkdir(f.draft.path, 0o700); err == nil {
+		space, err = os.Create(filepath.Join(f.draft.path, reserve))
+	}
 	if err == nil {
 		zeros := make([]byte, 1<<16)
 		for ; bytes > 0 && err == nil; bytes -= int64(len(zeros)) {
@@ -342,16 +344,16 @@ func folderWritable(dir string) error {
 	return nil
 }
 
-func (f *folder) discard() { os.RemoveAll(f.tmp) }
+func (f *folder) discard() { f.draft.close() }
 
 // write fills the folder.
 func (f *folder) write(r *engine.Result, model *library.Model) error {
-	err := os.Remove(filepath.Join(f.tmp, reserve))
+	err := os.Remove(filepath.Join(f.draft.path, reserve))
 	if err == nil {
-		err = writeFiles(f.tmp, r, model, f.parquet)
+		err = writeFiles(f.draft.path, r, model, f.parquet)
 	}
 	if err == nil {
-		err = os.Chmod(f.tmp, 0o755)
+		err = os.Chmod(f.draft.path, 0o755)
 	}
 	if err != nil {
 		return unwritable("--out", f.dir, err)
@@ -369,19 +371,26 @@ func (f *folder) write(r *engine.Result, model *library.Model) error {
 // the others are of the same run.
 func (f *folder) place() error {
 	if _, err := os.Lstat(f.dir); err != nil {
-		return os.Rename(f.tmp, f.dir)
+		if err = os.Rename(f.draft.path, f.dir); !errors.Is(err, fs.ErrExist) { // else another run was first
+			return err
+		}
 	}
+	hold, err := holdPlace(f.dir)
+	if err != nil {
+		return err
+	}
+	defer hold.close()
 	for _, name := range slices.Backward(append([]string{centroidsParquet, reportFile}, resultFiles...)) {
 		if err := os.Remove(filepath.Join(f.dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
 	}
 	for _, name := range f.files() {
-		if err := os.Rename(filepath.Join(f.tmp, name), filepath.Join(f.dir, name)); err != nil {
+		if err := os.Rename(filepath.Join(f.draft.path, name), filepath.Join(f.dir, name)); err != nil {
 			return err
 		}
 	}
-	return os.Remove(f.tmp)
+	return os.Remove(f.draft.path)
 }
 
 // resultFiles are the files of an --out folder.

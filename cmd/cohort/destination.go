@@ -73,13 +73,11 @@ func (d destination) probe() error {
 	if d.whole == "" {
 		return nil
 	}
-	f, err := os.CreateTemp(filepath.Dir(d.whole), unfinished+"*")
-	if err == nil {
-		err = errors.Join(f.Close(), os.Remove(f.Name()))
-	}
+	draft, err := newDraft(filepath.Dir(d.whole))
 	if err != nil {
 		return unwritable(d.flag, d.path, err)
 	}
+	draft.close()
 	return nil
 }
 
@@ -95,25 +93,33 @@ func (d destination) write(write func(io.Writer) error) error {
 
 // begin opens the file; done ends it, and keeps it if nothing has failed.
 func (d destination) begin() (f *os.File, done func(error) error, err error) {
-	switch stdout, e := os.Stdout.Stat(); {
-	case d.whole != "":
-		f, err = os.CreateTemp(filepath.Dir(d.whole), unfinished+"*")
-	default:
-		if info, err := os.Stat(d.path); err == nil && e == nil && os.SameFile(info, stdout) {
-			return os.Stdout, func(err error) error { return d.failed(err) }, nil
-		}
-		f, err = os.OpenFile(d.path, os.O_WRONLY, 0)
+	if d.whole != "" {
+		return d.beginDraft()
 	}
+	stdout, e := os.Stdout.Stat()
+	if info, err := os.Stat(d.path); err == nil && e == nil && os.SameFile(info, stdout) {
+		return os.Stdout, d.failed, nil
+	}
+	if f, err = os.OpenFile(d.path, os.O_WRONLY, 0); err != nil {
+		return nil, nil, d.failed(err)
+	}
+	return f, func(err error) error { return d.failed(errors.Join(err, f.Close())) }, nil
+}
+
+// beginDraft is begin of a file that takes its place when it is whole.
+func (d destination) beginDraft() (f *os.File, done func(error) error, err error) {
+	draft, err := newDraft(filepath.Dir(d.whole))
 	if err != nil {
 		return nil, nil, d.failed(err)
 	}
+	if f, err = os.OpenFile(draft.path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600); err != nil {
+		draft.close()
+		return nil, nil, d.failed(err)
+	}
 	return f, func(err error) error {
-		if d.whole == "" {
-			return d.failed(errors.Join(err, f.Close()))
-		}
-		defer os.Remove(f.Name())
+		defer draft.close()
 		if err = errors.Join(err, f.Chmod(0o644), f.Close()); err == nil {
-			err = os.Rename(f.Name(), d.whole)
+			err = os.Rename(draft.path, d.whole)
 		}
 		return d.failed(err)
 	}, nil
