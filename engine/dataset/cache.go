@@ -4,16 +4,15 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
+	"hash/crc32"
 	"os"
 	"path/filepath"
 	"slices"
 
 	"github.com/cohort-engine/cohort/internal/fault"
+	"github.com/cohort-engine/cohort/internal/filelock"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
@@ -22,14 +21,18 @@ import (
 // been read, so that a preparation that was interrupted goes on from there. What is
 // in it belongs to one source and one way of putting it on the grid, which its name
 // is a digest of. It holds private data: nobody but its owner can read it.
+//
+// One process at a time prepares a cache. What is in the files is checked before it is used: what is not as it was
+// written is prepared anew.
 type cache struct {
-	panels, labels *os.File
-	stateFile      string
-	state          cacheState
-	d, each        int
-	piece          piece // panels of points from n/each*each on
-	written        int64 // bytes since the last note
-	noteBytes      int64 // between two notes
+	lock, panels, labels *os.File
+	stateFile            string
+	state                cacheState
+	d, each              int
+	piece                piece   // panels of points from n/each*each on
+	held                 []int32 // labels that are in their file
+	written              int64   // bytes since the last note
+	noteBytes            int64   // between two notes
 }
 
 // cacheState is what the file beside the panels says.
@@ -48,6 +51,9 @@ type cacheState struct {
 	MayBeIDs []bool
 	Last     []float64
 	Digests  [][2]uint64 // sums of columnDigests
+	// Pieces has a checksum of each piece of the panels, LabelSum one of the labels.
+	Pieces   []uint32
+	LabelSum uint32
 }
 
 const cacheVersion = 2
@@ -55,8 +61,11 @@ const cacheVersion = 2
 // text is what the state's file has: the state, and the digest of that on a line of its own.
 func (s *cacheState) text() ([]byte, error) {
 	b, err := json.Marshal(s)
-	return fmt.Appendf(b, "\n%x\n", sha256.Sum256(b)), err
+	return digested(b), err
 }
+
+// digested is a text with its digest behind it.
+func digested(b []byte) []byte { return fmt.Appendf(b, "\n%x\n", sha256.Sum256(b)) }
 
 // readState reads such a text. One that is not as it was written is nothing to go on from.
 func readState(text []byte) (s cacheState) {
@@ -71,8 +80,8 @@ func readState(text []byte) (s cacheState) {
 // noteBytes is how much is written between two notes.
 const noteBytes = 256 << 20
 
-// openCache opens the cache of a source in a folder, or begins one.
-func openCache(dir string, s *Schema, opts *PrepareOptions) (*cache, error) {
+// openCache opens the cache of a source in a folder, or begins one, when no other process prepares it.
+func openCache(ctx context.Context, dir string, s *Schema, opts *PrepareOptions) (*cache, error) {
 	switch {
 	case s.Identity == "":
 		return nil, fault.Request("cache "+dir, s.Name+" has no name under which it could be found again",
@@ -105,30 +114,55 @@ func openCache(dir string, s *Schema, opts *PrepareOptions) (*cache, error) {
 	if opts.noteBytes > 0 {
 		c.noteBytes = opts.noteBytes
 	}
+	if err := c.open(ctx, base); err != nil {
+		c.release()
+		if ctx.Err() != nil {
+			return nil, err
+		}
+		return fail(err)
+	}
 	if text, err := os.ReadFile(c.stateFile); err == nil {
 		c.state = readState(text)
 	}
-	var err error
-	if c.panels, err = os.OpenFile(base+".panels", os.O_RDWR|os.O_CREATE, 0o600); err != nil {
-		return fail(err)
-	}
-	if c.labels, err = os.OpenFile(base+".labels", os.O_RDWR|os.O_CREATE, 0o600); err != nil {
-		return fail(errors.Join(err, c.panels.Close()))
-	}
-	if info, err := c.panels.Stat(); err != nil || info.Size() < c.bytes() {
-		c.state = cacheState{} // not what the state says
+	if !c.state.fits(s, opts) || !c.whole(opts.Read.threads()) {
+		c.state, c.held = cacheState{}, nil
 	}
 	if !c.state.Complete {
 		if err := checkDisk(dir, s, c.bytes()); err != nil {
-			c.close()
+			c.release()
 			return nil, err
 		}
 		if err := c.resume(); err != nil {
-			c.close()
+			c.release()
 			return fail(err)
 		}
 	}
 	return c, nil
+}
+
+// open opens the files, alone: whoever prepares them now is waited for.
+func (c *cache) open(ctx context.Context, base string) (err error) {
+	for ending, f := range map[string]**os.File{".lock": &c.lock, ".panels": &c.panels, ".labels": &c.labels} {
+		if *f, err = os.OpenFile(base+ending, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
+			return err
+		}
+	}
+	held := make(chan bool)
+	go func(lock *os.File) {
+		_ = filelock.Wait(lock) // a file system without locks is taken as it is
+		select {
+		case held <- true:
+		case <-ctx.Done():
+			lock.Close()
+		}
+	}(c.lock)
+	select {
+	case <-held:
+		return nil
+	case <-ctx.Done():
+		c.lock = nil
+		return ctx.Err()
+	}
 }
 
 func cacheFault(dir string, err error) error {
@@ -169,6 +203,7 @@ func (c *cache) append(rows []float32, n int) error {
 			if _, err := c.panels.WriteAt(c.piece.memory, start); err != nil {
 				return err
 			}
+			c.sum(c.state.N/c.each-1, c.piece.memory)
 			clear(c.piece.memory)
 		}
 	}
@@ -192,8 +227,11 @@ func (c *cache) advance(from *collector, digest *columnDigests) error {
 func (c *cache) note(from *collector, digest *columnDigests) error {
 	c.written = 0
 	start := c.pieceStart()
-	if _, err := c.panels.WriteAt(c.piece.memory[:c.bytes()-start], start); err != nil {
-		return err
+	if rest := c.piece.memory[:c.bytes()-start]; len(rest) > 0 {
+		if _, err := c.panels.WriteAt(rest, start); err != nil {
+			return err
+		}
+		c.sum(c.state.N/c.each, rest)
 	}
 	t := &from.table
 	s := &c.state
@@ -221,29 +259,24 @@ func (c *cache) note(from *collector, digest *columnDigests) error {
 	return os.Rename(next, c.stateFile)
 }
 
-// writeLabels appends the labels that the file does not have yet.
+// writeLabels writes the labels that came since the last note.
 func (c *cache) writeLabels(labels []int32) error {
-	info, err := c.labels.Stat()
-	if err != nil {
-		return err
-	}
-	have := min(int(info.Size()/4), len(labels))
 	b := make([]byte, 0, 1<<16)
-	for at := have; at < len(labels); {
-		b = b[:0]
-		for _, l := range labels[at:min(at+1<<14, len(labels))] {
-			b = binary.LittleEndian.AppendUint32(b, uint32(l))
-		}
+	for len(c.held) < len(labels) {
+		at := len(c.held)
+		next := labels[at:min(at+1<<14, len(labels))]
+		b = labelBytes(b[:0], next)
 		if _, err := c.labels.WriteAt(b, int64(4*at)); err != nil {
 			return err
 		}
-		at += len(b) / 4
+		c.state.LabelSum = crc32.Update(c.state.LabelSum, checksums, b)
+		c.held = labels[:at+len(next)]
 	}
 	return c.labels.Sync()
 }
 
 // restore gives the collector, and the digest, what was noted.
-func (c *cache) restore(to *collector, digest *columnDigests) error {
+func (c *cache) restore(to *collector, digest *columnDigests) {
 	s := &c.state
 	to.n, to.seen, to.clamped = s.N, s.Seen, s.Clamped
 	t := &to.table
@@ -254,20 +287,10 @@ func (c *cache) restore(to *collector, digest *columnDigests) error {
 	for class, name := range s.Classes {
 		to.classes[name] = int32(class)
 	}
-	if s.Labelled {
-		b := make([]byte, 4*s.N)
-		if _, err := io.ReadFull(io.NewSectionReader(c.labels, 0, int64(len(b))), b); err != nil {
-			return err
-		}
-		t.Labels = make([]int32, s.N)
-		for i := range t.Labels {
-			t.Labels[i] = int32(binary.LittleEndian.Uint32(b[4*i:]))
-		}
-	}
-	if digest != nil && len(s.Digests) == len(digest.sums) {
+	t.Labels = c.held
+	if digest != nil {
 		copy(digest.sums, s.Digests)
 	}
-	return nil
 }
 
 // finish maps the panels of all points.
@@ -280,12 +303,11 @@ func (c *cache) finish() (*kernels.Panels, error) {
 }
 
 // release closes the files; what is mapped stays.
-func (c *cache) release() { c.close() }
-
-func (c *cache) close() {
+func (c *cache) release() {
 	c.piece.release()
-	c.panels.Close()
-	c.labels.Close()
+	for _, f := range []*os.File{c.panels, c.labels, c.lock} {
+		f.Close() // which may be nil
+	}
 }
 
 // Close gives back the memory of the records, which must not be used afterwards: the

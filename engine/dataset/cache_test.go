@@ -180,6 +180,130 @@ func TestCacheResumes(t *testing.T) {
 	}
 }
 
+// TestCacheFilesThatChanged changes the files of a cache that is complete, or was interrupted, as a disk, a crash or
+// somebody would: the next preparation has the records of the source all the same.
+func TestCacheFilesThatChanged(t *testing.T) {
+	c := newCaching(t, &Bounds{Lo: []float64{-2, -2, 0}, Hi: []float64{2, 2, 4000}})
+	want, perPass, err := c.prepare("", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changes := map[string]func(text []byte) []byte{
+		"the first byte": func(text []byte) []byte { text[0] ^= 64; return text },
+		"the last byte":  func(text []byte) []byte { text[len(text)-1] ^= 1; return text },
+		"half":           func(text []byte) []byte { return text[:len(text)/2] },
+		"nothing":        func([]byte) []byte { return nil },
+	}
+	for _, stop := range []int{perPass / 2, perPass} {
+		for _, ending := range []string{".panels", ".labels"} {
+			for what, change := range changes {
+				dir := t.TempDir()
+				c.interrupt(dir, stop)
+				changeFile(t, dir, ending, change)
+				c.check(fmt.Sprintf("%s of %s after %d of %d", what, ending, stop, perPass), dir, want, perPass, perPass)
+			}
+			// What follows is of a note that a crash has cut short.
+			dir := t.TempDir()
+			c.interrupt(dir, stop)
+			changeFile(t, dir, ending, func(text []byte) []byte { return append(text, make([]byte, 400)...) })
+			for range 2 {
+				c.check(fmt.Sprintf("zeros behind %s after %d", ending, stop), dir, want, 0, perPass-stop)
+			}
+		}
+	}
+	for what, change := range map[string]func(*cacheState){
+		"digests":          func(s *cacheState) { s.Digests = nil },
+		"last values":      func(s *cacheState) { s.Last = s.Last[:1] },
+		"records left out": func(s *cacheState) { s.Report.Dropped[0] = 1 << 40 },
+		"classes":          func(s *cacheState) { s.Classes = s.Classes[:1] },
+		"records":          func(s *cacheState) { s.N, s.Seen = s.N+16<<20, s.Seen+16<<20 },
+		"files":            func(s *cacheState) { s.Files = []int{1, 2} },
+	} {
+		dir := t.TempDir()
+		c.interrupt(dir, perPass)
+		changeState(t, dir, func(s *cacheState, _ []byte) []byte {
+			change(s)
+			text, _ := s.text() // has no error
+			return text
+		})
+		c.check("a state of other "+what, dir, want, perPass, perPass)
+	}
+}
+
+// interrupt ends the preparation of the file in a folder before a chunk.
+func (c *caching) interrupt(dir string, before int) {
+	c.t.Helper()
+	broken := errors.New("the cable is out")
+	p, _, err := c.prepare(dir, func(chunk int) error {
+		if chunk == before {
+			return broken
+		}
+		return nil
+	})
+	if err == nil {
+		p.Close()
+	} else if !errors.Is(err, broken) {
+		c.t.Fatal(err)
+	}
+}
+
+// changeFile changes the one file of a cache that has a name of such an ending.
+func changeFile(t *testing.T, dir, ending string, change func(text []byte) []byte) {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(dir, "*"+ending))
+	if err != nil || len(names) != 1 {
+		t.Fatal(names, err)
+	}
+	text, err := os.ReadFile(names[0])
+	if err == nil {
+		err = os.WriteFile(names[0], change(text), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestCacheIsPreparedByOne prepares a cache twice at once: who comes second waits, or is told to end, and finds all
+// records there.
+func TestCacheIsPreparedByOne(t *testing.T) {
+	c := newCaching(t, &Bounds{Lo: []float64{-2, -2, 0}, Hi: []float64{2, 2, 4000}})
+	want, perPass, err := c.prepare("", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, begun, goOn, done := t.TempDir(), make(chan bool), make(chan bool), make(chan error)
+	go func() {
+		p, _, err := c.prepare(dir, func(chunk int) error {
+			if chunk == perPass/2 {
+				begun <- true
+				<-goOn
+			}
+			return nil
+		})
+		if err == nil {
+			p.Close()
+		}
+		done <- err
+	}()
+	<-begun
+	ctx, stop := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer stop()
+	s, err := OpenSource(ctx, c.path, ReadOptions{LabelColumn: "class", Missing: DropRow})
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := [16]byte{7}
+	if _, err := Prepare(ctx, s, PrepareOptions{Read: ReadOptions{LabelColumn: "class", Missing: DropRow},
+		Bounds: c.bounds, Cache: dir, DigestKey: &key}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("who does not wait is told %v", err)
+	}
+	time.AfterFunc(50*time.Millisecond, func() { close(goOn) })
+	c.check("while another prepares it", dir, want, 0, 0)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
 // changeState writes a cache's state anew, as change makes it of what it is and its text.
 func changeState(t *testing.T, dir string, change func(s *cacheState, text []byte) []byte) {
 	t.Helper()

@@ -101,7 +101,7 @@ func Prepare(ctx context.Context, s Source, opts PrepareOptions) (*Prepared, err
 	}
 	if opts.Cache != "" {
 		var err error
-		if file, err = openCache(opts.Cache, &schema, &opts); err != nil {
+		if file, err = openCache(ctx, opts.Cache, &schema, &opts); err != nil {
 			return nil, err
 		}
 		defer file.release()
@@ -154,9 +154,7 @@ func prepare(ctx context.Context, s Source, b Bounds, opts *PrepareOptions, file
 	var to sink
 	if file != nil {
 		file.state.Bounds = b
-		if err := file.restore(c, digest); err != nil {
-			return nil, cacheFault(opts.Cache, err)
-		}
+		file.restore(c, digest)
 		s, to = later{s, file.state.Chunks}, file
 	} else {
 		known := c.schema.N
