@@ -68,18 +68,15 @@ func (p *pending) mark() string {
 func openPending(ledger, plan, data string) (p *pending, err error) {
 	path := pendingPath(ledger, plan)
 	what := "state file " + path
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := lockPending(what, path)
 	if err != nil {
-		return nil, fault.Failed(what, err.Error(), "make its folder one that can be written to", err)
+		return nil, err
 	}
 	defer func() {
 		if err != nil {
 			f.Close()
 		}
 	}()
-	if err := filelock.Try(f); err != nil {
-		return nil, fault.Failed(what, "the same run is under way in another process", "wait for it to end", err)
-	}
 	if err := f.Chmod(0o600); err != nil {
 		return nil, fault.Failed(what, err.Error(), "", err)
 	}
@@ -88,7 +85,7 @@ func openPending(ledger, plan, data string) (p *pending, err error) {
 		return nil, fault.Failed(what, err.Error(), "", err)
 	}
 	p = &pending{file: f}
-	if len(b) == 0 {
+	if len(bytes.Trim(b, "\x00")) == 0 { // new, or of a run that was killed while it erased what was delivered
 		key := secret.New().Key()
 		p.state = pendingState{pendingVersion, plan, data, hex.EncodeToString(key[:])}
 		return p, p.write()
@@ -110,6 +107,31 @@ func openPending(ledger, plan, data string) (p *pending, err error) {
 	}
 	p.found = true
 	return p, nil
+}
+
+// lockPending opens or makes the file, locked. One that was erased before it was locked is left for a new one.
+func lockPending(what, path string) (*os.File, error) {
+	for {
+		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+		if err != nil {
+			return nil, fault.Failed(what, err.Error(), "make its folder one that can be written to", err)
+		}
+		if err := filelock.Try(f); err != nil {
+			f.Close()
+			return nil, fault.Failed(what, "the same run is under way in another process", "wait for it to end", err)
+		}
+		held, err := f.Stat()
+		if err == nil {
+			var named os.FileInfo
+			if named, err = os.Stat(path); err == nil && os.SameFile(held, named) {
+				return f, nil
+			}
+		}
+		f.Close()
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fault.Failed(what, err.Error(), "", err)
+		}
+	}
 }
 
 // pendingPath is where the root of a plan waits.
