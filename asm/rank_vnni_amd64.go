@@ -4,113 +4,59 @@
 
 package asm
 
-// Rank5VNNI ranks k > 0 centroids for each point of panels > 0 panels of 5 dimensions at x. The
-// coordinates times scale, rounded to the nearest integer, fit 16 bits. A centroid at c is a word, to which the
-// products of the coordinates with its integers of 16 bits, in the next 3 words, are added:
-// a sum of less than 2^31. The label is the least sum and low, and a bit of doubts, 16 for each panel, says that
-// the second least is at most the least plus band.
+// Rank3VNNI ranks k centroids, 0 < k <= 128, for each point of pairs > 0 pairs of panels at x, of d dimensions,
+// d = 5 or 6. The coordinates times scale, rounded to the nearest integer, fit 16 bits. A centroid
+// at c is a word, to which the products of a point with the integers of 16 bits in the next 3 are added,
+// modulo 2^32. The upper halves of the sums count: a bit of doubts, 16 for each panel, says that the second least
+// is at most the least plus band; else the label is the number of the least.
 //
 //go:noescape
-func Rank5VNNI(x *float32, panels int, c *int32, k int, scale float32, band int32, low int32, labels *uint16, doubts *uint16)
+func Rank3VNNI(x *float32, pairs int, d int, c *int32, k int, scale float32, band int32, labels *uint16, doubts *uint16)
 
-// Rank6VNNI ranks k > 0 centroids for each point of panels > 0 panels of 6 dimensions at x. The
-// coordinates times scale, rounded to the nearest integer, fit 16 bits. A centroid at c is a word, to which the
-// products of the coordinates with its integers of 16 bits, in the next 3 words, are added:
-// a sum of less than 2^31. The label is the least sum and low, and a bit of doubts, 16 for each panel, says that
-// the second least is at most the least plus band.
+// Rank4VNNI ranks k centroids, 0 < k <= 128, for each point of pairs > 0 pairs of panels at x, of d dimensions,
+// d = 7 or 8. The coordinates times scale, rounded to the nearest integer, fit 16 bits. A centroid
+// at c is a word, to which the products of a point with the integers of 16 bits in the next 4 are added,
+// modulo 2^32. The upper halves of the sums count: a bit of doubts, 16 for each panel, says that the second least
+// is at most the least plus band; else the label is the number of the least.
 //
 //go:noescape
-func Rank6VNNI(x *float32, panels int, c *int32, k int, scale float32, band int32, low int32, labels *uint16, doubts *uint16)
+func Rank4VNNI(x *float32, pairs int, d int, c *int32, k int, scale float32, band int32, labels *uint16, doubts *uint16)
 
-// Rank7VNNI ranks k > 0 centroids for each point of panels > 0 panels of 7 dimensions at x. The
-// coordinates times scale, rounded to the nearest integer, fit 16 bits. A centroid at c is a word, to which the
-// products of the coordinates with its integers of 16 bits, in the next 4 words, are added:
-// a sum of less than 2^31. The label is the least sum and low, and a bit of doubts, 16 for each panel, says that
-// the second least is at most the least plus band.
+// Rank5VNNI ranks k centroids, 0 < k <= 128, for each point of pairs > 0 pairs of panels at x, of d dimensions,
+// d = 9 or 10. The coordinates times scale, rounded to the nearest integer, fit 16 bits. A centroid
+// at c is a word, to which the products of a point with the integers of 16 bits in the next 5 are added,
+// modulo 2^32. The upper halves of the sums count: a bit of doubts, 16 for each panel, says that the second least
+// is at most the least plus band; else the label is the number of the least.
 //
 //go:noescape
-func Rank7VNNI(x *float32, panels int, c *int32, k int, scale float32, band int32, low int32, labels *uint16, doubts *uint16)
+func Rank5VNNI(x *float32, pairs int, d int, c *int32, k int, scale float32, band int32, labels *uint16, doubts *uint16)
 
-// Rank8VNNI ranks k > 0 centroids for each point of panels > 0 panels of 8 dimensions at x. The
-// coordinates times scale, rounded to the nearest integer, fit 16 bits. A centroid at c is a word, to which the
-// products of the coordinates with its integers of 16 bits, in the next 4 words, are added:
-// a sum of less than 2^31. The label is the least sum and low, and a bit of doubts, 16 for each panel, says that
-// the second least is at most the least plus band.
+// Rank6VNNI ranks k centroids, 0 < k <= 128, for each point of pairs > 0 pairs of panels at x, of d dimensions,
+// d = 11 or 12. The coordinates times scale, rounded to the nearest integer, fit 16 bits. A centroid
+// at c is a word, to which the products of a point with the integers of 16 bits in the next 6 are added,
+// modulo 2^32. The upper halves of the sums count: a bit of doubts, 16 for each panel, says that the second least
+// is at most the least plus band; else the label is the number of the least.
 //
 //go:noescape
-func Rank8VNNI(x *float32, panels int, c *int32, k int, scale float32, band int32, low int32, labels *uint16, doubts *uint16)
+func Rank6VNNI(x *float32, pairs int, d int, c *int32, k int, scale float32, band int32, labels *uint16, doubts *uint16)
 
-// Rank9VNNI ranks k > 0 centroids for each point of panels > 0 panels of 9 dimensions at x. The
-// coordinates times scale, rounded to the nearest integer, fit 16 bits. A centroid at c is a word, to which the
-// products of the coordinates with its integers of 16 bits, in the next 5 words, are added:
-// a sum of less than 2^31. The label is the least sum and low, and a bit of doubts, 16 for each panel, says that
-// the second least is at most the least plus band.
+// Rank7VNNI ranks k centroids, 0 < k <= 128, for each point of pairs > 0 pairs of panels at x, of d dimensions,
+// d = 13 or 14. The coordinates times scale, rounded to the nearest integer, fit 16 bits. A centroid
+// at c is a word, to which the products of a point with the integers of 16 bits in the next 7 are added,
+// modulo 2^32. The upper halves of the sums count: a bit of doubts, 16 for each panel, says that the second least
+// is at most the least plus band; else the label is the number of the least.
 //
 //go:noescape
-func Rank9VNNI(x *float32, panels int, c *int32, k int, scale float32, band int32, low int32, labels *uint16, doubts *uint16)
+func Rank7VNNI(x *float32, pairs int, d int, c *int32, k int, scale float32, band int32, labels *uint16, doubts *uint16)
 
-// Rank10VNNI ranks k > 0 centroids for each point of panels > 0 panels of 10 dimensions at x. The
-// coordinates times scale, rounded to the nearest integer, fit 16 bits. A centroid at c is a word, to which the
-// products of the coordinates with its integers of 16 bits, in the next 5 words, are added:
-// a sum of less than 2^31. The label is the least sum and low, and a bit of doubts, 16 for each panel, says that
-// the second least is at most the least plus band.
+// Rank8VNNI ranks k centroids, 0 < k <= 128, for each point of pairs > 0 pairs of panels at x, of d dimensions,
+// d = 15 or 16. The coordinates times scale, rounded to the nearest integer, fit 16 bits. A centroid
+// at c is a word, to which the products of a point with the integers of 16 bits in the next 8 are added,
+// modulo 2^32. The upper halves of the sums count: a bit of doubts, 16 for each panel, says that the second least
+// is at most the least plus band; else the label is the number of the least.
 //
 //go:noescape
-func Rank10VNNI(x *float32, panels int, c *int32, k int, scale float32, band int32, low int32, labels *uint16, doubts *uint16)
-
-// Rank11VNNI ranks k > 0 centroids for each point of panels > 0 panels of 11 dimensions at x. The
-// coordinates times scale, rounded to the nearest integer, fit 16 bits. A centroid at c is a word, to which the
-// products of the coordinates with its integers of 16 bits, in the next 6 words, are added:
-// a sum of less than 2^31. The label is the least sum and low, and a bit of doubts, 16 for each panel, says that
-// the second least is at most the least plus band.
-//
-//go:noescape
-func Rank11VNNI(x *float32, panels int, c *int32, k int, scale float32, band int32, low int32, labels *uint16, doubts *uint16)
-
-// Rank12VNNI ranks k > 0 centroids for each point of panels > 0 panels of 12 dimensions at x. The
-// coordinates times scale, rounded to the nearest integer, fit 16 bits. A centroid at c is a word, to which the
-// products of the coordinates with its integers of 16 bits, in the next 6 words, are added:
-// a sum of less than 2^31. The label is the least sum and low, and a bit of doubts, 16 for each panel, says that
-// the second least is at most the least plus band.
-//
-//go:noescape
-func Rank12VNNI(x *float32, panels int, c *int32, k int, scale float32, band int32, low int32, labels *uint16, doubts *uint16)
-
-// Rank13VNNI ranks k > 0 centroids for each point of panels > 0 panels of 13 dimensions at x. The
-// coordinates times scale, rounded to the nearest integer, fit 16 bits. A centroid at c is a word, to which the
-// products of the coordinates with its integers of 16 bits, in the next 7 words, are added:
-// a sum of less than 2^31. The label is the least sum and low, and a bit of doubts, 16 for each panel, says that
-// the second least is at most the least plus band.
-//
-//go:noescape
-func Rank13VNNI(x *float32, panels int, c *int32, k int, scale float32, band int32, low int32, labels *uint16, doubts *uint16)
-
-// Rank14VNNI ranks k > 0 centroids for each point of panels > 0 panels of 14 dimensions at x. The
-// coordinates times scale, rounded to the nearest integer, fit 16 bits. A centroid at c is a word, to which the
-// products of the coordinates with its integers of 16 bits, in the next 7 words, are added:
-// a sum of less than 2^31. The label is the least sum and low, and a bit of doubts, 16 for each panel, says that
-// the second least is at most the least plus band.
-//
-//go:noescape
-func Rank14VNNI(x *float32, panels int, c *int32, k int, scale float32, band int32, low int32, labels *uint16, doubts *uint16)
-
-// Rank15VNNI ranks k > 0 centroids for each point of panels > 0 panels of 15 dimensions at x. The
-// coordinates times scale, rounded to the nearest integer, fit 16 bits. A centroid at c is a word, to which the
-// products of the coordinates with its integers of 16 bits, in the next 8 words, are added:
-// a sum of less than 2^31. The label is the least sum and low, and a bit of doubts, 16 for each panel, says that
-// the second least is at most the least plus band.
-//
-//go:noescape
-func Rank15VNNI(x *float32, panels int, c *int32, k int, scale float32, band int32, low int32, labels *uint16, doubts *uint16)
-
-// Rank16VNNI ranks k > 0 centroids for each point of panels > 0 panels of 16 dimensions at x. The
-// coordinates times scale, rounded to the nearest integer, fit 16 bits. A centroid at c is a word, to which the
-// products of the coordinates with its integers of 16 bits, in the next 8 words, are added:
-// a sum of less than 2^31. The label is the least sum and low, and a bit of doubts, 16 for each panel, says that
-// the second least is at most the least plus band.
-//
-//go:noescape
-func Rank16VNNI(x *float32, panels int, c *int32, k int, scale float32, band int32, low int32, labels *uint16, doubts *uint16)
+func Rank8VNNI(x *float32, pairs int, d int, c *int32, k int, scale float32, band int32, labels *uint16, doubts *uint16)
 
 // RankLongVNNI ranks the centroids of tiles > 0 tiles for each point of groups > 0 groups of four panels of d > 0 dimensions
 // at x. The coordinates times scale, rounded to the nearest integer, fit 16 bits. A tile at c is

@@ -4,2448 +4,6 @@
 
 #include "textflag.h"
 
-// func Rank5VNNI(x *float32, panels int, c *int32, k int, scale float32, band int32, low int32, labels *uint16, doubts *uint16)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
-TEXT ·Rank5VNNI(SB), NOSPLIT, $0-64
-	MOVQ         x+0(FP), AX
-	MOVQ         panels+8(FP), CX
-	MOVQ         c+16(FP), DX
-	MOVQ         k+24(FP), BX
-	MOVQ         labels+48(FP), SI
-	MOVQ         doubts+56(FP), DI
-	VBROADCASTSS scale+32(FP), Z0
-	MOVL         $0xaaaaaaaa, R8
-	KMOVD        R8, K1
-
-groups:
-	CMPQ             CX, $0x02
-	JLT              rest
-	VMULPS           (AX), Z0, Z8
-	VCVTPS2DQ.RN_SAE Z8, Z8
-	VMULPS           64(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z8
-	VMULPS           128(AX), Z0, Z9
-	VCVTPS2DQ.RN_SAE Z9, Z9
-	VMULPS           192(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z9
-	VMULPS           256(AX), Z0, Z10
-	VCVTPS2DQ.RN_SAE Z10, Z10
-	VPTERNLOGD       $0xff, Z3, Z3, Z3
-	VPSRLD           $0x01, Z3, Z3
-	VMOVDQA32        Z3, Z5
-	VMULPS           320(AX), Z0, Z11
-	VCVTPS2DQ.RN_SAE Z11, Z11
-	VMULPS           384(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z11
-	VMULPS           448(AX), Z0, Z12
-	VCVTPS2DQ.RN_SAE Z12, Z12
-	VMULPS           512(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z12
-	VMULPS           576(AX), Z0, Z13
-	VCVTPS2DQ.RN_SAE Z13, Z13
-	VPTERNLOGD       $0xff, Z4, Z4, Z4
-	VPSRLD           $0x01, Z4, Z4
-	VMOVDQA32        Z4, Z6
-	MOVQ             DX, R8
-	MOVQ             BX, R9
-
-group_centroids:
-	VPBROADCASTD  (R8), Z1
-	VPBROADCASTD  (R8), Z2
-	VPDPWSSD.BCST 4(R8), Z8, Z1
-	VPDPWSSD.BCST 4(R8), Z11, Z2
-	VPDPWSSD.BCST 8(R8), Z9, Z1
-	VPDPWSSD.BCST 8(R8), Z12, Z2
-	VPDPWSSD.BCST 12(R8), Z10, Z1
-	VPDPWSSD.BCST 12(R8), Z13, Z2
-	VPMAXSD       Z1, Z3, Z7
-	VPMINSD       Z1, Z3, Z3
-	VPMINSD       Z7, Z5, Z5
-	VPMAXSD       Z2, Z4, Z7
-	VPMINSD       Z2, Z4, Z4
-	VPMINSD       Z7, Z6, Z6
-	ADDQ          $0x10, R8
-	DECQ          R9
-	JNZ           group_centroids
-	VPSUBD        Z3, Z5, Z5
-	VBROADCASTSS  band+36(FP), Z7
-	VPCMPD        $0x02, Z7, Z5, K2
-	KMOVW         K2, R8
-	MOVW          R8, (DI)
-	VBROADCASTSS  low+40(FP), Z7
-	VPANDD        Z7, Z3, Z3
-	VPMOVDW       Z3, (SI)
-	VPSUBD        Z4, Z6, Z6
-	VBROADCASTSS  band+36(FP), Z7
-	VPCMPD        $0x02, Z7, Z6, K2
-	KMOVW         K2, R8
-	MOVW          R8, 2(DI)
-	VBROADCASTSS  low+40(FP), Z7
-	VPANDD        Z7, Z4, Z4
-	VPMOVDW       Z4, 32(SI)
-	ADDQ          $0x04, DI
-	ADDQ          $0x40, SI
-	ADDQ          $0x00000280, AX
-	SUBQ          $0x02, CX
-	JMP           groups
-
-rest:
-	TESTQ            CX, CX
-	JZ               end
-	VMULPS           (AX), Z0, Z4
-	VCVTPS2DQ.RN_SAE Z4, Z4
-	VMULPS           64(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z4
-	VMULPS           128(AX), Z0, Z5
-	VCVTPS2DQ.RN_SAE Z5, Z5
-	VMULPS           192(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z5
-	VMULPS           256(AX), Z0, Z6
-	VCVTPS2DQ.RN_SAE Z6, Z6
-	VPTERNLOGD       $0xff, Z14, Z14, Z14
-	VPSRLD           $0x01, Z14, Z14
-	VMOVDQA32        Z14, Z2
-	MOVQ             DX, R8
-	MOVQ             BX, R9
-
-single_centroids:
-	VPBROADCASTD  (R8), Z1
-	VPDPWSSD.BCST 4(R8), Z4, Z1
-	VPDPWSSD.BCST 8(R8), Z5, Z1
-	VPDPWSSD.BCST 12(R8), Z6, Z1
-	VPMAXSD       Z1, Z14, Z3
-	VPMINSD       Z1, Z14, Z14
-	VPMINSD       Z3, Z2, Z2
-	ADDQ          $0x10, R8
-	DECQ          R9
-	JNZ           single_centroids
-	VPSUBD        Z14, Z2, Z2
-	VBROADCASTSS  band+36(FP), Z3
-	VPCMPD        $0x02, Z3, Z2, K2
-	KMOVW         K2, R8
-	MOVW          R8, (DI)
-	VBROADCASTSS  low+40(FP), Z3
-	VPANDD        Z3, Z14, Z14
-	VPMOVDW       Z14, (SI)
-	ADDQ          $0x02, DI
-	ADDQ          $0x20, SI
-	ADDQ          $0x00000140, AX
-	SUBQ          $0x01, CX
-	JMP           rest
-
-end:
-	VZEROUPPER
-	RET
-
-// func Rank6VNNI(x *float32, panels int, c *int32, k int, scale float32, band int32, low int32, labels *uint16, doubts *uint16)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
-TEXT ·Rank6VNNI(SB), NOSPLIT, $0-64
-	MOVQ         x+0(FP), AX
-	MOVQ         panels+8(FP), CX
-	MOVQ         c+16(FP), DX
-	MOVQ         k+24(FP), BX
-	MOVQ         labels+48(FP), SI
-	MOVQ         doubts+56(FP), DI
-	VBROADCASTSS scale+32(FP), Z0
-	MOVL         $0xaaaaaaaa, R8
-	KMOVD        R8, K1
-
-groups:
-	CMPQ             CX, $0x02
-	JLT              rest
-	VMULPS           (AX), Z0, Z8
-	VCVTPS2DQ.RN_SAE Z8, Z8
-	VMULPS           64(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z8
-	VMULPS           128(AX), Z0, Z9
-	VCVTPS2DQ.RN_SAE Z9, Z9
-	VMULPS           192(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z9
-	VMULPS           256(AX), Z0, Z10
-	VCVTPS2DQ.RN_SAE Z10, Z10
-	VMULPS           320(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z10
-	VPTERNLOGD       $0xff, Z3, Z3, Z3
-	VPSRLD           $0x01, Z3, Z3
-	VMOVDQA32        Z3, Z5
-	VMULPS           384(AX), Z0, Z11
-	VCVTPS2DQ.RN_SAE Z11, Z11
-	VMULPS           448(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z11
-	VMULPS           512(AX), Z0, Z12
-	VCVTPS2DQ.RN_SAE Z12, Z12
-	VMULPS           576(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z12
-	VMULPS           640(AX), Z0, Z13
-	VCVTPS2DQ.RN_SAE Z13, Z13
-	VMULPS           704(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z13
-	VPTERNLOGD       $0xff, Z4, Z4, Z4
-	VPSRLD           $0x01, Z4, Z4
-	VMOVDQA32        Z4, Z6
-	MOVQ             DX, R8
-	MOVQ             BX, R9
-
-group_centroids:
-	VPBROADCASTD  (R8), Z1
-	VPBROADCASTD  (R8), Z2
-	VPDPWSSD.BCST 4(R8), Z8, Z1
-	VPDPWSSD.BCST 4(R8), Z11, Z2
-	VPDPWSSD.BCST 8(R8), Z9, Z1
-	VPDPWSSD.BCST 8(R8), Z12, Z2
-	VPDPWSSD.BCST 12(R8), Z10, Z1
-	VPDPWSSD.BCST 12(R8), Z13, Z2
-	VPMAXSD       Z1, Z3, Z7
-	VPMINSD       Z1, Z3, Z3
-	VPMINSD       Z7, Z5, Z5
-	VPMAXSD       Z2, Z4, Z7
-	VPMINSD       Z2, Z4, Z4
-	VPMINSD       Z7, Z6, Z6
-	ADDQ          $0x10, R8
-	DECQ          R9
-	JNZ           group_centroids
-	VPSUBD        Z3, Z5, Z5
-	VBROADCASTSS  band+36(FP), Z7
-	VPCMPD        $0x02, Z7, Z5, K2
-	KMOVW         K2, R8
-	MOVW          R8, (DI)
-	VBROADCASTSS  low+40(FP), Z7
-	VPANDD        Z7, Z3, Z3
-	VPMOVDW       Z3, (SI)
-	VPSUBD        Z4, Z6, Z6
-	VBROADCASTSS  band+36(FP), Z7
-	VPCMPD        $0x02, Z7, Z6, K2
-	KMOVW         K2, R8
-	MOVW          R8, 2(DI)
-	VBROADCASTSS  low+40(FP), Z7
-	VPANDD        Z7, Z4, Z4
-	VPMOVDW       Z4, 32(SI)
-	ADDQ          $0x04, DI
-	ADDQ          $0x40, SI
-	ADDQ          $0x00000300, AX
-	SUBQ          $0x02, CX
-	JMP           groups
-
-rest:
-	TESTQ            CX, CX
-	JZ               end
-	VMULPS           (AX), Z0, Z4
-	VCVTPS2DQ.RN_SAE Z4, Z4
-	VMULPS           64(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z4
-	VMULPS           128(AX), Z0, Z5
-	VCVTPS2DQ.RN_SAE Z5, Z5
-	VMULPS           192(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z5
-	VMULPS           256(AX), Z0, Z6
-	VCVTPS2DQ.RN_SAE Z6, Z6
-	VMULPS           320(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z6
-	VPTERNLOGD       $0xff, Z14, Z14, Z14
-	VPSRLD           $0x01, Z14, Z14
-	VMOVDQA32        Z14, Z2
-	MOVQ             DX, R8
-	MOVQ             BX, R9
-
-single_centroids:
-	VPBROADCASTD  (R8), Z1
-	VPDPWSSD.BCST 4(R8), Z4, Z1
-	VPDPWSSD.BCST 8(R8), Z5, Z1
-	VPDPWSSD.BCST 12(R8), Z6, Z1
-	VPMAXSD       Z1, Z14, Z3
-	VPMINSD       Z1, Z14, Z14
-	VPMINSD       Z3, Z2, Z2
-	ADDQ          $0x10, R8
-	DECQ          R9
-	JNZ           single_centroids
-	VPSUBD        Z14, Z2, Z2
-	VBROADCASTSS  band+36(FP), Z3
-	VPCMPD        $0x02, Z3, Z2, K2
-	KMOVW         K2, R8
-	MOVW          R8, (DI)
-	VBROADCASTSS  low+40(FP), Z3
-	VPANDD        Z3, Z14, Z14
-	VPMOVDW       Z14, (SI)
-	ADDQ          $0x02, DI
-	ADDQ          $0x20, SI
-	ADDQ          $0x00000180, AX
-	SUBQ          $0x01, CX
-	JMP           rest
-
-end:
-	VZEROUPPER
-	RET
-
-// func Rank7VNNI(x *float32, panels int, c *int32, k int, scale float32, band int32, low int32, labels *uint16, doubts *uint16)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
-TEXT ·Rank7VNNI(SB), NOSPLIT, $0-64
-	MOVQ         x+0(FP), AX
-	MOVQ         panels+8(FP), CX
-	MOVQ         c+16(FP), DX
-	MOVQ         k+24(FP), BX
-	MOVQ         labels+48(FP), SI
-	MOVQ         doubts+56(FP), DI
-	VBROADCASTSS scale+32(FP), Z0
-	MOVL         $0xaaaaaaaa, R8
-	KMOVD        R8, K1
-
-groups:
-	CMPQ             CX, $0x02
-	JLT              rest
-	VMULPS           (AX), Z0, Z8
-	VCVTPS2DQ.RN_SAE Z8, Z8
-	VMULPS           64(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z8
-	VMULPS           128(AX), Z0, Z9
-	VCVTPS2DQ.RN_SAE Z9, Z9
-	VMULPS           192(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z9
-	VMULPS           256(AX), Z0, Z10
-	VCVTPS2DQ.RN_SAE Z10, Z10
-	VMULPS           320(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z10
-	VMULPS           384(AX), Z0, Z11
-	VCVTPS2DQ.RN_SAE Z11, Z11
-	VPTERNLOGD       $0xff, Z3, Z3, Z3
-	VPSRLD           $0x01, Z3, Z3
-	VMOVDQA32        Z3, Z5
-	VMULPS           448(AX), Z0, Z12
-	VCVTPS2DQ.RN_SAE Z12, Z12
-	VMULPS           512(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z12
-	VMULPS           576(AX), Z0, Z13
-	VCVTPS2DQ.RN_SAE Z13, Z13
-	VMULPS           640(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z13
-	VMULPS           704(AX), Z0, Z14
-	VCVTPS2DQ.RN_SAE Z14, Z14
-	VMULPS           768(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z14
-	VMULPS           832(AX), Z0, Z15
-	VCVTPS2DQ.RN_SAE Z15, Z15
-	VPTERNLOGD       $0xff, Z4, Z4, Z4
-	VPSRLD           $0x01, Z4, Z4
-	VMOVDQA32        Z4, Z6
-	MOVQ             DX, R8
-	MOVQ             BX, R9
-
-group_centroids:
-	VPBROADCASTD  (R8), Z1
-	VPBROADCASTD  (R8), Z2
-	VPDPWSSD.BCST 4(R8), Z8, Z1
-	VPDPWSSD.BCST 4(R8), Z12, Z2
-	VPDPWSSD.BCST 8(R8), Z9, Z1
-	VPDPWSSD.BCST 8(R8), Z13, Z2
-	VPDPWSSD.BCST 12(R8), Z10, Z1
-	VPDPWSSD.BCST 12(R8), Z14, Z2
-	VPDPWSSD.BCST 16(R8), Z11, Z1
-	VPDPWSSD.BCST 16(R8), Z15, Z2
-	VPMAXSD       Z1, Z3, Z7
-	VPMINSD       Z1, Z3, Z3
-	VPMINSD       Z7, Z5, Z5
-	VPMAXSD       Z2, Z4, Z7
-	VPMINSD       Z2, Z4, Z4
-	VPMINSD       Z7, Z6, Z6
-	ADDQ          $0x14, R8
-	DECQ          R9
-	JNZ           group_centroids
-	VPSUBD        Z3, Z5, Z5
-	VBROADCASTSS  band+36(FP), Z7
-	VPCMPD        $0x02, Z7, Z5, K2
-	KMOVW         K2, R8
-	MOVW          R8, (DI)
-	VBROADCASTSS  low+40(FP), Z7
-	VPANDD        Z7, Z3, Z3
-	VPMOVDW       Z3, (SI)
-	VPSUBD        Z4, Z6, Z6
-	VBROADCASTSS  band+36(FP), Z7
-	VPCMPD        $0x02, Z7, Z6, K2
-	KMOVW         K2, R8
-	MOVW          R8, 2(DI)
-	VBROADCASTSS  low+40(FP), Z7
-	VPANDD        Z7, Z4, Z4
-	VPMOVDW       Z4, 32(SI)
-	ADDQ          $0x04, DI
-	ADDQ          $0x40, SI
-	ADDQ          $0x00000380, AX
-	SUBQ          $0x02, CX
-	JMP           groups
-
-rest:
-	TESTQ            CX, CX
-	JZ               end
-	VMULPS           (AX), Z0, Z4
-	VCVTPS2DQ.RN_SAE Z4, Z4
-	VMULPS           64(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z4
-	VMULPS           128(AX), Z0, Z5
-	VCVTPS2DQ.RN_SAE Z5, Z5
-	VMULPS           192(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z5
-	VMULPS           256(AX), Z0, Z6
-	VCVTPS2DQ.RN_SAE Z6, Z6
-	VMULPS           320(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z6
-	VMULPS           384(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPTERNLOGD       $0xff, Z16, Z16, Z16
-	VPSRLD           $0x01, Z16, Z16
-	VMOVDQA32        Z16, Z2
-	MOVQ             DX, R8
-	MOVQ             BX, R9
-
-single_centroids:
-	VPBROADCASTD  (R8), Z1
-	VPDPWSSD.BCST 4(R8), Z4, Z1
-	VPDPWSSD.BCST 8(R8), Z5, Z1
-	VPDPWSSD.BCST 12(R8), Z6, Z1
-	VPDPWSSD.BCST 16(R8), Z7, Z1
-	VPMAXSD       Z1, Z16, Z3
-	VPMINSD       Z1, Z16, Z16
-	VPMINSD       Z3, Z2, Z2
-	ADDQ          $0x14, R8
-	DECQ          R9
-	JNZ           single_centroids
-	VPSUBD        Z16, Z2, Z2
-	VBROADCASTSS  band+36(FP), Z3
-	VPCMPD        $0x02, Z3, Z2, K2
-	KMOVW         K2, R8
-	MOVW          R8, (DI)
-	VBROADCASTSS  low+40(FP), Z3
-	VPANDD        Z3, Z16, Z16
-	VPMOVDW       Z16, (SI)
-	ADDQ          $0x02, DI
-	ADDQ          $0x20, SI
-	ADDQ          $0x000001c0, AX
-	SUBQ          $0x01, CX
-	JMP           rest
-
-end:
-	VZEROUPPER
-	RET
-
-// func Rank8VNNI(x *float32, panels int, c *int32, k int, scale float32, band int32, low int32, labels *uint16, doubts *uint16)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
-TEXT ·Rank8VNNI(SB), NOSPLIT, $0-64
-	MOVQ         x+0(FP), AX
-	MOVQ         panels+8(FP), CX
-	MOVQ         c+16(FP), DX
-	MOVQ         k+24(FP), BX
-	MOVQ         labels+48(FP), SI
-	MOVQ         doubts+56(FP), DI
-	VBROADCASTSS scale+32(FP), Z0
-	MOVL         $0xaaaaaaaa, R8
-	KMOVD        R8, K1
-
-groups:
-	CMPQ             CX, $0x02
-	JLT              rest
-	VMULPS           (AX), Z0, Z8
-	VCVTPS2DQ.RN_SAE Z8, Z8
-	VMULPS           64(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z8
-	VMULPS           128(AX), Z0, Z9
-	VCVTPS2DQ.RN_SAE Z9, Z9
-	VMULPS           192(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z9
-	VMULPS           256(AX), Z0, Z10
-	VCVTPS2DQ.RN_SAE Z10, Z10
-	VMULPS           320(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z10
-	VMULPS           384(AX), Z0, Z11
-	VCVTPS2DQ.RN_SAE Z11, Z11
-	VMULPS           448(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z11
-	VPTERNLOGD       $0xff, Z3, Z3, Z3
-	VPSRLD           $0x01, Z3, Z3
-	VMOVDQA32        Z3, Z5
-	VMULPS           512(AX), Z0, Z12
-	VCVTPS2DQ.RN_SAE Z12, Z12
-	VMULPS           576(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z12
-	VMULPS           640(AX), Z0, Z13
-	VCVTPS2DQ.RN_SAE Z13, Z13
-	VMULPS           704(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z13
-	VMULPS           768(AX), Z0, Z14
-	VCVTPS2DQ.RN_SAE Z14, Z14
-	VMULPS           832(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z14
-	VMULPS           896(AX), Z0, Z15
-	VCVTPS2DQ.RN_SAE Z15, Z15
-	VMULPS           960(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z15
-	VPTERNLOGD       $0xff, Z4, Z4, Z4
-	VPSRLD           $0x01, Z4, Z4
-	VMOVDQA32        Z4, Z6
-	MOVQ             DX, R8
-	MOVQ             BX, R9
-
-group_centroids:
-	VPBROADCASTD  (R8), Z1
-	VPBROADCASTD  (R8), Z2
-	VPDPWSSD.BCST 4(R8), Z8, Z1
-	VPDPWSSD.BCST 4(R8), Z12, Z2
-	VPDPWSSD.BCST 8(R8), Z9, Z1
-	VPDPWSSD.BCST 8(R8), Z13, Z2
-	VPDPWSSD.BCST 12(R8), Z10, Z1
-	VPDPWSSD.BCST 12(R8), Z14, Z2
-	VPDPWSSD.BCST 16(R8), Z11, Z1
-	VPDPWSSD.BCST 16(R8), Z15, Z2
-	VPMAXSD       Z1, Z3, Z7
-	VPMINSD       Z1, Z3, Z3
-	VPMINSD       Z7, Z5, Z5
-	VPMAXSD       Z2, Z4, Z7
-	VPMINSD       Z2, Z4, Z4
-	VPMINSD       Z7, Z6, Z6
-	ADDQ          $0x14, R8
-	DECQ          R9
-	JNZ           group_centroids
-	VPSUBD        Z3, Z5, Z5
-	VBROADCASTSS  band+36(FP), Z7
-	VPCMPD        $0x02, Z7, Z5, K2
-	KMOVW         K2, R8
-	MOVW          R8, (DI)
-	VBROADCASTSS  low+40(FP), Z7
-	VPANDD        Z7, Z3, Z3
-	VPMOVDW       Z3, (SI)
-	VPSUBD        Z4, Z6, Z6
-	VBROADCASTSS  band+36(FP), Z7
-	VPCMPD        $0x02, Z7, Z6, K2
-	KMOVW         K2, R8
-	MOVW          R8, 2(DI)
-	VBROADCASTSS  low+40(FP), Z7
-	VPANDD        Z7, Z4, Z4
-	VPMOVDW       Z4, 32(SI)
-	ADDQ          $0x04, DI
-	ADDQ          $0x40, SI
-	ADDQ          $0x00000400, AX
-	SUBQ          $0x02, CX
-	JMP           groups
-
-rest:
-	TESTQ            CX, CX
-	JZ               end
-	VMULPS           (AX), Z0, Z4
-	VCVTPS2DQ.RN_SAE Z4, Z4
-	VMULPS           64(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z4
-	VMULPS           128(AX), Z0, Z5
-	VCVTPS2DQ.RN_SAE Z5, Z5
-	VMULPS           192(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z5
-	VMULPS           256(AX), Z0, Z6
-	VCVTPS2DQ.RN_SAE Z6, Z6
-	VMULPS           320(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z6
-	VMULPS           384(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VMULPS           448(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z7
-	VPTERNLOGD       $0xff, Z16, Z16, Z16
-	VPSRLD           $0x01, Z16, Z16
-	VMOVDQA32        Z16, Z2
-	MOVQ             DX, R8
-	MOVQ             BX, R9
-
-single_centroids:
-	VPBROADCASTD  (R8), Z1
-	VPDPWSSD.BCST 4(R8), Z4, Z1
-	VPDPWSSD.BCST 8(R8), Z5, Z1
-	VPDPWSSD.BCST 12(R8), Z6, Z1
-	VPDPWSSD.BCST 16(R8), Z7, Z1
-	VPMAXSD       Z1, Z16, Z3
-	VPMINSD       Z1, Z16, Z16
-	VPMINSD       Z3, Z2, Z2
-	ADDQ          $0x14, R8
-	DECQ          R9
-	JNZ           single_centroids
-	VPSUBD        Z16, Z2, Z2
-	VBROADCASTSS  band+36(FP), Z3
-	VPCMPD        $0x02, Z3, Z2, K2
-	KMOVW         K2, R8
-	MOVW          R8, (DI)
-	VBROADCASTSS  low+40(FP), Z3
-	VPANDD        Z3, Z16, Z16
-	VPMOVDW       Z16, (SI)
-	ADDQ          $0x02, DI
-	ADDQ          $0x20, SI
-	ADDQ          $0x00000200, AX
-	SUBQ          $0x01, CX
-	JMP           rest
-
-end:
-	VZEROUPPER
-	RET
-
-// func Rank9VNNI(x *float32, panels int, c *int32, k int, scale float32, band int32, low int32, labels *uint16, doubts *uint16)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
-TEXT ·Rank9VNNI(SB), NOSPLIT, $0-64
-	MOVQ         x+0(FP), AX
-	MOVQ         panels+8(FP), CX
-	MOVQ         c+16(FP), DX
-	MOVQ         k+24(FP), BX
-	MOVQ         labels+48(FP), SI
-	MOVQ         doubts+56(FP), DI
-	VBROADCASTSS scale+32(FP), Z0
-	MOVL         $0xaaaaaaaa, R8
-	KMOVD        R8, K1
-
-groups:
-	CMPQ             CX, $0x02
-	JLT              rest
-	VMULPS           (AX), Z0, Z8
-	VCVTPS2DQ.RN_SAE Z8, Z8
-	VMULPS           64(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z8
-	VMULPS           128(AX), Z0, Z9
-	VCVTPS2DQ.RN_SAE Z9, Z9
-	VMULPS           192(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z9
-	VMULPS           256(AX), Z0, Z10
-	VCVTPS2DQ.RN_SAE Z10, Z10
-	VMULPS           320(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z10
-	VMULPS           384(AX), Z0, Z11
-	VCVTPS2DQ.RN_SAE Z11, Z11
-	VMULPS           448(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z11
-	VMULPS           512(AX), Z0, Z12
-	VCVTPS2DQ.RN_SAE Z12, Z12
-	VPTERNLOGD       $0xff, Z3, Z3, Z3
-	VPSRLD           $0x01, Z3, Z3
-	VMOVDQA32        Z3, Z5
-	VMULPS           576(AX), Z0, Z13
-	VCVTPS2DQ.RN_SAE Z13, Z13
-	VMULPS           640(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z13
-	VMULPS           704(AX), Z0, Z14
-	VCVTPS2DQ.RN_SAE Z14, Z14
-	VMULPS           768(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z14
-	VMULPS           832(AX), Z0, Z15
-	VCVTPS2DQ.RN_SAE Z15, Z15
-	VMULPS           896(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z15
-	VMULPS           960(AX), Z0, Z16
-	VCVTPS2DQ.RN_SAE Z16, Z16
-	VMULPS           1024(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z16
-	VMULPS           1088(AX), Z0, Z17
-	VCVTPS2DQ.RN_SAE Z17, Z17
-	VPTERNLOGD       $0xff, Z4, Z4, Z4
-	VPSRLD           $0x01, Z4, Z4
-	VMOVDQA32        Z4, Z6
-	MOVQ             DX, R8
-	MOVQ             BX, R9
-
-group_centroids:
-	VPBROADCASTD  (R8), Z1
-	VPBROADCASTD  (R8), Z2
-	VPDPWSSD.BCST 4(R8), Z8, Z1
-	VPDPWSSD.BCST 4(R8), Z13, Z2
-	VPDPWSSD.BCST 8(R8), Z9, Z1
-	VPDPWSSD.BCST 8(R8), Z14, Z2
-	VPDPWSSD.BCST 12(R8), Z10, Z1
-	VPDPWSSD.BCST 12(R8), Z15, Z2
-	VPDPWSSD.BCST 16(R8), Z11, Z1
-	VPDPWSSD.BCST 16(R8), Z16, Z2
-	VPDPWSSD.BCST 20(R8), Z12, Z1
-	VPDPWSSD.BCST 20(R8), Z17, Z2
-	VPMAXSD       Z1, Z3, Z7
-	VPMINSD       Z1, Z3, Z3
-	VPMINSD       Z7, Z5, Z5
-	VPMAXSD       Z2, Z4, Z7
-	VPMINSD       Z2, Z4, Z4
-	VPMINSD       Z7, Z6, Z6
-	ADDQ          $0x18, R8
-	DECQ          R9
-	JNZ           group_centroids
-	VPSUBD        Z3, Z5, Z5
-	VBROADCASTSS  band+36(FP), Z7
-	VPCMPD        $0x02, Z7, Z5, K2
-	KMOVW         K2, R8
-	MOVW          R8, (DI)
-	VBROADCASTSS  low+40(FP), Z7
-	VPANDD        Z7, Z3, Z3
-	VPMOVDW       Z3, (SI)
-	VPSUBD        Z4, Z6, Z6
-	VBROADCASTSS  band+36(FP), Z7
-	VPCMPD        $0x02, Z7, Z6, K2
-	KMOVW         K2, R8
-	MOVW          R8, 2(DI)
-	VBROADCASTSS  low+40(FP), Z7
-	VPANDD        Z7, Z4, Z4
-	VPMOVDW       Z4, 32(SI)
-	ADDQ          $0x04, DI
-	ADDQ          $0x40, SI
-	ADDQ          $0x00000480, AX
-	SUBQ          $0x02, CX
-	JMP           groups
-
-rest:
-	TESTQ            CX, CX
-	JZ               end
-	VMULPS           (AX), Z0, Z4
-	VCVTPS2DQ.RN_SAE Z4, Z4
-	VMULPS           64(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z4
-	VMULPS           128(AX), Z0, Z5
-	VCVTPS2DQ.RN_SAE Z5, Z5
-	VMULPS           192(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z5
-	VMULPS           256(AX), Z0, Z6
-	VCVTPS2DQ.RN_SAE Z6, Z6
-	VMULPS           320(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z6
-	VMULPS           384(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VMULPS           448(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z7
-	VMULPS           512(AX), Z0, Z8
-	VCVTPS2DQ.RN_SAE Z8, Z8
-	VPTERNLOGD       $0xff, Z18, Z18, Z18
-	VPSRLD           $0x01, Z18, Z18
-	VMOVDQA32        Z18, Z2
-	MOVQ             DX, R8
-	MOVQ             BX, R9
-
-single_centroids:
-	VPBROADCASTD  (R8), Z1
-	VPDPWSSD.BCST 4(R8), Z4, Z1
-	VPDPWSSD.BCST 8(R8), Z5, Z1
-	VPDPWSSD.BCST 12(R8), Z6, Z1
-	VPDPWSSD.BCST 16(R8), Z7, Z1
-	VPDPWSSD.BCST 20(R8), Z8, Z1
-	VPMAXSD       Z1, Z18, Z3
-	VPMINSD       Z1, Z18, Z18
-	VPMINSD       Z3, Z2, Z2
-	ADDQ          $0x18, R8
-	DECQ          R9
-	JNZ           single_centroids
-	VPSUBD        Z18, Z2, Z2
-	VBROADCASTSS  band+36(FP), Z3
-	VPCMPD        $0x02, Z3, Z2, K2
-	KMOVW         K2, R8
-	MOVW          R8, (DI)
-	VBROADCASTSS  low+40(FP), Z3
-	VPANDD        Z3, Z18, Z18
-	VPMOVDW       Z18, (SI)
-	ADDQ          $0x02, DI
-	ADDQ          $0x20, SI
-	ADDQ          $0x00000240, AX
-	SUBQ          $0x01, CX
-	JMP           rest
-
-end:
-	VZEROUPPER
-	RET
-
-// func Rank10VNNI(x *float32, panels int, c *int32, k int, scale float32, band int32, low int32, labels *uint16, doubts *uint16)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
-TEXT ·Rank10VNNI(SB), NOSPLIT, $0-64
-	MOVQ         x+0(FP), AX
-	MOVQ         panels+8(FP), CX
-	MOVQ         c+16(FP), DX
-	MOVQ         k+24(FP), BX
-	MOVQ         labels+48(FP), SI
-	MOVQ         doubts+56(FP), DI
-	VBROADCASTSS scale+32(FP), Z0
-	MOVL         $0xaaaaaaaa, R8
-	KMOVD        R8, K1
-
-groups:
-	CMPQ             CX, $0x02
-	JLT              rest
-	VMULPS           (AX), Z0, Z8
-	VCVTPS2DQ.RN_SAE Z8, Z8
-	VMULPS           64(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z8
-	VMULPS           128(AX), Z0, Z9
-	VCVTPS2DQ.RN_SAE Z9, Z9
-	VMULPS           192(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z9
-	VMULPS           256(AX), Z0, Z10
-	VCVTPS2DQ.RN_SAE Z10, Z10
-	VMULPS           320(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z10
-	VMULPS           384(AX), Z0, Z11
-	VCVTPS2DQ.RN_SAE Z11, Z11
-	VMULPS           448(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z11
-	VMULPS           512(AX), Z0, Z12
-	VCVTPS2DQ.RN_SAE Z12, Z12
-	VMULPS           576(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z12
-	VPTERNLOGD       $0xff, Z3, Z3, Z3
-	VPSRLD           $0x01, Z3, Z3
-	VMOVDQA32        Z3, Z5
-	VMULPS           640(AX), Z0, Z13
-	VCVTPS2DQ.RN_SAE Z13, Z13
-	VMULPS           704(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z13
-	VMULPS           768(AX), Z0, Z14
-	VCVTPS2DQ.RN_SAE Z14, Z14
-	VMULPS           832(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z14
-	VMULPS           896(AX), Z0, Z15
-	VCVTPS2DQ.RN_SAE Z15, Z15
-	VMULPS           960(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z15
-	VMULPS           1024(AX), Z0, Z16
-	VCVTPS2DQ.RN_SAE Z16, Z16
-	VMULPS           1088(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z16
-	VMULPS           1152(AX), Z0, Z17
-	VCVTPS2DQ.RN_SAE Z17, Z17
-	VMULPS           1216(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z17
-	VPTERNLOGD       $0xff, Z4, Z4, Z4
-	VPSRLD           $0x01, Z4, Z4
-	VMOVDQA32        Z4, Z6
-	MOVQ             DX, R8
-	MOVQ             BX, R9
-
-group_centroids:
-	VPBROADCASTD  (R8), Z1
-	VPBROADCASTD  (R8), Z2
-	VPDPWSSD.BCST 4(R8), Z8, Z1
-	VPDPWSSD.BCST 4(R8), Z13, Z2
-	VPDPWSSD.BCST 8(R8), Z9, Z1
-	VPDPWSSD.BCST 8(R8), Z14, Z2
-	VPDPWSSD.BCST 12(R8), Z10, Z1
-	VPDPWSSD.BCST 12(R8), Z15, Z2
-	VPDPWSSD.BCST 16(R8), Z11, Z1
-	VPDPWSSD.BCST 16(R8), Z16, Z2
-	VPDPWSSD.BCST 20(R8), Z12, Z1
-	VPDPWSSD.BCST 20(R8), Z17, Z2
-	VPMAXSD       Z1, Z3, Z7
-	VPMINSD       Z1, Z3, Z3
-	VPMINSD       Z7, Z5, Z5
-	VPMAXSD       Z2, Z4, Z7
-	VPMINSD       Z2, Z4, Z4
-	VPMINSD       Z7, Z6, Z6
-	ADDQ          $0x18, R8
-	DECQ          R9
-	JNZ           group_centroids
-	VPSUBD        Z3, Z5, Z5
-	VBROADCASTSS  band+36(FP), Z7
-	VPCMPD        $0x02, Z7, Z5, K2
-	KMOVW         K2, R8
-	MOVW          R8, (DI)
-	VBROADCASTSS  low+40(FP), Z7
-	VPANDD        Z7, Z3, Z3
-	VPMOVDW       Z3, (SI)
-	VPSUBD        Z4, Z6, Z6
-	VBROADCASTSS  band+36(FP), Z7
-	VPCMPD        $0x02, Z7, Z6, K2
-	KMOVW         K2, R8
-	MOVW          R8, 2(DI)
-	VBROADCASTSS  low+40(FP), Z7
-	VPANDD        Z7, Z4, Z4
-	VPMOVDW       Z4, 32(SI)
-	ADDQ          $0x04, DI
-	ADDQ          $0x40, SI
-	ADDQ          $0x00000500, AX
-	SUBQ          $0x02, CX
-	JMP           groups
-
-rest:
-	TESTQ            CX, CX
-	JZ               end
-	VMULPS           (AX), Z0, Z4
-	VCVTPS2DQ.RN_SAE Z4, Z4
-	VMULPS           64(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z4
-	VMULPS           128(AX), Z0, Z5
-	VCVTPS2DQ.RN_SAE Z5, Z5
-	VMULPS           192(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z5
-	VMULPS           256(AX), Z0, Z6
-	VCVTPS2DQ.RN_SAE Z6, Z6
-	VMULPS           320(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z6
-	VMULPS           384(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VMULPS           448(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z7
-	VMULPS           512(AX), Z0, Z8
-	VCVTPS2DQ.RN_SAE Z8, Z8
-	VMULPS           576(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z8
-	VPTERNLOGD       $0xff, Z18, Z18, Z18
-	VPSRLD           $0x01, Z18, Z18
-	VMOVDQA32        Z18, Z2
-	MOVQ             DX, R8
-	MOVQ             BX, R9
-
-single_centroids:
-	VPBROADCASTD  (R8), Z1
-	VPDPWSSD.BCST 4(R8), Z4, Z1
-	VPDPWSSD.BCST 8(R8), Z5, Z1
-	VPDPWSSD.BCST 12(R8), Z6, Z1
-	VPDPWSSD.BCST 16(R8), Z7, Z1
-	VPDPWSSD.BCST 20(R8), Z8, Z1
-	VPMAXSD       Z1, Z18, Z3
-	VPMINSD       Z1, Z18, Z18
-	VPMINSD       Z3, Z2, Z2
-	ADDQ          $0x18, R8
-	DECQ          R9
-	JNZ           single_centroids
-	VPSUBD        Z18, Z2, Z2
-	VBROADCASTSS  band+36(FP), Z3
-	VPCMPD        $0x02, Z3, Z2, K2
-	KMOVW         K2, R8
-	MOVW          R8, (DI)
-	VBROADCASTSS  low+40(FP), Z3
-	VPANDD        Z3, Z18, Z18
-	VPMOVDW       Z18, (SI)
-	ADDQ          $0x02, DI
-	ADDQ          $0x20, SI
-	ADDQ          $0x00000280, AX
-	SUBQ          $0x01, CX
-	JMP           rest
-
-end:
-	VZEROUPPER
-	RET
-
-// func Rank11VNNI(x *float32, panels int, c *int32, k int, scale float32, band int32, low int32, labels *uint16, doubts *uint16)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
-TEXT ·Rank11VNNI(SB), NOSPLIT, $0-64
-	MOVQ         x+0(FP), AX
-	MOVQ         panels+8(FP), CX
-	MOVQ         c+16(FP), DX
-	MOVQ         k+24(FP), BX
-	MOVQ         labels+48(FP), SI
-	MOVQ         doubts+56(FP), DI
-	VBROADCASTSS scale+32(FP), Z0
-	MOVL         $0xaaaaaaaa, R8
-	KMOVD        R8, K1
-
-groups:
-	CMPQ             CX, $0x02
-	JLT              rest
-	VMULPS           (AX), Z0, Z8
-	VCVTPS2DQ.RN_SAE Z8, Z8
-	VMULPS           64(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z8
-	VMULPS           128(AX), Z0, Z9
-	VCVTPS2DQ.RN_SAE Z9, Z9
-	VMULPS           192(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z9
-	VMULPS           256(AX), Z0, Z10
-	VCVTPS2DQ.RN_SAE Z10, Z10
-	VMULPS           320(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z10
-	VMULPS           384(AX), Z0, Z11
-	VCVTPS2DQ.RN_SAE Z11, Z11
-	VMULPS           448(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z11
-	VMULPS           512(AX), Z0, Z12
-	VCVTPS2DQ.RN_SAE Z12, Z12
-	VMULPS           576(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z12
-	VMULPS           640(AX), Z0, Z13
-	VCVTPS2DQ.RN_SAE Z13, Z13
-	VPTERNLOGD       $0xff, Z3, Z3, Z3
-	VPSRLD           $0x01, Z3, Z3
-	VMOVDQA32        Z3, Z5
-	VMULPS           704(AX), Z0, Z14
-	VCVTPS2DQ.RN_SAE Z14, Z14
-	VMULPS           768(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z14
-	VMULPS           832(AX), Z0, Z15
-	VCVTPS2DQ.RN_SAE Z15, Z15
-	VMULPS           896(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z15
-	VMULPS           960(AX), Z0, Z16
-	VCVTPS2DQ.RN_SAE Z16, Z16
-	VMULPS           1024(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z16
-	VMULPS           1088(AX), Z0, Z17
-	VCVTPS2DQ.RN_SAE Z17, Z17
-	VMULPS           1152(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z17
-	VMULPS           1216(AX), Z0, Z18
-	VCVTPS2DQ.RN_SAE Z18, Z18
-	VMULPS           1280(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z18
-	VMULPS           1344(AX), Z0, Z19
-	VCVTPS2DQ.RN_SAE Z19, Z19
-	VPTERNLOGD       $0xff, Z4, Z4, Z4
-	VPSRLD           $0x01, Z4, Z4
-	VMOVDQA32        Z4, Z6
-	MOVQ             DX, R8
-	MOVQ             BX, R9
-
-group_centroids:
-	VPBROADCASTD  (R8), Z1
-	VPBROADCASTD  (R8), Z2
-	VPDPWSSD.BCST 4(R8), Z8, Z1
-	VPDPWSSD.BCST 4(R8), Z14, Z2
-	VPDPWSSD.BCST 8(R8), Z9, Z1
-	VPDPWSSD.BCST 8(R8), Z15, Z2
-	VPDPWSSD.BCST 12(R8), Z10, Z1
-	VPDPWSSD.BCST 12(R8), Z16, Z2
-	VPDPWSSD.BCST 16(R8), Z11, Z1
-	VPDPWSSD.BCST 16(R8), Z17, Z2
-	VPDPWSSD.BCST 20(R8), Z12, Z1
-	VPDPWSSD.BCST 20(R8), Z18, Z2
-	VPDPWSSD.BCST 24(R8), Z13, Z1
-	VPDPWSSD.BCST 24(R8), Z19, Z2
-	VPMAXSD       Z1, Z3, Z7
-	VPMINSD       Z1, Z3, Z3
-	VPMINSD       Z7, Z5, Z5
-	VPMAXSD       Z2, Z4, Z7
-	VPMINSD       Z2, Z4, Z4
-	VPMINSD       Z7, Z6, Z6
-	ADDQ          $0x1c, R8
-	DECQ          R9
-	JNZ           group_centroids
-	VPSUBD        Z3, Z5, Z5
-	VBROADCASTSS  band+36(FP), Z7
-	VPCMPD        $0x02, Z7, Z5, K2
-	KMOVW         K2, R8
-	MOVW          R8, (DI)
-	VBROADCASTSS  low+40(FP), Z7
-	VPANDD        Z7, Z3, Z3
-	VPMOVDW       Z3, (SI)
-	VPSUBD        Z4, Z6, Z6
-	VBROADCASTSS  band+36(FP), Z7
-	VPCMPD        $0x02, Z7, Z6, K2
-	KMOVW         K2, R8
-	MOVW          R8, 2(DI)
-	VBROADCASTSS  low+40(FP), Z7
-	VPANDD        Z7, Z4, Z4
-	VPMOVDW       Z4, 32(SI)
-	ADDQ          $0x04, DI
-	ADDQ          $0x40, SI
-	ADDQ          $0x00000580, AX
-	SUBQ          $0x02, CX
-	JMP           groups
-
-rest:
-	TESTQ            CX, CX
-	JZ               end
-	VMULPS           (AX), Z0, Z4
-	VCVTPS2DQ.RN_SAE Z4, Z4
-	VMULPS           64(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z4
-	VMULPS           128(AX), Z0, Z5
-	VCVTPS2DQ.RN_SAE Z5, Z5
-	VMULPS           192(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z5
-	VMULPS           256(AX), Z0, Z6
-	VCVTPS2DQ.RN_SAE Z6, Z6
-	VMULPS           320(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z6
-	VMULPS           384(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VMULPS           448(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z7
-	VMULPS           512(AX), Z0, Z8
-	VCVTPS2DQ.RN_SAE Z8, Z8
-	VMULPS           576(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z8
-	VMULPS           640(AX), Z0, Z9
-	VCVTPS2DQ.RN_SAE Z9, Z9
-	VPTERNLOGD       $0xff, Z20, Z20, Z20
-	VPSRLD           $0x01, Z20, Z20
-	VMOVDQA32        Z20, Z2
-	MOVQ             DX, R8
-	MOVQ             BX, R9
-
-single_centroids:
-	VPBROADCASTD  (R8), Z1
-	VPDPWSSD.BCST 4(R8), Z4, Z1
-	VPDPWSSD.BCST 8(R8), Z5, Z1
-	VPDPWSSD.BCST 12(R8), Z6, Z1
-	VPDPWSSD.BCST 16(R8), Z7, Z1
-	VPDPWSSD.BCST 20(R8), Z8, Z1
-	VPDPWSSD.BCST 24(R8), Z9, Z1
-	VPMAXSD       Z1, Z20, Z3
-	VPMINSD       Z1, Z20, Z20
-	VPMINSD       Z3, Z2, Z2
-	ADDQ          $0x1c, R8
-	DECQ          R9
-	JNZ           single_centroids
-	VPSUBD        Z20, Z2, Z2
-	VBROADCASTSS  band+36(FP), Z3
-	VPCMPD        $0x02, Z3, Z2, K2
-	KMOVW         K2, R8
-	MOVW          R8, (DI)
-	VBROADCASTSS  low+40(FP), Z3
-	VPANDD        Z3, Z20, Z20
-	VPMOVDW       Z20, (SI)
-	ADDQ          $0x02, DI
-	ADDQ          $0x20, SI
-	ADDQ          $0x000002c0, AX
-	SUBQ          $0x01, CX
-	JMP           rest
-
-end:
-	VZEROUPPER
-	RET
-
-// func Rank12VNNI(x *float32, panels int, c *int32, k int, scale float32, band int32, low int32, labels *uint16, doubts *uint16)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
-TEXT ·Rank12VNNI(SB), NOSPLIT, $0-64
-	MOVQ         x+0(FP), AX
-	MOVQ         panels+8(FP), CX
-	MOVQ         c+16(FP), DX
-	MOVQ         k+24(FP), BX
-	MOVQ         labels+48(FP), SI
-	MOVQ         doubts+56(FP), DI
-	VBROADCASTSS scale+32(FP), Z0
-	MOVL         $0xaaaaaaaa, R8
-	KMOVD        R8, K1
-
-groups:
-	CMPQ             CX, $0x02
-	JLT              rest
-	VMULPS           (AX), Z0, Z8
-	VCVTPS2DQ.RN_SAE Z8, Z8
-	VMULPS           64(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z8
-	VMULPS           128(AX), Z0, Z9
-	VCVTPS2DQ.RN_SAE Z9, Z9
-	VMULPS           192(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z9
-	VMULPS           256(AX), Z0, Z10
-	VCVTPS2DQ.RN_SAE Z10, Z10
-	VMULPS           320(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z10
-	VMULPS           384(AX), Z0, Z11
-	VCVTPS2DQ.RN_SAE Z11, Z11
-	VMULPS           448(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z11
-	VMULPS           512(AX), Z0, Z12
-	VCVTPS2DQ.RN_SAE Z12, Z12
-	VMULPS           576(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z12
-	VMULPS           640(AX), Z0, Z13
-	VCVTPS2DQ.RN_SAE Z13, Z13
-	VMULPS           704(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z13
-	VPTERNLOGD       $0xff, Z3, Z3, Z3
-	VPSRLD           $0x01, Z3, Z3
-	VMOVDQA32        Z3, Z5
-	VMULPS           768(AX), Z0, Z14
-	VCVTPS2DQ.RN_SAE Z14, Z14
-	VMULPS           832(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z14
-	VMULPS           896(AX), Z0, Z15
-	VCVTPS2DQ.RN_SAE Z15, Z15
-	VMULPS           960(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z15
-	VMULPS           1024(AX), Z0, Z16
-	VCVTPS2DQ.RN_SAE Z16, Z16
-	VMULPS           1088(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z16
-	VMULPS           1152(AX), Z0, Z17
-	VCVTPS2DQ.RN_SAE Z17, Z17
-	VMULPS           1216(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z17
-	VMULPS           1280(AX), Z0, Z18
-	VCVTPS2DQ.RN_SAE Z18, Z18
-	VMULPS           1344(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z18
-	VMULPS           1408(AX), Z0, Z19
-	VCVTPS2DQ.RN_SAE Z19, Z19
-	VMULPS           1472(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z19
-	VPTERNLOGD       $0xff, Z4, Z4, Z4
-	VPSRLD           $0x01, Z4, Z4
-	VMOVDQA32        Z4, Z6
-	MOVQ             DX, R8
-	MOVQ             BX, R9
-
-group_centroids:
-	VPBROADCASTD  (R8), Z1
-	VPBROADCASTD  (R8), Z2
-	VPDPWSSD.BCST 4(R8), Z8, Z1
-	VPDPWSSD.BCST 4(R8), Z14, Z2
-	VPDPWSSD.BCST 8(R8), Z9, Z1
-	VPDPWSSD.BCST 8(R8), Z15, Z2
-	VPDPWSSD.BCST 12(R8), Z10, Z1
-	VPDPWSSD.BCST 12(R8), Z16, Z2
-	VPDPWSSD.BCST 16(R8), Z11, Z1
-	VPDPWSSD.BCST 16(R8), Z17, Z2
-	VPDPWSSD.BCST 20(R8), Z12, Z1
-	VPDPWSSD.BCST 20(R8), Z18, Z2
-	VPDPWSSD.BCST 24(R8), Z13, Z1
-	VPDPWSSD.BCST 24(R8), Z19, Z2
-	VPMAXSD       Z1, Z3, Z7
-	VPMINSD       Z1, Z3, Z3
-	VPMINSD       Z7, Z5, Z5
-	VPMAXSD       Z2, Z4, Z7
-	VPMINSD       Z2, Z4, Z4
-	VPMINSD       Z7, Z6, Z6
-	ADDQ          $0x1c, R8
-	DECQ          R9
-	JNZ           group_centroids
-	VPSUBD        Z3, Z5, Z5
-	VBROADCASTSS  band+36(FP), Z7
-	VPCMPD        $0x02, Z7, Z5, K2
-	KMOVW         K2, R8
-	MOVW          R8, (DI)
-	VBROADCASTSS  low+40(FP), Z7
-	VPANDD        Z7, Z3, Z3
-	VPMOVDW       Z3, (SI)
-	VPSUBD        Z4, Z6, Z6
-	VBROADCASTSS  band+36(FP), Z7
-	VPCMPD        $0x02, Z7, Z6, K2
-	KMOVW         K2, R8
-	MOVW          R8, 2(DI)
-	VBROADCASTSS  low+40(FP), Z7
-	VPANDD        Z7, Z4, Z4
-	VPMOVDW       Z4, 32(SI)
-	ADDQ          $0x04, DI
-	ADDQ          $0x40, SI
-	ADDQ          $0x00000600, AX
-	SUBQ          $0x02, CX
-	JMP           groups
-
-rest:
-	TESTQ            CX, CX
-	JZ               end
-	VMULPS           (AX), Z0, Z4
-	VCVTPS2DQ.RN_SAE Z4, Z4
-	VMULPS           64(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z4
-	VMULPS           128(AX), Z0, Z5
-	VCVTPS2DQ.RN_SAE Z5, Z5
-	VMULPS           192(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z5
-	VMULPS           256(AX), Z0, Z6
-	VCVTPS2DQ.RN_SAE Z6, Z6
-	VMULPS           320(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z6
-	VMULPS           384(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VMULPS           448(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z7
-	VMULPS           512(AX), Z0, Z8
-	VCVTPS2DQ.RN_SAE Z8, Z8
-	VMULPS           576(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z8
-	VMULPS           640(AX), Z0, Z9
-	VCVTPS2DQ.RN_SAE Z9, Z9
-	VMULPS           704(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z9
-	VPTERNLOGD       $0xff, Z20, Z20, Z20
-	VPSRLD           $0x01, Z20, Z20
-	VMOVDQA32        Z20, Z2
-	MOVQ             DX, R8
-	MOVQ             BX, R9
-
-single_centroids:
-	VPBROADCASTD  (R8), Z1
-	VPDPWSSD.BCST 4(R8), Z4, Z1
-	VPDPWSSD.BCST 8(R8), Z5, Z1
-	VPDPWSSD.BCST 12(R8), Z6, Z1
-	VPDPWSSD.BCST 16(R8), Z7, Z1
-	VPDPWSSD.BCST 20(R8), Z8, Z1
-	VPDPWSSD.BCST 24(R8), Z9, Z1
-	VPMAXSD       Z1, Z20, Z3
-	VPMINSD       Z1, Z20, Z20
-	VPMINSD       Z3, Z2, Z2
-	ADDQ          $0x1c, R8
-	DECQ          R9
-	JNZ           single_centroids
-	VPSUBD        Z20, Z2, Z2
-	VBROADCASTSS  band+36(FP), Z3
-	VPCMPD        $0x02, Z3, Z2, K2
-	KMOVW         K2, R8
-	MOVW          R8, (DI)
-	VBROADCASTSS  low+40(FP), Z3
-	VPANDD        Z3, Z20, Z20
-	VPMOVDW       Z20, (SI)
-	ADDQ          $0x02, DI
-	ADDQ          $0x20, SI
-	ADDQ          $0x00000300, AX
-	SUBQ          $0x01, CX
-	JMP           rest
-
-end:
-	VZEROUPPER
-	RET
-
-// func Rank13VNNI(x *float32, panels int, c *int32, k int, scale float32, band int32, low int32, labels *uint16, doubts *uint16)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
-TEXT ·Rank13VNNI(SB), NOSPLIT, $0-64
-	MOVQ         x+0(FP), AX
-	MOVQ         panels+8(FP), CX
-	MOVQ         c+16(FP), DX
-	MOVQ         k+24(FP), BX
-	MOVQ         labels+48(FP), SI
-	MOVQ         doubts+56(FP), DI
-	VBROADCASTSS scale+32(FP), Z0
-	MOVL         $0xaaaaaaaa, R8
-	KMOVD        R8, K1
-
-groups:
-	CMPQ             CX, $0x02
-	JLT              rest
-	VMULPS           (AX), Z0, Z8
-	VCVTPS2DQ.RN_SAE Z8, Z8
-	VMULPS           64(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z8
-	VMULPS           128(AX), Z0, Z9
-	VCVTPS2DQ.RN_SAE Z9, Z9
-	VMULPS           192(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z9
-	VMULPS           256(AX), Z0, Z10
-	VCVTPS2DQ.RN_SAE Z10, Z10
-	VMULPS           320(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z10
-	VMULPS           384(AX), Z0, Z11
-	VCVTPS2DQ.RN_SAE Z11, Z11
-	VMULPS           448(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z11
-	VMULPS           512(AX), Z0, Z12
-	VCVTPS2DQ.RN_SAE Z12, Z12
-	VMULPS           576(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z12
-	VMULPS           640(AX), Z0, Z13
-	VCVTPS2DQ.RN_SAE Z13, Z13
-	VMULPS           704(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z13
-	VMULPS           768(AX), Z0, Z14
-	VCVTPS2DQ.RN_SAE Z14, Z14
-	VPTERNLOGD       $0xff, Z3, Z3, Z3
-	VPSRLD           $0x01, Z3, Z3
-	VMOVDQA32        Z3, Z5
-	VMULPS           832(AX), Z0, Z15
-	VCVTPS2DQ.RN_SAE Z15, Z15
-	VMULPS           896(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z15
-	VMULPS           960(AX), Z0, Z16
-	VCVTPS2DQ.RN_SAE Z16, Z16
-	VMULPS           1024(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z16
-	VMULPS           1088(AX), Z0, Z17
-	VCVTPS2DQ.RN_SAE Z17, Z17
-	VMULPS           1152(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z17
-	VMULPS           1216(AX), Z0, Z18
-	VCVTPS2DQ.RN_SAE Z18, Z18
-	VMULPS           1280(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z18
-	VMULPS           1344(AX), Z0, Z19
-	VCVTPS2DQ.RN_SAE Z19, Z19
-	VMULPS           1408(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z19
-	VMULPS           1472(AX), Z0, Z20
-	VCVTPS2DQ.RN_SAE Z20, Z20
-	VMULPS           1536(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z20
-	VMULPS           1600(AX), Z0, Z21
-	VCVTPS2DQ.RN_SAE Z21, Z21
-	VPTERNLOGD       $0xff, Z4, Z4, Z4
-	VPSRLD           $0x01, Z4, Z4
-	VMOVDQA32        Z4, Z6
-	MOVQ             DX, R8
-	MOVQ             BX, R9
-
-group_centroids:
-	VPBROADCASTD  (R8), Z1
-	VPBROADCASTD  (R8), Z2
-	VPDPWSSD.BCST 4(R8), Z8, Z1
-	VPDPWSSD.BCST 4(R8), Z15, Z2
-	VPDPWSSD.BCST 8(R8), Z9, Z1
-	VPDPWSSD.BCST 8(R8), Z16, Z2
-	VPDPWSSD.BCST 12(R8), Z10, Z1
-	VPDPWSSD.BCST 12(R8), Z17, Z2
-	VPDPWSSD.BCST 16(R8), Z11, Z1
-	VPDPWSSD.BCST 16(R8), Z18, Z2
-	VPDPWSSD.BCST 20(R8), Z12, Z1
-	VPDPWSSD.BCST 20(R8), Z19, Z2
-	VPDPWSSD.BCST 24(R8), Z13, Z1
-	VPDPWSSD.BCST 24(R8), Z20, Z2
-	VPDPWSSD.BCST 28(R8), Z14, Z1
-	VPDPWSSD.BCST 28(R8), Z21, Z2
-	VPMAXSD       Z1, Z3, Z7
-	VPMINSD       Z1, Z3, Z3
-	VPMINSD       Z7, Z5, Z5
-	VPMAXSD       Z2, Z4, Z7
-	VPMINSD       Z2, Z4, Z4
-	VPMINSD       Z7, Z6, Z6
-	ADDQ          $0x20, R8
-	DECQ          R9
-	JNZ           group_centroids
-	VPSUBD        Z3, Z5, Z5
-	VBROADCASTSS  band+36(FP), Z7
-	VPCMPD        $0x02, Z7, Z5, K2
-	KMOVW         K2, R8
-	MOVW          R8, (DI)
-	VBROADCASTSS  low+40(FP), Z7
-	VPANDD        Z7, Z3, Z3
-	VPMOVDW       Z3, (SI)
-	VPSUBD        Z4, Z6, Z6
-	VBROADCASTSS  band+36(FP), Z7
-	VPCMPD        $0x02, Z7, Z6, K2
-	KMOVW         K2, R8
-	MOVW          R8, 2(DI)
-	VBROADCASTSS  low+40(FP), Z7
-	VPANDD        Z7, Z4, Z4
-	VPMOVDW       Z4, 32(SI)
-	ADDQ          $0x04, DI
-	ADDQ          $0x40, SI
-	ADDQ          $0x00000680, AX
-	SUBQ          $0x02, CX
-	JMP           groups
-
-rest:
-	TESTQ            CX, CX
-	JZ               end
-	VMULPS           (AX), Z0, Z4
-	VCVTPS2DQ.RN_SAE Z4, Z4
-	VMULPS           64(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z4
-	VMULPS           128(AX), Z0, Z5
-	VCVTPS2DQ.RN_SAE Z5, Z5
-	VMULPS           192(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z5
-	VMULPS           256(AX), Z0, Z6
-	VCVTPS2DQ.RN_SAE Z6, Z6
-	VMULPS           320(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z6
-	VMULPS           384(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VMULPS           448(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z7
-	VMULPS           512(AX), Z0, Z8
-	VCVTPS2DQ.RN_SAE Z8, Z8
-	VMULPS           576(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z8
-	VMULPS           640(AX), Z0, Z9
-	VCVTPS2DQ.RN_SAE Z9, Z9
-	VMULPS           704(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z9
-	VMULPS           768(AX), Z0, Z10
-	VCVTPS2DQ.RN_SAE Z10, Z10
-	VPTERNLOGD       $0xff, Z22, Z22, Z22
-	VPSRLD           $0x01, Z22, Z22
-	VMOVDQA32        Z22, Z2
-	MOVQ             DX, R8
-	MOVQ             BX, R9
-
-single_centroids:
-	VPBROADCASTD  (R8), Z1
-	VPDPWSSD.BCST 4(R8), Z4, Z1
-	VPDPWSSD.BCST 8(R8), Z5, Z1
-	VPDPWSSD.BCST 12(R8), Z6, Z1
-	VPDPWSSD.BCST 16(R8), Z7, Z1
-	VPDPWSSD.BCST 20(R8), Z8, Z1
-	VPDPWSSD.BCST 24(R8), Z9, Z1
-	VPDPWSSD.BCST 28(R8), Z10, Z1
-	VPMAXSD       Z1, Z22, Z3
-	VPMINSD       Z1, Z22, Z22
-	VPMINSD       Z3, Z2, Z2
-	ADDQ          $0x20, R8
-	DECQ          R9
-	JNZ           single_centroids
-	VPSUBD        Z22, Z2, Z2
-	VBROADCASTSS  band+36(FP), Z3
-	VPCMPD        $0x02, Z3, Z2, K2
-	KMOVW         K2, R8
-	MOVW          R8, (DI)
-	VBROADCASTSS  low+40(FP), Z3
-	VPANDD        Z3, Z22, Z22
-	VPMOVDW       Z22, (SI)
-	ADDQ          $0x02, DI
-	ADDQ          $0x20, SI
-	ADDQ          $0x00000340, AX
-	SUBQ          $0x01, CX
-	JMP           rest
-
-end:
-	VZEROUPPER
-	RET
-
-// func Rank14VNNI(x *float32, panels int, c *int32, k int, scale float32, band int32, low int32, labels *uint16, doubts *uint16)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
-TEXT ·Rank14VNNI(SB), NOSPLIT, $0-64
-	MOVQ         x+0(FP), AX
-	MOVQ         panels+8(FP), CX
-	MOVQ         c+16(FP), DX
-	MOVQ         k+24(FP), BX
-	MOVQ         labels+48(FP), SI
-	MOVQ         doubts+56(FP), DI
-	VBROADCASTSS scale+32(FP), Z0
-	MOVL         $0xaaaaaaaa, R8
-	KMOVD        R8, K1
-
-groups:
-	CMPQ             CX, $0x02
-	JLT              rest
-	VMULPS           (AX), Z0, Z8
-	VCVTPS2DQ.RN_SAE Z8, Z8
-	VMULPS           64(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z8
-	VMULPS           128(AX), Z0, Z9
-	VCVTPS2DQ.RN_SAE Z9, Z9
-	VMULPS           192(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z9
-	VMULPS           256(AX), Z0, Z10
-	VCVTPS2DQ.RN_SAE Z10, Z10
-	VMULPS           320(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z10
-	VMULPS           384(AX), Z0, Z11
-	VCVTPS2DQ.RN_SAE Z11, Z11
-	VMULPS           448(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z11
-	VMULPS           512(AX), Z0, Z12
-	VCVTPS2DQ.RN_SAE Z12, Z12
-	VMULPS           576(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z12
-	VMULPS           640(AX), Z0, Z13
-	VCVTPS2DQ.RN_SAE Z13, Z13
-	VMULPS           704(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z13
-	VMULPS           768(AX), Z0, Z14
-	VCVTPS2DQ.RN_SAE Z14, Z14
-	VMULPS           832(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z14
-	VPTERNLOGD       $0xff, Z3, Z3, Z3
-	VPSRLD           $0x01, Z3, Z3
-	VMOVDQA32        Z3, Z5
-	VMULPS           896(AX), Z0, Z15
-	VCVTPS2DQ.RN_SAE Z15, Z15
-	VMULPS           960(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z15
-	VMULPS           1024(AX), Z0, Z16
-	VCVTPS2DQ.RN_SAE Z16, Z16
-	VMULPS           1088(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z16
-	VMULPS           1152(AX), Z0, Z17
-	VCVTPS2DQ.RN_SAE Z17, Z17
-	VMULPS           1216(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z17
-	VMULPS           1280(AX), Z0, Z18
-	VCVTPS2DQ.RN_SAE Z18, Z18
-	VMULPS           1344(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z18
-	VMULPS           1408(AX), Z0, Z19
-	VCVTPS2DQ.RN_SAE Z19, Z19
-	VMULPS           1472(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z19
-	VMULPS           1536(AX), Z0, Z20
-	VCVTPS2DQ.RN_SAE Z20, Z20
-	VMULPS           1600(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z20
-	VMULPS           1664(AX), Z0, Z21
-	VCVTPS2DQ.RN_SAE Z21, Z21
-	VMULPS           1728(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z21
-	VPTERNLOGD       $0xff, Z4, Z4, Z4
-	VPSRLD           $0x01, Z4, Z4
-	VMOVDQA32        Z4, Z6
-	MOVQ             DX, R8
-	MOVQ             BX, R9
-
-group_centroids:
-	VPBROADCASTD  (R8), Z1
-	VPBROADCASTD  (R8), Z2
-	VPDPWSSD.BCST 4(R8), Z8, Z1
-	VPDPWSSD.BCST 4(R8), Z15, Z2
-	VPDPWSSD.BCST 8(R8), Z9, Z1
-	VPDPWSSD.BCST 8(R8), Z16, Z2
-	VPDPWSSD.BCST 12(R8), Z10, Z1
-	VPDPWSSD.BCST 12(R8), Z17, Z2
-	VPDPWSSD.BCST 16(R8), Z11, Z1
-	VPDPWSSD.BCST 16(R8), Z18, Z2
-	VPDPWSSD.BCST 20(R8), Z12, Z1
-	VPDPWSSD.BCST 20(R8), Z19, Z2
-	VPDPWSSD.BCST 24(R8), Z13, Z1
-	VPDPWSSD.BCST 24(R8), Z20, Z2
-	VPDPWSSD.BCST 28(R8), Z14, Z1
-	VPDPWSSD.BCST 28(R8), Z21, Z2
-	VPMAXSD       Z1, Z3, Z7
-	VPMINSD       Z1, Z3, Z3
-	VPMINSD       Z7, Z5, Z5
-	VPMAXSD       Z2, Z4, Z7
-	VPMINSD       Z2, Z4, Z4
-	VPMINSD       Z7, Z6, Z6
-	ADDQ          $0x20, R8
-	DECQ          R9
-	JNZ           group_centroids
-	VPSUBD        Z3, Z5, Z5
-	VBROADCASTSS  band+36(FP), Z7
-	VPCMPD        $0x02, Z7, Z5, K2
-	KMOVW         K2, R8
-	MOVW          R8, (DI)
-	VBROADCASTSS  low+40(FP), Z7
-	VPANDD        Z7, Z3, Z3
-	VPMOVDW       Z3, (SI)
-	VPSUBD        Z4, Z6, Z6
-	VBROADCASTSS  band+36(FP), Z7
-	VPCMPD        $0x02, Z7, Z6, K2
-	KMOVW         K2, R8
-	MOVW          R8, 2(DI)
-	VBROADCASTSS  low+40(FP), Z7
-	VPANDD        Z7, Z4, Z4
-	VPMOVDW       Z4, 32(SI)
-	ADDQ          $0x04, DI
-	ADDQ          $0x40, SI
-	ADDQ          $0x00000700, AX
-	SUBQ          $0x02, CX
-	JMP           groups
-
-rest:
-	TESTQ            CX, CX
-	JZ               end
-	VMULPS           (AX), Z0, Z4
-	VCVTPS2DQ.RN_SAE Z4, Z4
-	VMULPS           64(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z4
-	VMULPS           128(AX), Z0, Z5
-	VCVTPS2DQ.RN_SAE Z5, Z5
-	VMULPS           192(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z5
-	VMULPS           256(AX), Z0, Z6
-	VCVTPS2DQ.RN_SAE Z6, Z6
-	VMULPS           320(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z6
-	VMULPS           384(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VMULPS           448(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z7
-	VMULPS           512(AX), Z0, Z8
-	VCVTPS2DQ.RN_SAE Z8, Z8
-	VMULPS           576(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z8
-	VMULPS           640(AX), Z0, Z9
-	VCVTPS2DQ.RN_SAE Z9, Z9
-	VMULPS           704(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z9
-	VMULPS           768(AX), Z0, Z10
-	VCVTPS2DQ.RN_SAE Z10, Z10
-	VMULPS           832(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z10
-	VPTERNLOGD       $0xff, Z22, Z22, Z22
-	VPSRLD           $0x01, Z22, Z22
-	VMOVDQA32        Z22, Z2
-	MOVQ             DX, R8
-	MOVQ             BX, R9
-
-single_centroids:
-	VPBROADCASTD  (R8), Z1
-	VPDPWSSD.BCST 4(R8), Z4, Z1
-	VPDPWSSD.BCST 8(R8), Z5, Z1
-	VPDPWSSD.BCST 12(R8), Z6, Z1
-	VPDPWSSD.BCST 16(R8), Z7, Z1
-	VPDPWSSD.BCST 20(R8), Z8, Z1
-	VPDPWSSD.BCST 24(R8), Z9, Z1
-	VPDPWSSD.BCST 28(R8), Z10, Z1
-	VPMAXSD       Z1, Z22, Z3
-	VPMINSD       Z1, Z22, Z22
-	VPMINSD       Z3, Z2, Z2
-	ADDQ          $0x20, R8
-	DECQ          R9
-	JNZ           single_centroids
-	VPSUBD        Z22, Z2, Z2
-	VBROADCASTSS  band+36(FP), Z3
-	VPCMPD        $0x02, Z3, Z2, K2
-	KMOVW         K2, R8
-	MOVW          R8, (DI)
-	VBROADCASTSS  low+40(FP), Z3
-	VPANDD        Z3, Z22, Z22
-	VPMOVDW       Z22, (SI)
-	ADDQ          $0x02, DI
-	ADDQ          $0x20, SI
-	ADDQ          $0x00000380, AX
-	SUBQ          $0x01, CX
-	JMP           rest
-
-end:
-	VZEROUPPER
-	RET
-
-// func Rank15VNNI(x *float32, panels int, c *int32, k int, scale float32, band int32, low int32, labels *uint16, doubts *uint16)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
-TEXT ·Rank15VNNI(SB), NOSPLIT, $0-64
-	MOVQ         x+0(FP), AX
-	MOVQ         panels+8(FP), CX
-	MOVQ         c+16(FP), DX
-	MOVQ         k+24(FP), BX
-	MOVQ         labels+48(FP), SI
-	MOVQ         doubts+56(FP), DI
-	VBROADCASTSS scale+32(FP), Z0
-	MOVL         $0xaaaaaaaa, R8
-	KMOVD        R8, K1
-
-groups:
-	CMPQ             CX, $0x02
-	JLT              rest
-	VMULPS           (AX), Z0, Z8
-	VCVTPS2DQ.RN_SAE Z8, Z8
-	VMULPS           64(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z8
-	VMULPS           128(AX), Z0, Z9
-	VCVTPS2DQ.RN_SAE Z9, Z9
-	VMULPS           192(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z9
-	VMULPS           256(AX), Z0, Z10
-	VCVTPS2DQ.RN_SAE Z10, Z10
-	VMULPS           320(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z10
-	VMULPS           384(AX), Z0, Z11
-	VCVTPS2DQ.RN_SAE Z11, Z11
-	VMULPS           448(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z11
-	VMULPS           512(AX), Z0, Z12
-	VCVTPS2DQ.RN_SAE Z12, Z12
-	VMULPS           576(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z12
-	VMULPS           640(AX), Z0, Z13
-	VCVTPS2DQ.RN_SAE Z13, Z13
-	VMULPS           704(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z13
-	VMULPS           768(AX), Z0, Z14
-	VCVTPS2DQ.RN_SAE Z14, Z14
-	VMULPS           832(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z14
-	VMULPS           896(AX), Z0, Z15
-	VCVTPS2DQ.RN_SAE Z15, Z15
-	VPTERNLOGD       $0xff, Z3, Z3, Z3
-	VPSRLD           $0x01, Z3, Z3
-	VMOVDQA32        Z3, Z5
-	VMULPS           960(AX), Z0, Z16
-	VCVTPS2DQ.RN_SAE Z16, Z16
-	VMULPS           1024(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z16
-	VMULPS           1088(AX), Z0, Z17
-	VCVTPS2DQ.RN_SAE Z17, Z17
-	VMULPS           1152(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z17
-	VMULPS           1216(AX), Z0, Z18
-	VCVTPS2DQ.RN_SAE Z18, Z18
-	VMULPS           1280(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z18
-	VMULPS           1344(AX), Z0, Z19
-	VCVTPS2DQ.RN_SAE Z19, Z19
-	VMULPS           1408(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z19
-	VMULPS           1472(AX), Z0, Z20
-	VCVTPS2DQ.RN_SAE Z20, Z20
-	VMULPS           1536(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z20
-	VMULPS           1600(AX), Z0, Z21
-	VCVTPS2DQ.RN_SAE Z21, Z21
-	VMULPS           1664(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z21
-	VMULPS           1728(AX), Z0, Z22
-	VCVTPS2DQ.RN_SAE Z22, Z22
-	VMULPS           1792(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z22
-	VMULPS           1856(AX), Z0, Z23
-	VCVTPS2DQ.RN_SAE Z23, Z23
-	VPTERNLOGD       $0xff, Z4, Z4, Z4
-	VPSRLD           $0x01, Z4, Z4
-	VMOVDQA32        Z4, Z6
-	MOVQ             DX, R8
-	MOVQ             BX, R9
-
-group_centroids:
-	VPBROADCASTD  (R8), Z1
-	VPBROADCASTD  (R8), Z2
-	VPDPWSSD.BCST 4(R8), Z8, Z1
-	VPDPWSSD.BCST 4(R8), Z16, Z2
-	VPDPWSSD.BCST 8(R8), Z9, Z1
-	VPDPWSSD.BCST 8(R8), Z17, Z2
-	VPDPWSSD.BCST 12(R8), Z10, Z1
-	VPDPWSSD.BCST 12(R8), Z18, Z2
-	VPDPWSSD.BCST 16(R8), Z11, Z1
-	VPDPWSSD.BCST 16(R8), Z19, Z2
-	VPDPWSSD.BCST 20(R8), Z12, Z1
-	VPDPWSSD.BCST 20(R8), Z20, Z2
-	VPDPWSSD.BCST 24(R8), Z13, Z1
-	VPDPWSSD.BCST 24(R8), Z21, Z2
-	VPDPWSSD.BCST 28(R8), Z14, Z1
-	VPDPWSSD.BCST 28(R8), Z22, Z2
-	VPDPWSSD.BCST 32(R8), Z15, Z1
-	VPDPWSSD.BCST 32(R8), Z23, Z2
-	VPMAXSD       Z1, Z3, Z7
-	VPMINSD       Z1, Z3, Z3
-	VPMINSD       Z7, Z5, Z5
-	VPMAXSD       Z2, Z4, Z7
-	VPMINSD       Z2, Z4, Z4
-	VPMINSD       Z7, Z6, Z6
-	ADDQ          $0x24, R8
-	DECQ          R9
-	JNZ           group_centroids
-	VPSUBD        Z3, Z5, Z5
-	VBROADCASTSS  band+36(FP), Z7
-	VPCMPD        $0x02, Z7, Z5, K2
-	KMOVW         K2, R8
-	MOVW          R8, (DI)
-	VBROADCASTSS  low+40(FP), Z7
-	VPANDD        Z7, Z3, Z3
-	VPMOVDW       Z3, (SI)
-	VPSUBD        Z4, Z6, Z6
-	VBROADCASTSS  band+36(FP), Z7
-	VPCMPD        $0x02, Z7, Z6, K2
-	KMOVW         K2, R8
-	MOVW          R8, 2(DI)
-	VBROADCASTSS  low+40(FP), Z7
-	VPANDD        Z7, Z4, Z4
-	VPMOVDW       Z4, 32(SI)
-	ADDQ          $0x04, DI
-	ADDQ          $0x40, SI
-	ADDQ          $0x00000780, AX
-	SUBQ          $0x02, CX
-	JMP           groups
-
-rest:
-	TESTQ            CX, CX
-	JZ               end
-	VMULPS           (AX), Z0, Z4
-	VCVTPS2DQ.RN_SAE Z4, Z4
-	VMULPS           64(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z4
-	VMULPS           128(AX), Z0, Z5
-	VCVTPS2DQ.RN_SAE Z5, Z5
-	VMULPS           192(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z5
-	VMULPS           256(AX), Z0, Z6
-	VCVTPS2DQ.RN_SAE Z6, Z6
-	VMULPS           320(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z6
-	VMULPS           384(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VMULPS           448(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z7
-	VMULPS           512(AX), Z0, Z8
-	VCVTPS2DQ.RN_SAE Z8, Z8
-	VMULPS           576(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z8
-	VMULPS           640(AX), Z0, Z9
-	VCVTPS2DQ.RN_SAE Z9, Z9
-	VMULPS           704(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z9
-	VMULPS           768(AX), Z0, Z10
-	VCVTPS2DQ.RN_SAE Z10, Z10
-	VMULPS           832(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z10
-	VMULPS           896(AX), Z0, Z11
-	VCVTPS2DQ.RN_SAE Z11, Z11
-	VPTERNLOGD       $0xff, Z24, Z24, Z24
-	VPSRLD           $0x01, Z24, Z24
-	VMOVDQA32        Z24, Z2
-	MOVQ             DX, R8
-	MOVQ             BX, R9
-
-single_centroids:
-	VPBROADCASTD  (R8), Z1
-	VPDPWSSD.BCST 4(R8), Z4, Z1
-	VPDPWSSD.BCST 8(R8), Z5, Z1
-	VPDPWSSD.BCST 12(R8), Z6, Z1
-	VPDPWSSD.BCST 16(R8), Z7, Z1
-	VPDPWSSD.BCST 20(R8), Z8, Z1
-	VPDPWSSD.BCST 24(R8), Z9, Z1
-	VPDPWSSD.BCST 28(R8), Z10, Z1
-	VPDPWSSD.BCST 32(R8), Z11, Z1
-	VPMAXSD       Z1, Z24, Z3
-	VPMINSD       Z1, Z24, Z24
-	VPMINSD       Z3, Z2, Z2
-	ADDQ          $0x24, R8
-	DECQ          R9
-	JNZ           single_centroids
-	VPSUBD        Z24, Z2, Z2
-	VBROADCASTSS  band+36(FP), Z3
-	VPCMPD        $0x02, Z3, Z2, K2
-	KMOVW         K2, R8
-	MOVW          R8, (DI)
-	VBROADCASTSS  low+40(FP), Z3
-	VPANDD        Z3, Z24, Z24
-	VPMOVDW       Z24, (SI)
-	ADDQ          $0x02, DI
-	ADDQ          $0x20, SI
-	ADDQ          $0x000003c0, AX
-	SUBQ          $0x01, CX
-	JMP           rest
-
-end:
-	VZEROUPPER
-	RET
-
-// func Rank16VNNI(x *float32, panels int, c *int32, k int, scale float32, band int32, low int32, labels *uint16, doubts *uint16)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
-TEXT ·Rank16VNNI(SB), NOSPLIT, $0-64
-	MOVQ         x+0(FP), AX
-	MOVQ         panels+8(FP), CX
-	MOVQ         c+16(FP), DX
-	MOVQ         k+24(FP), BX
-	MOVQ         labels+48(FP), SI
-	MOVQ         doubts+56(FP), DI
-	VBROADCASTSS scale+32(FP), Z0
-	MOVL         $0xaaaaaaaa, R8
-	KMOVD        R8, K1
-
-groups:
-	CMPQ             CX, $0x02
-	JLT              rest
-	VMULPS           (AX), Z0, Z8
-	VCVTPS2DQ.RN_SAE Z8, Z8
-	VMULPS           64(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z8
-	VMULPS           128(AX), Z0, Z9
-	VCVTPS2DQ.RN_SAE Z9, Z9
-	VMULPS           192(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z9
-	VMULPS           256(AX), Z0, Z10
-	VCVTPS2DQ.RN_SAE Z10, Z10
-	VMULPS           320(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z10
-	VMULPS           384(AX), Z0, Z11
-	VCVTPS2DQ.RN_SAE Z11, Z11
-	VMULPS           448(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z11
-	VMULPS           512(AX), Z0, Z12
-	VCVTPS2DQ.RN_SAE Z12, Z12
-	VMULPS           576(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z12
-	VMULPS           640(AX), Z0, Z13
-	VCVTPS2DQ.RN_SAE Z13, Z13
-	VMULPS           704(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z13
-	VMULPS           768(AX), Z0, Z14
-	VCVTPS2DQ.RN_SAE Z14, Z14
-	VMULPS           832(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z14
-	VMULPS           896(AX), Z0, Z15
-	VCVTPS2DQ.RN_SAE Z15, Z15
-	VMULPS           960(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z15
-	VPTERNLOGD       $0xff, Z3, Z3, Z3
-	VPSRLD           $0x01, Z3, Z3
-	VMOVDQA32        Z3, Z5
-	VMULPS           1024(AX), Z0, Z16
-	VCVTPS2DQ.RN_SAE Z16, Z16
-	VMULPS           1088(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z16
-	VMULPS           1152(AX), Z0, Z17
-	VCVTPS2DQ.RN_SAE Z17, Z17
-	VMULPS           1216(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z17
-	VMULPS           1280(AX), Z0, Z18
-	VCVTPS2DQ.RN_SAE Z18, Z18
-	VMULPS           1344(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z18
-	VMULPS           1408(AX), Z0, Z19
-	VCVTPS2DQ.RN_SAE Z19, Z19
-	VMULPS           1472(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z19
-	VMULPS           1536(AX), Z0, Z20
-	VCVTPS2DQ.RN_SAE Z20, Z20
-	VMULPS           1600(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z20
-	VMULPS           1664(AX), Z0, Z21
-	VCVTPS2DQ.RN_SAE Z21, Z21
-	VMULPS           1728(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z21
-	VMULPS           1792(AX), Z0, Z22
-	VCVTPS2DQ.RN_SAE Z22, Z22
-	VMULPS           1856(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z22
-	VMULPS           1920(AX), Z0, Z23
-	VCVTPS2DQ.RN_SAE Z23, Z23
-	VMULPS           1984(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VPSLLD           $0x10, Z7, Z7
-	VMOVDQU16        Z7, K1, Z23
-	VPTERNLOGD       $0xff, Z4, Z4, Z4
-	VPSRLD           $0x01, Z4, Z4
-	VMOVDQA32        Z4, Z6
-	MOVQ             DX, R8
-	MOVQ             BX, R9
-
-group_centroids:
-	VPBROADCASTD  (R8), Z1
-	VPBROADCASTD  (R8), Z2
-	VPDPWSSD.BCST 4(R8), Z8, Z1
-	VPDPWSSD.BCST 4(R8), Z16, Z2
-	VPDPWSSD.BCST 8(R8), Z9, Z1
-	VPDPWSSD.BCST 8(R8), Z17, Z2
-	VPDPWSSD.BCST 12(R8), Z10, Z1
-	VPDPWSSD.BCST 12(R8), Z18, Z2
-	VPDPWSSD.BCST 16(R8), Z11, Z1
-	VPDPWSSD.BCST 16(R8), Z19, Z2
-	VPDPWSSD.BCST 20(R8), Z12, Z1
-	VPDPWSSD.BCST 20(R8), Z20, Z2
-	VPDPWSSD.BCST 24(R8), Z13, Z1
-	VPDPWSSD.BCST 24(R8), Z21, Z2
-	VPDPWSSD.BCST 28(R8), Z14, Z1
-	VPDPWSSD.BCST 28(R8), Z22, Z2
-	VPDPWSSD.BCST 32(R8), Z15, Z1
-	VPDPWSSD.BCST 32(R8), Z23, Z2
-	VPMAXSD       Z1, Z3, Z7
-	VPMINSD       Z1, Z3, Z3
-	VPMINSD       Z7, Z5, Z5
-	VPMAXSD       Z2, Z4, Z7
-	VPMINSD       Z2, Z4, Z4
-	VPMINSD       Z7, Z6, Z6
-	ADDQ          $0x24, R8
-	DECQ          R9
-	JNZ           group_centroids
-	VPSUBD        Z3, Z5, Z5
-	VBROADCASTSS  band+36(FP), Z7
-	VPCMPD        $0x02, Z7, Z5, K2
-	KMOVW         K2, R8
-	MOVW          R8, (DI)
-	VBROADCASTSS  low+40(FP), Z7
-	VPANDD        Z7, Z3, Z3
-	VPMOVDW       Z3, (SI)
-	VPSUBD        Z4, Z6, Z6
-	VBROADCASTSS  band+36(FP), Z7
-	VPCMPD        $0x02, Z7, Z6, K2
-	KMOVW         K2, R8
-	MOVW          R8, 2(DI)
-	VBROADCASTSS  low+40(FP), Z7
-	VPANDD        Z7, Z4, Z4
-	VPMOVDW       Z4, 32(SI)
-	ADDQ          $0x04, DI
-	ADDQ          $0x40, SI
-	ADDQ          $0x00000800, AX
-	SUBQ          $0x02, CX
-	JMP           groups
-
-rest:
-	TESTQ            CX, CX
-	JZ               end
-	VMULPS           (AX), Z0, Z4
-	VCVTPS2DQ.RN_SAE Z4, Z4
-	VMULPS           64(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z4
-	VMULPS           128(AX), Z0, Z5
-	VCVTPS2DQ.RN_SAE Z5, Z5
-	VMULPS           192(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z5
-	VMULPS           256(AX), Z0, Z6
-	VCVTPS2DQ.RN_SAE Z6, Z6
-	VMULPS           320(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z6
-	VMULPS           384(AX), Z0, Z7
-	VCVTPS2DQ.RN_SAE Z7, Z7
-	VMULPS           448(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z7
-	VMULPS           512(AX), Z0, Z8
-	VCVTPS2DQ.RN_SAE Z8, Z8
-	VMULPS           576(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z8
-	VMULPS           640(AX), Z0, Z9
-	VCVTPS2DQ.RN_SAE Z9, Z9
-	VMULPS           704(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z9
-	VMULPS           768(AX), Z0, Z10
-	VCVTPS2DQ.RN_SAE Z10, Z10
-	VMULPS           832(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z10
-	VMULPS           896(AX), Z0, Z11
-	VCVTPS2DQ.RN_SAE Z11, Z11
-	VMULPS           960(AX), Z0, Z3
-	VCVTPS2DQ.RN_SAE Z3, Z3
-	VPSLLD           $0x10, Z3, Z3
-	VMOVDQU16        Z3, K1, Z11
-	VPTERNLOGD       $0xff, Z24, Z24, Z24
-	VPSRLD           $0x01, Z24, Z24
-	VMOVDQA32        Z24, Z2
-	MOVQ             DX, R8
-	MOVQ             BX, R9
-
-single_centroids:
-	VPBROADCASTD  (R8), Z1
-	VPDPWSSD.BCST 4(R8), Z4, Z1
-	VPDPWSSD.BCST 8(R8), Z5, Z1
-	VPDPWSSD.BCST 12(R8), Z6, Z1
-	VPDPWSSD.BCST 16(R8), Z7, Z1
-	VPDPWSSD.BCST 20(R8), Z8, Z1
-	VPDPWSSD.BCST 24(R8), Z9, Z1
-	VPDPWSSD.BCST 28(R8), Z10, Z1
-	VPDPWSSD.BCST 32(R8), Z11, Z1
-	VPMAXSD       Z1, Z24, Z3
-	VPMINSD       Z1, Z24, Z24
-	VPMINSD       Z3, Z2, Z2
-	ADDQ          $0x24, R8
-	DECQ          R9
-	JNZ           single_centroids
-	VPSUBD        Z24, Z2, Z2
-	VBROADCASTSS  band+36(FP), Z3
-	VPCMPD        $0x02, Z3, Z2, K2
-	KMOVW         K2, R8
-	MOVW          R8, (DI)
-	VBROADCASTSS  low+40(FP), Z3
-	VPANDD        Z3, Z24, Z24
-	VPMOVDW       Z24, (SI)
-	ADDQ          $0x02, DI
-	ADDQ          $0x20, SI
-	ADDQ          $0x00000400, AX
-	SUBQ          $0x01, CX
-	JMP           rest
-
-end:
-	VZEROUPPER
-	RET
-
 DATA rankUppersVNNI<>+0(SB)/4, $0x00030001
 DATA rankUppersVNNI<>+4(SB)/4, $0x00070005
 DATA rankUppersVNNI<>+8(SB)/4, $0x000b0009
@@ -2463,6 +21,1813 @@ DATA rankUppersVNNI<>+52(SB)/4, $0x00370035
 DATA rankUppersVNNI<>+56(SB)/4, $0x003b0039
 DATA rankUppersVNNI<>+60(SB)/4, $0x003f003d
 GLOBL rankUppersVNNI<>(SB), RODATA|NOPTR, $64
+
+DATA rankColumnsVNNI<>+0(SB)/4, $0x01000100
+DATA rankColumnsVNNI<>+4(SB)/4, $0x01000100
+DATA rankColumnsVNNI<>+8(SB)/4, $0x01000100
+DATA rankColumnsVNNI<>+12(SB)/4, $0x01000100
+DATA rankColumnsVNNI<>+16(SB)/4, $0x01000100
+DATA rankColumnsVNNI<>+20(SB)/4, $0x01000100
+DATA rankColumnsVNNI<>+24(SB)/4, $0x01000100
+DATA rankColumnsVNNI<>+28(SB)/4, $0x01000100
+DATA rankColumnsVNNI<>+32(SB)/4, $0x01000100
+DATA rankColumnsVNNI<>+36(SB)/4, $0x01000100
+DATA rankColumnsVNNI<>+40(SB)/4, $0x01000100
+DATA rankColumnsVNNI<>+44(SB)/4, $0x01000100
+DATA rankColumnsVNNI<>+48(SB)/4, $0x01000100
+DATA rankColumnsVNNI<>+52(SB)/4, $0x01000100
+DATA rankColumnsVNNI<>+56(SB)/4, $0x01000100
+DATA rankColumnsVNNI<>+60(SB)/4, $0x01000100
+DATA rankColumnsVNNI<>+64(SB)/4, $0x01010101
+DATA rankColumnsVNNI<>+68(SB)/4, $0x01010101
+DATA rankColumnsVNNI<>+72(SB)/4, $0x01010101
+DATA rankColumnsVNNI<>+76(SB)/4, $0x01010101
+DATA rankColumnsVNNI<>+80(SB)/4, $0x01010101
+DATA rankColumnsVNNI<>+84(SB)/4, $0x01010101
+DATA rankColumnsVNNI<>+88(SB)/4, $0x01010101
+DATA rankColumnsVNNI<>+92(SB)/4, $0x01010101
+DATA rankColumnsVNNI<>+96(SB)/4, $0x01010101
+DATA rankColumnsVNNI<>+100(SB)/4, $0x01010101
+DATA rankColumnsVNNI<>+104(SB)/4, $0x01010101
+DATA rankColumnsVNNI<>+108(SB)/4, $0x01010101
+DATA rankColumnsVNNI<>+112(SB)/4, $0x01010101
+DATA rankColumnsVNNI<>+116(SB)/4, $0x01010101
+DATA rankColumnsVNNI<>+120(SB)/4, $0x01010101
+DATA rankColumnsVNNI<>+124(SB)/4, $0x01010101
+DATA rankColumnsVNNI<>+128(SB)/4, $0x01020102
+DATA rankColumnsVNNI<>+132(SB)/4, $0x01020102
+DATA rankColumnsVNNI<>+136(SB)/4, $0x01020102
+DATA rankColumnsVNNI<>+140(SB)/4, $0x01020102
+DATA rankColumnsVNNI<>+144(SB)/4, $0x01020102
+DATA rankColumnsVNNI<>+148(SB)/4, $0x01020102
+DATA rankColumnsVNNI<>+152(SB)/4, $0x01020102
+DATA rankColumnsVNNI<>+156(SB)/4, $0x01020102
+DATA rankColumnsVNNI<>+160(SB)/4, $0x01020102
+DATA rankColumnsVNNI<>+164(SB)/4, $0x01020102
+DATA rankColumnsVNNI<>+168(SB)/4, $0x01020102
+DATA rankColumnsVNNI<>+172(SB)/4, $0x01020102
+DATA rankColumnsVNNI<>+176(SB)/4, $0x01020102
+DATA rankColumnsVNNI<>+180(SB)/4, $0x01020102
+DATA rankColumnsVNNI<>+184(SB)/4, $0x01020102
+DATA rankColumnsVNNI<>+188(SB)/4, $0x01020102
+DATA rankColumnsVNNI<>+192(SB)/4, $0x01030103
+DATA rankColumnsVNNI<>+196(SB)/4, $0x01030103
+DATA rankColumnsVNNI<>+200(SB)/4, $0x01030103
+DATA rankColumnsVNNI<>+204(SB)/4, $0x01030103
+DATA rankColumnsVNNI<>+208(SB)/4, $0x01030103
+DATA rankColumnsVNNI<>+212(SB)/4, $0x01030103
+DATA rankColumnsVNNI<>+216(SB)/4, $0x01030103
+DATA rankColumnsVNNI<>+220(SB)/4, $0x01030103
+DATA rankColumnsVNNI<>+224(SB)/4, $0x01030103
+DATA rankColumnsVNNI<>+228(SB)/4, $0x01030103
+DATA rankColumnsVNNI<>+232(SB)/4, $0x01030103
+DATA rankColumnsVNNI<>+236(SB)/4, $0x01030103
+DATA rankColumnsVNNI<>+240(SB)/4, $0x01030103
+DATA rankColumnsVNNI<>+244(SB)/4, $0x01030103
+DATA rankColumnsVNNI<>+248(SB)/4, $0x01030103
+DATA rankColumnsVNNI<>+252(SB)/4, $0x01030103
+GLOBL rankColumnsVNNI<>(SB), RODATA|NOPTR, $256
+
+DATA rankStepsVNNI<>+0(SB)/4, $0x00040800
+DATA rankStepsVNNI<>+4(SB)/4, $0x00800001
+GLOBL rankStepsVNNI<>(SB), RODATA|NOPTR, $8
+
+// func Rank3VNNI(x *float32, pairs int, d int, c *int32, k int, scale float32, band int32, labels *uint16, doubts *uint16)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, MMX+
+TEXT ·Rank3VNNI(SB), $2304-64
+	MOVQ      x+0(FP), AX
+	MOVQ      pairs+8(FP), SI
+	MOVQ      labels+48(FP), DI
+	MOVQ      doubts+56(FP), R8
+	LEAQ      (SP), R9
+	ADDQ      $0x3f, R9
+	ANDQ      $-64, R9
+	MOVQ      d+16(FP), CX
+	MOVQ      CX, DX
+	ANDL      $0x01, DX
+	DECL      DX
+	KMOVD     DX, K1
+	MOVL      $0xaaaaaaaa, DX
+	KMOVD     DX, K2
+	SHLQ      $0x06, CX
+	VMOVDQU32 rankUppersVNNI<>+0(SB), Z0
+
+pairs:
+	VBROADCASTSS  scale+40(FP), Z1
+	MOVL          $0x4b400000, DX
+	VPBROADCASTD  DX, Z2
+	VMOVAPS       Z2, Z3
+	VFMADD231PS   (AX), Z1, Z3
+	VMOVAPS       Z2, Z4
+	VFMADD231PS   64(AX), Z1, Z4
+	VPSLLD        $0x10, Z4, Z4
+	VMOVDQU16     Z4, K2, Z3
+	VMOVAPS       Z2, Z4
+	VFMADD231PS   128(AX), Z1, Z4
+	VMOVAPS       Z2, Z5
+	VFMADD231PS   192(AX), Z1, Z5
+	VPSLLD        $0x10, Z5, Z5
+	VMOVDQU16     Z5, K2, Z4
+	VMOVAPS       Z2, Z5
+	VFMADD231PS   256(AX), Z1, Z5
+	VMOVAPS       Z2, Z6
+	VFMADD231PS.Z 320(AX), Z1, K1, Z6
+	VPSLLD        $0x10, Z6, Z6
+	VMOVDQU16     Z6, K2, Z5
+	VMOVAPS       Z2, Z6
+	VFMADD231PS   (AX)(CX*1), Z1, Z6
+	VMOVAPS       Z2, Z9
+	VFMADD231PS   64(AX)(CX*1), Z1, Z9
+	VPSLLD        $0x10, Z9, Z9
+	VMOVDQU16     Z9, K2, Z6
+	VMOVAPS       Z2, Z9
+	VFMADD231PS   128(AX)(CX*1), Z1, Z9
+	VMOVAPS       Z2, Z10
+	VFMADD231PS   192(AX)(CX*1), Z1, Z10
+	VPSLLD        $0x10, Z10, Z10
+	VMOVDQU16     Z10, K2, Z9
+	VMOVAPS       Z2, Z10
+	VFMADD231PS   256(AX)(CX*1), Z1, Z10
+	VMOVAPS       Z2, Z2
+	VFMADD231PS.Z 320(AX)(CX*1), Z1, K1, Z2
+	VPSLLD        $0x10, Z2, Z2
+	VMOVDQU16     Z2, K2, Z10
+	VPTERNLOGD    $0xff, Z7, Z7, Z7
+	VPSRLW        $0x01, Z7, Z7
+	VMOVDQA32     Z7, Z1
+	VMOVDQA32     Z7, Z2
+	VMOVDQA32     Z7, Z11
+	MOVQ          c+24(FP), DX
+	MOVQ          R9, BX
+	LEAQ          (AX)(CX*2), R11
+	MOVQ          k+32(FP), R10
+
+sums_whole:
+	SUBQ         $0x04, R10
+	JLT          sums_whole_end
+	PREFETCHT0   (R11)
+	PREFETCHT0   64(R11)
+	ADDQ         $0x00000080, R11
+	VPBROADCASTD (DX), Z12
+	VMOVDQA32    Z12, Z13
+	VPBROADCASTD 4(DX), Z14
+	VPDPWSSD     Z14, Z3, Z12
+	VPDPWSSD     Z14, Z6, Z13
+	VPBROADCASTD 8(DX), Z14
+	VPDPWSSD     Z14, Z4, Z12
+	VPDPWSSD     Z14, Z9, Z13
+	VPBROADCASTD 12(DX), Z14
+	VPDPWSSD     Z14, Z5, Z12
+	VPDPWSSD     Z14, Z10, Z13
+	VPERMT2W     Z13, Z0, Z12
+	VPMINSW      Z12, Z7, Z7
+	VPBROADCASTD 16(DX), Z13
+	VMOVDQA32    Z13, Z14
+	VPBROADCASTD 20(DX), Z15
+	VPDPWSSD     Z15, Z3, Z13
+	VPDPWSSD     Z15, Z6, Z14
+	VPBROADCASTD 24(DX), Z15
+	VPDPWSSD     Z15, Z4, Z13
+	VPDPWSSD     Z15, Z9, Z14
+	VPBROADCASTD 28(DX), Z15
+	VPDPWSSD     Z15, Z5, Z13
+	VPDPWSSD     Z15, Z10, Z14
+	VPERMT2W     Z14, Z0, Z13
+	VPMINSW      Z13, Z1, Z1
+	VPMINSW      Z13, Z12, Z12
+	VPBROADCASTD 32(DX), Z13
+	VMOVDQA32    Z13, Z14
+	VPBROADCASTD 36(DX), Z15
+	VPDPWSSD     Z15, Z3, Z13
+	VPDPWSSD     Z15, Z6, Z14
+	VPBROADCASTD 40(DX), Z15
+	VPDPWSSD     Z15, Z4, Z13
+	VPDPWSSD     Z15, Z9, Z14
+	VPBROADCASTD 44(DX), Z15
+	VPDPWSSD     Z15, Z5, Z13
+	VPDPWSSD     Z15, Z10, Z14
+	VPERMT2W     Z14, Z0, Z13
+	VPMINSW      Z13, Z2, Z2
+	VPMINSW      Z13, Z12, Z12
+	VPBROADCASTD 48(DX), Z13
+	VMOVDQA32    Z13, Z14
+	VPBROADCASTD 52(DX), Z15
+	VPDPWSSD     Z15, Z3, Z13
+	VPDPWSSD     Z15, Z6, Z14
+	VPBROADCASTD 56(DX), Z15
+	VPDPWSSD     Z15, Z4, Z13
+	VPDPWSSD     Z15, Z9, Z14
+	VPBROADCASTD 60(DX), Z15
+	VPDPWSSD     Z15, Z5, Z13
+	VPDPWSSD     Z15, Z10, Z14
+	VPERMT2W     Z14, Z0, Z13
+	VPMINSW      Z13, Z11, Z11
+	VPMINSW      Z13, Z12, Z12
+	VMOVDQA32    Z12, (BX)
+	ADDQ         $0x00000040, DX
+	ADDQ         $0x40, BX
+	JMP          sums_whole
+
+sums_whole_end:
+	ADDQ $0x04, R10
+
+sums_single:
+	SUBQ         $0x01, R10
+	JLT          sums_single_end
+	VPBROADCASTD (DX), Z12
+	VMOVDQA32    Z12, Z13
+	VPBROADCASTD 4(DX), Z14
+	VPDPWSSD     Z14, Z3, Z12
+	VPDPWSSD     Z14, Z6, Z13
+	VPBROADCASTD 8(DX), Z14
+	VPDPWSSD     Z14, Z4, Z12
+	VPDPWSSD     Z14, Z9, Z13
+	VPBROADCASTD 12(DX), Z14
+	VPDPWSSD     Z14, Z5, Z12
+	VPDPWSSD     Z14, Z10, Z13
+	VPERMT2W     Z13, Z0, Z12
+	VPMINSW      Z12, Z7, Z7
+	VMOVDQA32    Z12, (BX)
+	ADDQ         $0x10, DX
+	ADDQ         $0x40, BX
+	JMP          sums_single
+
+sums_single_end:
+	VPMINSW      Z1, Z7, Z3
+	VPMINSW      Z2, Z3, Z3
+	VPMINSW      Z11, Z3, Z3
+	MOVL         band+44(FP), DX
+	VPBROADCASTW DX, Z4
+	VPADDSW      Z4, Z3, Z3
+	VPXORD       Z8, Z8, Z8
+	VPBROADCASTW rankStepsVNNI<>+0(SB), Z4
+	VPBROADCASTW rankStepsVNNI<>+2(SB), Z5
+	MOVQ         k+32(FP), DX
+	MOVQ         R9, BX
+
+rows_whole:
+	SUBQ     $0x04, DX
+	JLT      rows_whole_end
+	VPCMPW   $0x05, (BX), Z3, K3
+	VPADDUSW Z4, Z8, K3, Z8
+	VPADDW   Z5, Z4, Z4
+	ADDQ     $0x40, BX
+	JMP      rows_whole
+
+rows_whole_end:
+	ADDQ $0x04, DX
+
+rows_single:
+	SUBQ         $0x01, DX
+	JLT          rows_single_end
+	VPBROADCASTW rankStepsVNNI<>+4(SB), Z5
+	VPCMPW       $0x05, (BX), Z3, K3
+	VPADDUSW     Z4, Z8, K3, Z8
+	VPADDW       Z5, Z4, Z4
+	ADDQ         $0x40, BX
+	JMP          rows_single
+
+rows_single_end:
+	VPCMPW       $0x02, Z3, Z7, K3
+	VPADDW       rankColumnsVNNI<>+0(SB), Z8, K3, Z8
+	VPCMPW       $0x02, Z3, Z1, K3
+	VPADDW       rankColumnsVNNI<>+64(SB), Z8, K3, Z8
+	VPCMPW       $0x02, Z3, Z2, K3
+	VPADDW       rankColumnsVNNI<>+128(SB), Z8, K3, Z8
+	VPCMPW       $0x02, Z3, Z11, K3
+	VPADDW       rankColumnsVNNI<>+192(SB), Z8, K3, Z8
+	VPBROADCASTW rankStepsVNNI<>+0(SB), Z4
+	VPSUBW       Z4, Z8, Z8
+	MOVL         $0x00000100, DX
+	VPBROADCASTW DX, Z4
+	VPSUBW       Z4, Z8, Z8
+	VMOVDQU32    Z8, (DI)
+	VPBROADCASTW rankStepsVNNI<>+6(SB), Z4
+	VPCMPUW      $0x05, Z4, Z8, K3
+	KMOVD        K3, DX
+	MOVL         DX, (R8)
+	ADDQ         $0x04, R8
+	ADDQ         $0x00000040, DI
+	LEAQ         (AX)(CX*2), AX
+	DECQ         SI
+	JNZ          pairs
+	VZEROUPPER
+	RET
+
+// func Rank4VNNI(x *float32, pairs int, d int, c *int32, k int, scale float32, band int32, labels *uint16, doubts *uint16)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, MMX+
+TEXT ·Rank4VNNI(SB), $2304-64
+	MOVQ      x+0(FP), AX
+	MOVQ      pairs+8(FP), SI
+	MOVQ      labels+48(FP), DI
+	MOVQ      doubts+56(FP), R8
+	LEAQ      (SP), R9
+	ADDQ      $0x3f, R9
+	ANDQ      $-64, R9
+	MOVQ      d+16(FP), CX
+	MOVQ      CX, DX
+	ANDL      $0x01, DX
+	DECL      DX
+	KMOVD     DX, K1
+	MOVL      $0xaaaaaaaa, DX
+	KMOVD     DX, K2
+	SHLQ      $0x06, CX
+	VMOVDQU32 rankUppersVNNI<>+0(SB), Z0
+
+pairs:
+	VBROADCASTSS  scale+40(FP), Z1
+	MOVL          $0x4b400000, DX
+	VPBROADCASTD  DX, Z2
+	VMOVAPS       Z2, Z3
+	VFMADD231PS   (AX), Z1, Z3
+	VMOVAPS       Z2, Z4
+	VFMADD231PS   64(AX), Z1, Z4
+	VPSLLD        $0x10, Z4, Z4
+	VMOVDQU16     Z4, K2, Z3
+	VMOVAPS       Z2, Z4
+	VFMADD231PS   128(AX), Z1, Z4
+	VMOVAPS       Z2, Z5
+	VFMADD231PS   192(AX), Z1, Z5
+	VPSLLD        $0x10, Z5, Z5
+	VMOVDQU16     Z5, K2, Z4
+	VMOVAPS       Z2, Z5
+	VFMADD231PS   256(AX), Z1, Z5
+	VMOVAPS       Z2, Z6
+	VFMADD231PS   320(AX), Z1, Z6
+	VPSLLD        $0x10, Z6, Z6
+	VMOVDQU16     Z6, K2, Z5
+	VMOVAPS       Z2, Z6
+	VFMADD231PS   384(AX), Z1, Z6
+	VMOVAPS       Z2, Z7
+	VFMADD231PS.Z 448(AX), Z1, K1, Z7
+	VPSLLD        $0x10, Z7, Z7
+	VMOVDQU16     Z7, K2, Z6
+	VMOVAPS       Z2, Z7
+	VFMADD231PS   (AX)(CX*1), Z1, Z7
+	VMOVAPS       Z2, Z10
+	VFMADD231PS   64(AX)(CX*1), Z1, Z10
+	VPSLLD        $0x10, Z10, Z10
+	VMOVDQU16     Z10, K2, Z7
+	VMOVAPS       Z2, Z10
+	VFMADD231PS   128(AX)(CX*1), Z1, Z10
+	VMOVAPS       Z2, Z11
+	VFMADD231PS   192(AX)(CX*1), Z1, Z11
+	VPSLLD        $0x10, Z11, Z11
+	VMOVDQU16     Z11, K2, Z10
+	VMOVAPS       Z2, Z11
+	VFMADD231PS   256(AX)(CX*1), Z1, Z11
+	VMOVAPS       Z2, Z12
+	VFMADD231PS   320(AX)(CX*1), Z1, Z12
+	VPSLLD        $0x10, Z12, Z12
+	VMOVDQU16     Z12, K2, Z11
+	VMOVAPS       Z2, Z12
+	VFMADD231PS   384(AX)(CX*1), Z1, Z12
+	VMOVAPS       Z2, Z2
+	VFMADD231PS.Z 448(AX)(CX*1), Z1, K1, Z2
+	VPSLLD        $0x10, Z2, Z2
+	VMOVDQU16     Z2, K2, Z12
+	VPTERNLOGD    $0xff, Z8, Z8, Z8
+	VPSRLW        $0x01, Z8, Z8
+	VMOVDQA32     Z8, Z1
+	VMOVDQA32     Z8, Z2
+	VMOVDQA32     Z8, Z13
+	MOVQ          c+24(FP), DX
+	MOVQ          R9, BX
+	LEAQ          (AX)(CX*2), R11
+	MOVQ          k+32(FP), R10
+
+sums_whole:
+	SUBQ         $0x04, R10
+	JLT          sums_whole_end
+	PREFETCHT0   (R11)
+	PREFETCHT0   64(R11)
+	ADDQ         $0x00000080, R11
+	VPBROADCASTD (DX), Z14
+	VMOVDQA32    Z14, Z15
+	VPBROADCASTD 4(DX), Z16
+	VPDPWSSD     Z16, Z3, Z14
+	VPDPWSSD     Z16, Z7, Z15
+	VPBROADCASTD 8(DX), Z16
+	VPDPWSSD     Z16, Z4, Z14
+	VPDPWSSD     Z16, Z10, Z15
+	VPBROADCASTD 12(DX), Z16
+	VPDPWSSD     Z16, Z5, Z14
+	VPDPWSSD     Z16, Z11, Z15
+	VPBROADCASTD 16(DX), Z16
+	VPDPWSSD     Z16, Z6, Z14
+	VPDPWSSD     Z16, Z12, Z15
+	VPERMT2W     Z15, Z0, Z14
+	VPMINSW      Z14, Z8, Z8
+	VPBROADCASTD 20(DX), Z15
+	VMOVDQA32    Z15, Z16
+	VPBROADCASTD 24(DX), Z17
+	VPDPWSSD     Z17, Z3, Z15
+	VPDPWSSD     Z17, Z7, Z16
+	VPBROADCASTD 28(DX), Z17
+	VPDPWSSD     Z17, Z4, Z15
+	VPDPWSSD     Z17, Z10, Z16
+	VPBROADCASTD 32(DX), Z17
+	VPDPWSSD     Z17, Z5, Z15
+	VPDPWSSD     Z17, Z11, Z16
+	VPBROADCASTD 36(DX), Z17
+	VPDPWSSD     Z17, Z6, Z15
+	VPDPWSSD     Z17, Z12, Z16
+	VPERMT2W     Z16, Z0, Z15
+	VPMINSW      Z15, Z1, Z1
+	VPMINSW      Z15, Z14, Z14
+	VPBROADCASTD 40(DX), Z15
+	VMOVDQA32    Z15, Z16
+	VPBROADCASTD 44(DX), Z17
+	VPDPWSSD     Z17, Z3, Z15
+	VPDPWSSD     Z17, Z7, Z16
+	VPBROADCASTD 48(DX), Z17
+	VPDPWSSD     Z17, Z4, Z15
+	VPDPWSSD     Z17, Z10, Z16
+	VPBROADCASTD 52(DX), Z17
+	VPDPWSSD     Z17, Z5, Z15
+	VPDPWSSD     Z17, Z11, Z16
+	VPBROADCASTD 56(DX), Z17
+	VPDPWSSD     Z17, Z6, Z15
+	VPDPWSSD     Z17, Z12, Z16
+	VPERMT2W     Z16, Z0, Z15
+	VPMINSW      Z15, Z2, Z2
+	VPMINSW      Z15, Z14, Z14
+	VPBROADCASTD 60(DX), Z15
+	VMOVDQA32    Z15, Z16
+	VPBROADCASTD 64(DX), Z17
+	VPDPWSSD     Z17, Z3, Z15
+	VPDPWSSD     Z17, Z7, Z16
+	VPBROADCASTD 68(DX), Z17
+	VPDPWSSD     Z17, Z4, Z15
+	VPDPWSSD     Z17, Z10, Z16
+	VPBROADCASTD 72(DX), Z17
+	VPDPWSSD     Z17, Z5, Z15
+	VPDPWSSD     Z17, Z11, Z16
+	VPBROADCASTD 76(DX), Z17
+	VPDPWSSD     Z17, Z6, Z15
+	VPDPWSSD     Z17, Z12, Z16
+	VPERMT2W     Z16, Z0, Z15
+	VPMINSW      Z15, Z13, Z13
+	VPMINSW      Z15, Z14, Z14
+	VMOVDQA32    Z14, (BX)
+	ADDQ         $0x00000050, DX
+	ADDQ         $0x40, BX
+	JMP          sums_whole
+
+sums_whole_end:
+	ADDQ $0x04, R10
+
+sums_single:
+	SUBQ         $0x01, R10
+	JLT          sums_single_end
+	VPBROADCASTD (DX), Z14
+	VMOVDQA32    Z14, Z15
+	VPBROADCASTD 4(DX), Z16
+	VPDPWSSD     Z16, Z3, Z14
+	VPDPWSSD     Z16, Z7, Z15
+	VPBROADCASTD 8(DX), Z16
+	VPDPWSSD     Z16, Z4, Z14
+	VPDPWSSD     Z16, Z10, Z15
+	VPBROADCASTD 12(DX), Z16
+	VPDPWSSD     Z16, Z5, Z14
+	VPDPWSSD     Z16, Z11, Z15
+	VPBROADCASTD 16(DX), Z16
+	VPDPWSSD     Z16, Z6, Z14
+	VPDPWSSD     Z16, Z12, Z15
+	VPERMT2W     Z15, Z0, Z14
+	VPMINSW      Z14, Z8, Z8
+	VMOVDQA32    Z14, (BX)
+	ADDQ         $0x14, DX
+	ADDQ         $0x40, BX
+	JMP          sums_single
+
+sums_single_end:
+	VPMINSW      Z1, Z8, Z3
+	VPMINSW      Z2, Z3, Z3
+	VPMINSW      Z13, Z3, Z3
+	MOVL         band+44(FP), DX
+	VPBROADCASTW DX, Z4
+	VPADDSW      Z4, Z3, Z3
+	VPXORD       Z9, Z9, Z9
+	VPBROADCASTW rankStepsVNNI<>+0(SB), Z4
+	VPBROADCASTW rankStepsVNNI<>+2(SB), Z5
+	MOVQ         k+32(FP), DX
+	MOVQ         R9, BX
+
+rows_whole:
+	SUBQ     $0x04, DX
+	JLT      rows_whole_end
+	VPCMPW   $0x05, (BX), Z3, K3
+	VPADDUSW Z4, Z9, K3, Z9
+	VPADDW   Z5, Z4, Z4
+	ADDQ     $0x40, BX
+	JMP      rows_whole
+
+rows_whole_end:
+	ADDQ $0x04, DX
+
+rows_single:
+	SUBQ         $0x01, DX
+	JLT          rows_single_end
+	VPBROADCASTW rankStepsVNNI<>+4(SB), Z5
+	VPCMPW       $0x05, (BX), Z3, K3
+	VPADDUSW     Z4, Z9, K3, Z9
+	VPADDW       Z5, Z4, Z4
+	ADDQ         $0x40, BX
+	JMP          rows_single
+
+rows_single_end:
+	VPCMPW       $0x02, Z3, Z8, K3
+	VPADDW       rankColumnsVNNI<>+0(SB), Z9, K3, Z9
+	VPCMPW       $0x02, Z3, Z1, K3
+	VPADDW       rankColumnsVNNI<>+64(SB), Z9, K3, Z9
+	VPCMPW       $0x02, Z3, Z2, K3
+	VPADDW       rankColumnsVNNI<>+128(SB), Z9, K3, Z9
+	VPCMPW       $0x02, Z3, Z13, K3
+	VPADDW       rankColumnsVNNI<>+192(SB), Z9, K3, Z9
+	VPBROADCASTW rankStepsVNNI<>+0(SB), Z4
+	VPSUBW       Z4, Z9, Z9
+	MOVL         $0x00000100, DX
+	VPBROADCASTW DX, Z4
+	VPSUBW       Z4, Z9, Z9
+	VMOVDQU32    Z9, (DI)
+	VPBROADCASTW rankStepsVNNI<>+6(SB), Z4
+	VPCMPUW      $0x05, Z4, Z9, K3
+	KMOVD        K3, DX
+	MOVL         DX, (R8)
+	ADDQ         $0x04, R8
+	ADDQ         $0x00000040, DI
+	LEAQ         (AX)(CX*2), AX
+	DECQ         SI
+	JNZ          pairs
+	VZEROUPPER
+	RET
+
+// func Rank5VNNI(x *float32, pairs int, d int, c *int32, k int, scale float32, band int32, labels *uint16, doubts *uint16)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, MMX+
+TEXT ·Rank5VNNI(SB), $2304-64
+	MOVQ      x+0(FP), AX
+	MOVQ      pairs+8(FP), SI
+	MOVQ      labels+48(FP), DI
+	MOVQ      doubts+56(FP), R8
+	LEAQ      (SP), R9
+	ADDQ      $0x3f, R9
+	ANDQ      $-64, R9
+	MOVQ      d+16(FP), CX
+	MOVQ      CX, DX
+	ANDL      $0x01, DX
+	DECL      DX
+	KMOVD     DX, K1
+	MOVL      $0xaaaaaaaa, DX
+	KMOVD     DX, K2
+	SHLQ      $0x06, CX
+	VMOVDQU32 rankUppersVNNI<>+0(SB), Z0
+
+pairs:
+	VBROADCASTSS  scale+40(FP), Z1
+	MOVL          $0x4b400000, DX
+	VPBROADCASTD  DX, Z2
+	VMOVAPS       Z2, Z3
+	VFMADD231PS   (AX), Z1, Z3
+	VMOVAPS       Z2, Z4
+	VFMADD231PS   64(AX), Z1, Z4
+	VPSLLD        $0x10, Z4, Z4
+	VMOVDQU16     Z4, K2, Z3
+	VMOVAPS       Z2, Z4
+	VFMADD231PS   128(AX), Z1, Z4
+	VMOVAPS       Z2, Z5
+	VFMADD231PS   192(AX), Z1, Z5
+	VPSLLD        $0x10, Z5, Z5
+	VMOVDQU16     Z5, K2, Z4
+	VMOVAPS       Z2, Z5
+	VFMADD231PS   256(AX), Z1, Z5
+	VMOVAPS       Z2, Z6
+	VFMADD231PS   320(AX), Z1, Z6
+	VPSLLD        $0x10, Z6, Z6
+	VMOVDQU16     Z6, K2, Z5
+	VMOVAPS       Z2, Z6
+	VFMADD231PS   384(AX), Z1, Z6
+	VMOVAPS       Z2, Z7
+	VFMADD231PS   448(AX), Z1, Z7
+	VPSLLD        $0x10, Z7, Z7
+	VMOVDQU16     Z7, K2, Z6
+	VMOVAPS       Z2, Z7
+	VFMADD231PS   512(AX), Z1, Z7
+	VMOVAPS       Z2, Z8
+	VFMADD231PS.Z 576(AX), Z1, K1, Z8
+	VPSLLD        $0x10, Z8, Z8
+	VMOVDQU16     Z8, K2, Z7
+	VMOVAPS       Z2, Z8
+	VFMADD231PS   (AX)(CX*1), Z1, Z8
+	VMOVAPS       Z2, Z11
+	VFMADD231PS   64(AX)(CX*1), Z1, Z11
+	VPSLLD        $0x10, Z11, Z11
+	VMOVDQU16     Z11, K2, Z8
+	VMOVAPS       Z2, Z11
+	VFMADD231PS   128(AX)(CX*1), Z1, Z11
+	VMOVAPS       Z2, Z12
+	VFMADD231PS   192(AX)(CX*1), Z1, Z12
+	VPSLLD        $0x10, Z12, Z12
+	VMOVDQU16     Z12, K2, Z11
+	VMOVAPS       Z2, Z12
+	VFMADD231PS   256(AX)(CX*1), Z1, Z12
+	VMOVAPS       Z2, Z13
+	VFMADD231PS   320(AX)(CX*1), Z1, Z13
+	VPSLLD        $0x10, Z13, Z13
+	VMOVDQU16     Z13, K2, Z12
+	VMOVAPS       Z2, Z13
+	VFMADD231PS   384(AX)(CX*1), Z1, Z13
+	VMOVAPS       Z2, Z14
+	VFMADD231PS   448(AX)(CX*1), Z1, Z14
+	VPSLLD        $0x10, Z14, Z14
+	VMOVDQU16     Z14, K2, Z13
+	VMOVAPS       Z2, Z14
+	VFMADD231PS   512(AX)(CX*1), Z1, Z14
+	VMOVAPS       Z2, Z2
+	VFMADD231PS.Z 576(AX)(CX*1), Z1, K1, Z2
+	VPSLLD        $0x10, Z2, Z2
+	VMOVDQU16     Z2, K2, Z14
+	VPTERNLOGD    $0xff, Z9, Z9, Z9
+	VPSRLW        $0x01, Z9, Z9
+	VMOVDQA32     Z9, Z1
+	VMOVDQA32     Z9, Z2
+	VMOVDQA32     Z9, Z15
+	MOVQ          c+24(FP), DX
+	MOVQ          R9, BX
+	LEAQ          (AX)(CX*2), R11
+	MOVQ          k+32(FP), R10
+
+sums_whole:
+	SUBQ         $0x04, R10
+	JLT          sums_whole_end
+	PREFETCHT0   (R11)
+	PREFETCHT0   64(R11)
+	ADDQ         $0x00000080, R11
+	VPBROADCASTD (DX), Z16
+	VMOVDQA32    Z16, Z17
+	VPBROADCASTD 4(DX), Z18
+	VPDPWSSD     Z18, Z3, Z16
+	VPDPWSSD     Z18, Z8, Z17
+	VPBROADCASTD 8(DX), Z18
+	VPDPWSSD     Z18, Z4, Z16
+	VPDPWSSD     Z18, Z11, Z17
+	VPBROADCASTD 12(DX), Z18
+	VPDPWSSD     Z18, Z5, Z16
+	VPDPWSSD     Z18, Z12, Z17
+	VPBROADCASTD 16(DX), Z18
+	VPDPWSSD     Z18, Z6, Z16
+	VPDPWSSD     Z18, Z13, Z17
+	VPBROADCASTD 20(DX), Z18
+	VPDPWSSD     Z18, Z7, Z16
+	VPDPWSSD     Z18, Z14, Z17
+	VPERMT2W     Z17, Z0, Z16
+	VPMINSW      Z16, Z9, Z9
+	VPBROADCASTD 24(DX), Z17
+	VMOVDQA32    Z17, Z18
+	VPBROADCASTD 28(DX), Z19
+	VPDPWSSD     Z19, Z3, Z17
+	VPDPWSSD     Z19, Z8, Z18
+	VPBROADCASTD 32(DX), Z19
+	VPDPWSSD     Z19, Z4, Z17
+	VPDPWSSD     Z19, Z11, Z18
+	VPBROADCASTD 36(DX), Z19
+	VPDPWSSD     Z19, Z5, Z17
+	VPDPWSSD     Z19, Z12, Z18
+	VPBROADCASTD 40(DX), Z19
+	VPDPWSSD     Z19, Z6, Z17
+	VPDPWSSD     Z19, Z13, Z18
+	VPBROADCASTD 44(DX), Z19
+	VPDPWSSD     Z19, Z7, Z17
+	VPDPWSSD     Z19, Z14, Z18
+	VPERMT2W     Z18, Z0, Z17
+	VPMINSW      Z17, Z1, Z1
+	VPMINSW      Z17, Z16, Z16
+	VPBROADCASTD 48(DX), Z17
+	VMOVDQA32    Z17, Z18
+	VPBROADCASTD 52(DX), Z19
+	VPDPWSSD     Z19, Z3, Z17
+	VPDPWSSD     Z19, Z8, Z18
+	VPBROADCASTD 56(DX), Z19
+	VPDPWSSD     Z19, Z4, Z17
+	VPDPWSSD     Z19, Z11, Z18
+	VPBROADCASTD 60(DX), Z19
+	VPDPWSSD     Z19, Z5, Z17
+	VPDPWSSD     Z19, Z12, Z18
+	VPBROADCASTD 64(DX), Z19
+	VPDPWSSD     Z19, Z6, Z17
+	VPDPWSSD     Z19, Z13, Z18
+	VPBROADCASTD 68(DX), Z19
+	VPDPWSSD     Z19, Z7, Z17
+	VPDPWSSD     Z19, Z14, Z18
+	VPERMT2W     Z18, Z0, Z17
+	VPMINSW      Z17, Z2, Z2
+	VPMINSW      Z17, Z16, Z16
+	VPBROADCASTD 72(DX), Z17
+	VMOVDQA32    Z17, Z18
+	VPBROADCASTD 76(DX), Z19
+	VPDPWSSD     Z19, Z3, Z17
+	VPDPWSSD     Z19, Z8, Z18
+	VPBROADCASTD 80(DX), Z19
+	VPDPWSSD     Z19, Z4, Z17
+	VPDPWSSD     Z19, Z11, Z18
+	VPBROADCASTD 84(DX), Z19
+	VPDPWSSD     Z19, Z5, Z17
+	VPDPWSSD     Z19, Z12, Z18
+	VPBROADCASTD 88(DX), Z19
+	VPDPWSSD     Z19, Z6, Z17
+	VPDPWSSD     Z19, Z13, Z18
+	VPBROADCASTD 92(DX), Z19
+	VPDPWSSD     Z19, Z7, Z17
+	VPDPWSSD     Z19, Z14, Z18
+	VPERMT2W     Z18, Z0, Z17
+	VPMINSW      Z17, Z15, Z15
+	VPMINSW      Z17, Z16, Z16
+	VMOVDQA32    Z16, (BX)
+	ADDQ         $0x00000060, DX
+	ADDQ         $0x40, BX
+	JMP          sums_whole
+
+sums_whole_end:
+	ADDQ $0x04, R10
+
+sums_single:
+	SUBQ         $0x01, R10
+	JLT          sums_single_end
+	VPBROADCASTD (DX), Z16
+	VMOVDQA32    Z16, Z17
+	VPBROADCASTD 4(DX), Z18
+	VPDPWSSD     Z18, Z3, Z16
+	VPDPWSSD     Z18, Z8, Z17
+	VPBROADCASTD 8(DX), Z18
+	VPDPWSSD     Z18, Z4, Z16
+	VPDPWSSD     Z18, Z11, Z17
+	VPBROADCASTD 12(DX), Z18
+	VPDPWSSD     Z18, Z5, Z16
+	VPDPWSSD     Z18, Z12, Z17
+	VPBROADCASTD 16(DX), Z18
+	VPDPWSSD     Z18, Z6, Z16
+	VPDPWSSD     Z18, Z13, Z17
+	VPBROADCASTD 20(DX), Z18
+	VPDPWSSD     Z18, Z7, Z16
+	VPDPWSSD     Z18, Z14, Z17
+	VPERMT2W     Z17, Z0, Z16
+	VPMINSW      Z16, Z9, Z9
+	VMOVDQA32    Z16, (BX)
+	ADDQ         $0x18, DX
+	ADDQ         $0x40, BX
+	JMP          sums_single
+
+sums_single_end:
+	VPMINSW      Z1, Z9, Z3
+	VPMINSW      Z2, Z3, Z3
+	VPMINSW      Z15, Z3, Z3
+	MOVL         band+44(FP), DX
+	VPBROADCASTW DX, Z4
+	VPADDSW      Z4, Z3, Z3
+	VPXORD       Z10, Z10, Z10
+	VPBROADCASTW rankStepsVNNI<>+0(SB), Z4
+	VPBROADCASTW rankStepsVNNI<>+2(SB), Z5
+	MOVQ         k+32(FP), DX
+	MOVQ         R9, BX
+
+rows_whole:
+	SUBQ     $0x04, DX
+	JLT      rows_whole_end
+	VPCMPW   $0x05, (BX), Z3, K3
+	VPADDUSW Z4, Z10, K3, Z10
+	VPADDW   Z5, Z4, Z4
+	ADDQ     $0x40, BX
+	JMP      rows_whole
+
+rows_whole_end:
+	ADDQ $0x04, DX
+
+rows_single:
+	SUBQ         $0x01, DX
+	JLT          rows_single_end
+	VPBROADCASTW rankStepsVNNI<>+4(SB), Z5
+	VPCMPW       $0x05, (BX), Z3, K3
+	VPADDUSW     Z4, Z10, K3, Z10
+	VPADDW       Z5, Z4, Z4
+	ADDQ         $0x40, BX
+	JMP          rows_single
+
+rows_single_end:
+	VPCMPW       $0x02, Z3, Z9, K3
+	VPADDW       rankColumnsVNNI<>+0(SB), Z10, K3, Z10
+	VPCMPW       $0x02, Z3, Z1, K3
+	VPADDW       rankColumnsVNNI<>+64(SB), Z10, K3, Z10
+	VPCMPW       $0x02, Z3, Z2, K3
+	VPADDW       rankColumnsVNNI<>+128(SB), Z10, K3, Z10
+	VPCMPW       $0x02, Z3, Z15, K3
+	VPADDW       rankColumnsVNNI<>+192(SB), Z10, K3, Z10
+	VPBROADCASTW rankStepsVNNI<>+0(SB), Z4
+	VPSUBW       Z4, Z10, Z10
+	MOVL         $0x00000100, DX
+	VPBROADCASTW DX, Z4
+	VPSUBW       Z4, Z10, Z10
+	VMOVDQU32    Z10, (DI)
+	VPBROADCASTW rankStepsVNNI<>+6(SB), Z4
+	VPCMPUW      $0x05, Z4, Z10, K3
+	KMOVD        K3, DX
+	MOVL         DX, (R8)
+	ADDQ         $0x04, R8
+	ADDQ         $0x00000040, DI
+	LEAQ         (AX)(CX*2), AX
+	DECQ         SI
+	JNZ          pairs
+	VZEROUPPER
+	RET
+
+// func Rank6VNNI(x *float32, pairs int, d int, c *int32, k int, scale float32, band int32, labels *uint16, doubts *uint16)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, MMX+
+TEXT ·Rank6VNNI(SB), $2304-64
+	MOVQ      x+0(FP), AX
+	MOVQ      pairs+8(FP), SI
+	MOVQ      labels+48(FP), DI
+	MOVQ      doubts+56(FP), R8
+	LEAQ      (SP), R9
+	ADDQ      $0x3f, R9
+	ANDQ      $-64, R9
+	MOVQ      d+16(FP), CX
+	MOVQ      CX, DX
+	ANDL      $0x01, DX
+	DECL      DX
+	KMOVD     DX, K1
+	MOVL      $0xaaaaaaaa, DX
+	KMOVD     DX, K2
+	SHLQ      $0x06, CX
+	VMOVDQU32 rankUppersVNNI<>+0(SB), Z0
+
+pairs:
+	VBROADCASTSS  scale+40(FP), Z1
+	MOVL          $0x4b400000, DX
+	VPBROADCASTD  DX, Z2
+	VMOVAPS       Z2, Z3
+	VFMADD231PS   (AX), Z1, Z3
+	VMOVAPS       Z2, Z4
+	VFMADD231PS   64(AX), Z1, Z4
+	VPSLLD        $0x10, Z4, Z4
+	VMOVDQU16     Z4, K2, Z3
+	VMOVAPS       Z2, Z4
+	VFMADD231PS   128(AX), Z1, Z4
+	VMOVAPS       Z2, Z5
+	VFMADD231PS   192(AX), Z1, Z5
+	VPSLLD        $0x10, Z5, Z5
+	VMOVDQU16     Z5, K2, Z4
+	VMOVAPS       Z2, Z5
+	VFMADD231PS   256(AX), Z1, Z5
+	VMOVAPS       Z2, Z6
+	VFMADD231PS   320(AX), Z1, Z6
+	VPSLLD        $0x10, Z6, Z6
+	VMOVDQU16     Z6, K2, Z5
+	VMOVAPS       Z2, Z6
+	VFMADD231PS   384(AX), Z1, Z6
+	VMOVAPS       Z2, Z7
+	VFMADD231PS   448(AX), Z1, Z7
+	VPSLLD        $0x10, Z7, Z7
+	VMOVDQU16     Z7, K2, Z6
+	VMOVAPS       Z2, Z7
+	VFMADD231PS   512(AX), Z1, Z7
+	VMOVAPS       Z2, Z8
+	VFMADD231PS   576(AX), Z1, Z8
+	VPSLLD        $0x10, Z8, Z8
+	VMOVDQU16     Z8, K2, Z7
+	VMOVAPS       Z2, Z8
+	VFMADD231PS   640(AX), Z1, Z8
+	VMOVAPS       Z2, Z9
+	VFMADD231PS.Z 704(AX), Z1, K1, Z9
+	VPSLLD        $0x10, Z9, Z9
+	VMOVDQU16     Z9, K2, Z8
+	VMOVAPS       Z2, Z9
+	VFMADD231PS   (AX)(CX*1), Z1, Z9
+	VMOVAPS       Z2, Z12
+	VFMADD231PS   64(AX)(CX*1), Z1, Z12
+	VPSLLD        $0x10, Z12, Z12
+	VMOVDQU16     Z12, K2, Z9
+	VMOVAPS       Z2, Z12
+	VFMADD231PS   128(AX)(CX*1), Z1, Z12
+	VMOVAPS       Z2, Z13
+	VFMADD231PS   192(AX)(CX*1), Z1, Z13
+	VPSLLD        $0x10, Z13, Z13
+	VMOVDQU16     Z13, K2, Z12
+	VMOVAPS       Z2, Z13
+	VFMADD231PS   256(AX)(CX*1), Z1, Z13
+	VMOVAPS       Z2, Z14
+	VFMADD231PS   320(AX)(CX*1), Z1, Z14
+	VPSLLD        $0x10, Z14, Z14
+	VMOVDQU16     Z14, K2, Z13
+	VMOVAPS       Z2, Z14
+	VFMADD231PS   384(AX)(CX*1), Z1, Z14
+	VMOVAPS       Z2, Z15
+	VFMADD231PS   448(AX)(CX*1), Z1, Z15
+	VPSLLD        $0x10, Z15, Z15
+	VMOVDQU16     Z15, K2, Z14
+	VMOVAPS       Z2, Z15
+	VFMADD231PS   512(AX)(CX*1), Z1, Z15
+	VMOVAPS       Z2, Z16
+	VFMADD231PS   576(AX)(CX*1), Z1, Z16
+	VPSLLD        $0x10, Z16, Z16
+	VMOVDQU16     Z16, K2, Z15
+	VMOVAPS       Z2, Z16
+	VFMADD231PS   640(AX)(CX*1), Z1, Z16
+	VMOVAPS       Z2, Z2
+	VFMADD231PS.Z 704(AX)(CX*1), Z1, K1, Z2
+	VPSLLD        $0x10, Z2, Z2
+	VMOVDQU16     Z2, K2, Z16
+	VPTERNLOGD    $0xff, Z10, Z10, Z10
+	VPSRLW        $0x01, Z10, Z10
+	VMOVDQA32     Z10, Z1
+	VMOVDQA32     Z10, Z2
+	VMOVDQA32     Z10, Z17
+	MOVQ          c+24(FP), DX
+	MOVQ          R9, BX
+	LEAQ          (AX)(CX*2), R11
+	MOVQ          k+32(FP), R10
+
+sums_whole:
+	SUBQ         $0x04, R10
+	JLT          sums_whole_end
+	PREFETCHT0   (R11)
+	PREFETCHT0   64(R11)
+	ADDQ         $0x00000080, R11
+	VPBROADCASTD (DX), Z18
+	VMOVDQA32    Z18, Z19
+	VPBROADCASTD 4(DX), Z20
+	VPDPWSSD     Z20, Z3, Z18
+	VPDPWSSD     Z20, Z9, Z19
+	VPBROADCASTD 8(DX), Z20
+	VPDPWSSD     Z20, Z4, Z18
+	VPDPWSSD     Z20, Z12, Z19
+	VPBROADCASTD 12(DX), Z20
+	VPDPWSSD     Z20, Z5, Z18
+	VPDPWSSD     Z20, Z13, Z19
+	VPBROADCASTD 16(DX), Z20
+	VPDPWSSD     Z20, Z6, Z18
+	VPDPWSSD     Z20, Z14, Z19
+	VPBROADCASTD 20(DX), Z20
+	VPDPWSSD     Z20, Z7, Z18
+	VPDPWSSD     Z20, Z15, Z19
+	VPBROADCASTD 24(DX), Z20
+	VPDPWSSD     Z20, Z8, Z18
+	VPDPWSSD     Z20, Z16, Z19
+	VPERMT2W     Z19, Z0, Z18
+	VPMINSW      Z18, Z10, Z10
+	VPBROADCASTD 28(DX), Z19
+	VMOVDQA32    Z19, Z20
+	VPBROADCASTD 32(DX), Z21
+	VPDPWSSD     Z21, Z3, Z19
+	VPDPWSSD     Z21, Z9, Z20
+	VPBROADCASTD 36(DX), Z21
+	VPDPWSSD     Z21, Z4, Z19
+	VPDPWSSD     Z21, Z12, Z20
+	VPBROADCASTD 40(DX), Z21
+	VPDPWSSD     Z21, Z5, Z19
+	VPDPWSSD     Z21, Z13, Z20
+	VPBROADCASTD 44(DX), Z21
+	VPDPWSSD     Z21, Z6, Z19
+	VPDPWSSD     Z21, Z14, Z20
+	VPBROADCASTD 48(DX), Z21
+	VPDPWSSD     Z21, Z7, Z19
+	VPDPWSSD     Z21, Z15, Z20
+	VPBROADCASTD 52(DX), Z21
+	VPDPWSSD     Z21, Z8, Z19
+	VPDPWSSD     Z21, Z16, Z20
+	VPERMT2W     Z20, Z0, Z19
+	VPMINSW      Z19, Z1, Z1
+	VPMINSW      Z19, Z18, Z18
+	VPBROADCASTD 56(DX), Z19
+	VMOVDQA32    Z19, Z20
+	VPBROADCASTD 60(DX), Z21
+	VPDPWSSD     Z21, Z3, Z19
+	VPDPWSSD     Z21, Z9, Z20
+	VPBROADCASTD 64(DX), Z21
+	VPDPWSSD     Z21, Z4, Z19
+	VPDPWSSD     Z21, Z12, Z20
+	VPBROADCASTD 68(DX), Z21
+	VPDPWSSD     Z21, Z5, Z19
+	VPDPWSSD     Z21, Z13, Z20
+	VPBROADCASTD 72(DX), Z21
+	VPDPWSSD     Z21, Z6, Z19
+	VPDPWSSD     Z21, Z14, Z20
+	VPBROADCASTD 76(DX), Z21
+	VPDPWSSD     Z21, Z7, Z19
+	VPDPWSSD     Z21, Z15, Z20
+	VPBROADCASTD 80(DX), Z21
+	VPDPWSSD     Z21, Z8, Z19
+	VPDPWSSD     Z21, Z16, Z20
+	VPERMT2W     Z20, Z0, Z19
+	VPMINSW      Z19, Z2, Z2
+	VPMINSW      Z19, Z18, Z18
+	VPBROADCASTD 84(DX), Z19
+	VMOVDQA32    Z19, Z20
+	VPBROADCASTD 88(DX), Z21
+	VPDPWSSD     Z21, Z3, Z19
+	VPDPWSSD     Z21, Z9, Z20
+	VPBROADCASTD 92(DX), Z21
+	VPDPWSSD     Z21, Z4, Z19
+	VPDPWSSD     Z21, Z12, Z20
+	VPBROADCASTD 96(DX), Z21
+	VPDPWSSD     Z21, Z5, Z19
+	VPDPWSSD     Z21, Z13, Z20
+	VPBROADCASTD 100(DX), Z21
+	VPDPWSSD     Z21, Z6, Z19
+	VPDPWSSD     Z21, Z14, Z20
+	VPBROADCASTD 104(DX), Z21
+	VPDPWSSD     Z21, Z7, Z19
+	VPDPWSSD     Z21, Z15, Z20
+	VPBROADCASTD 108(DX), Z21
+	VPDPWSSD     Z21, Z8, Z19
+	VPDPWSSD     Z21, Z16, Z20
+	VPERMT2W     Z20, Z0, Z19
+	VPMINSW      Z19, Z17, Z17
+	VPMINSW      Z19, Z18, Z18
+	VMOVDQA32    Z18, (BX)
+	ADDQ         $0x00000070, DX
+	ADDQ         $0x40, BX
+	JMP          sums_whole
+
+sums_whole_end:
+	ADDQ $0x04, R10
+
+sums_single:
+	SUBQ         $0x01, R10
+	JLT          sums_single_end
+	VPBROADCASTD (DX), Z18
+	VMOVDQA32    Z18, Z19
+	VPBROADCASTD 4(DX), Z20
+	VPDPWSSD     Z20, Z3, Z18
+	VPDPWSSD     Z20, Z9, Z19
+	VPBROADCASTD 8(DX), Z20
+	VPDPWSSD     Z20, Z4, Z18
+	VPDPWSSD     Z20, Z12, Z19
+	VPBROADCASTD 12(DX), Z20
+	VPDPWSSD     Z20, Z5, Z18
+	VPDPWSSD     Z20, Z13, Z19
+	VPBROADCASTD 16(DX), Z20
+	VPDPWSSD     Z20, Z6, Z18
+	VPDPWSSD     Z20, Z14, Z19
+	VPBROADCASTD 20(DX), Z20
+	VPDPWSSD     Z20, Z7, Z18
+	VPDPWSSD     Z20, Z15, Z19
+	VPBROADCASTD 24(DX), Z20
+	VPDPWSSD     Z20, Z8, Z18
+	VPDPWSSD     Z20, Z16, Z19
+	VPERMT2W     Z19, Z0, Z18
+	VPMINSW      Z18, Z10, Z10
+	VMOVDQA32    Z18, (BX)
+	ADDQ         $0x1c, DX
+	ADDQ         $0x40, BX
+	JMP          sums_single
+
+sums_single_end:
+	VPMINSW      Z1, Z10, Z3
+	VPMINSW      Z2, Z3, Z3
+	VPMINSW      Z17, Z3, Z3
+	MOVL         band+44(FP), DX
+	VPBROADCASTW DX, Z4
+	VPADDSW      Z4, Z3, Z3
+	VPXORD       Z11, Z11, Z11
+	VPBROADCASTW rankStepsVNNI<>+0(SB), Z4
+	VPBROADCASTW rankStepsVNNI<>+2(SB), Z5
+	MOVQ         k+32(FP), DX
+	MOVQ         R9, BX
+
+rows_whole:
+	SUBQ     $0x04, DX
+	JLT      rows_whole_end
+	VPCMPW   $0x05, (BX), Z3, K3
+	VPADDUSW Z4, Z11, K3, Z11
+	VPADDW   Z5, Z4, Z4
+	ADDQ     $0x40, BX
+	JMP      rows_whole
+
+rows_whole_end:
+	ADDQ $0x04, DX
+
+rows_single:
+	SUBQ         $0x01, DX
+	JLT          rows_single_end
+	VPBROADCASTW rankStepsVNNI<>+4(SB), Z5
+	VPCMPW       $0x05, (BX), Z3, K3
+	VPADDUSW     Z4, Z11, K3, Z11
+	VPADDW       Z5, Z4, Z4
+	ADDQ         $0x40, BX
+	JMP          rows_single
+
+rows_single_end:
+	VPCMPW       $0x02, Z3, Z10, K3
+	VPADDW       rankColumnsVNNI<>+0(SB), Z11, K3, Z11
+	VPCMPW       $0x02, Z3, Z1, K3
+	VPADDW       rankColumnsVNNI<>+64(SB), Z11, K3, Z11
+	VPCMPW       $0x02, Z3, Z2, K3
+	VPADDW       rankColumnsVNNI<>+128(SB), Z11, K3, Z11
+	VPCMPW       $0x02, Z3, Z17, K3
+	VPADDW       rankColumnsVNNI<>+192(SB), Z11, K3, Z11
+	VPBROADCASTW rankStepsVNNI<>+0(SB), Z4
+	VPSUBW       Z4, Z11, Z11
+	MOVL         $0x00000100, DX
+	VPBROADCASTW DX, Z4
+	VPSUBW       Z4, Z11, Z11
+	VMOVDQU32    Z11, (DI)
+	VPBROADCASTW rankStepsVNNI<>+6(SB), Z4
+	VPCMPUW      $0x05, Z4, Z11, K3
+	KMOVD        K3, DX
+	MOVL         DX, (R8)
+	ADDQ         $0x04, R8
+	ADDQ         $0x00000040, DI
+	LEAQ         (AX)(CX*2), AX
+	DECQ         SI
+	JNZ          pairs
+	VZEROUPPER
+	RET
+
+// func Rank7VNNI(x *float32, pairs int, d int, c *int32, k int, scale float32, band int32, labels *uint16, doubts *uint16)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, MMX+
+TEXT ·Rank7VNNI(SB), $2304-64
+	MOVQ      x+0(FP), AX
+	MOVQ      pairs+8(FP), SI
+	MOVQ      labels+48(FP), DI
+	MOVQ      doubts+56(FP), R8
+	LEAQ      (SP), R9
+	ADDQ      $0x3f, R9
+	ANDQ      $-64, R9
+	MOVQ      d+16(FP), CX
+	MOVQ      CX, DX
+	ANDL      $0x01, DX
+	DECL      DX
+	KMOVD     DX, K1
+	MOVL      $0xaaaaaaaa, DX
+	KMOVD     DX, K2
+	SHLQ      $0x06, CX
+	VMOVDQU32 rankUppersVNNI<>+0(SB), Z0
+
+pairs:
+	VBROADCASTSS  scale+40(FP), Z1
+	MOVL          $0x4b400000, DX
+	VPBROADCASTD  DX, Z2
+	VMOVAPS       Z2, Z3
+	VFMADD231PS   (AX), Z1, Z3
+	VMOVAPS       Z2, Z4
+	VFMADD231PS   64(AX), Z1, Z4
+	VPSLLD        $0x10, Z4, Z4
+	VMOVDQU16     Z4, K2, Z3
+	VMOVAPS       Z2, Z4
+	VFMADD231PS   128(AX), Z1, Z4
+	VMOVAPS       Z2, Z5
+	VFMADD231PS   192(AX), Z1, Z5
+	VPSLLD        $0x10, Z5, Z5
+	VMOVDQU16     Z5, K2, Z4
+	VMOVAPS       Z2, Z5
+	VFMADD231PS   256(AX), Z1, Z5
+	VMOVAPS       Z2, Z6
+	VFMADD231PS   320(AX), Z1, Z6
+	VPSLLD        $0x10, Z6, Z6
+	VMOVDQU16     Z6, K2, Z5
+	VMOVAPS       Z2, Z6
+	VFMADD231PS   384(AX), Z1, Z6
+	VMOVAPS       Z2, Z7
+	VFMADD231PS   448(AX), Z1, Z7
+	VPSLLD        $0x10, Z7, Z7
+	VMOVDQU16     Z7, K2, Z6
+	VMOVAPS       Z2, Z7
+	VFMADD231PS   512(AX), Z1, Z7
+	VMOVAPS       Z2, Z8
+	VFMADD231PS   576(AX), Z1, Z8
+	VPSLLD        $0x10, Z8, Z8
+	VMOVDQU16     Z8, K2, Z7
+	VMOVAPS       Z2, Z8
+	VFMADD231PS   640(AX), Z1, Z8
+	VMOVAPS       Z2, Z9
+	VFMADD231PS   704(AX), Z1, Z9
+	VPSLLD        $0x10, Z9, Z9
+	VMOVDQU16     Z9, K2, Z8
+	VMOVAPS       Z2, Z9
+	VFMADD231PS   768(AX), Z1, Z9
+	VMOVAPS       Z2, Z10
+	VFMADD231PS.Z 832(AX), Z1, K1, Z10
+	VPSLLD        $0x10, Z10, Z10
+	VMOVDQU16     Z10, K2, Z9
+	VMOVAPS       Z2, Z10
+	VFMADD231PS   (AX)(CX*1), Z1, Z10
+	VMOVAPS       Z2, Z13
+	VFMADD231PS   64(AX)(CX*1), Z1, Z13
+	VPSLLD        $0x10, Z13, Z13
+	VMOVDQU16     Z13, K2, Z10
+	VMOVAPS       Z2, Z13
+	VFMADD231PS   128(AX)(CX*1), Z1, Z13
+	VMOVAPS       Z2, Z14
+	VFMADD231PS   192(AX)(CX*1), Z1, Z14
+	VPSLLD        $0x10, Z14, Z14
+	VMOVDQU16     Z14, K2, Z13
+	VMOVAPS       Z2, Z14
+	VFMADD231PS   256(AX)(CX*1), Z1, Z14
+	VMOVAPS       Z2, Z15
+	VFMADD231PS   320(AX)(CX*1), Z1, Z15
+	VPSLLD        $0x10, Z15, Z15
+	VMOVDQU16     Z15, K2, Z14
+	VMOVAPS       Z2, Z15
+	VFMADD231PS   384(AX)(CX*1), Z1, Z15
+	VMOVAPS       Z2, Z16
+	VFMADD231PS   448(AX)(CX*1), Z1, Z16
+	VPSLLD        $0x10, Z16, Z16
+	VMOVDQU16     Z16, K2, Z15
+	VMOVAPS       Z2, Z16
+	VFMADD231PS   512(AX)(CX*1), Z1, Z16
+	VMOVAPS       Z2, Z17
+	VFMADD231PS   576(AX)(CX*1), Z1, Z17
+	VPSLLD        $0x10, Z17, Z17
+	VMOVDQU16     Z17, K2, Z16
+	VMOVAPS       Z2, Z17
+	VFMADD231PS   640(AX)(CX*1), Z1, Z17
+	VMOVAPS       Z2, Z18
+	VFMADD231PS   704(AX)(CX*1), Z1, Z18
+	VPSLLD        $0x10, Z18, Z18
+	VMOVDQU16     Z18, K2, Z17
+	VMOVAPS       Z2, Z18
+	VFMADD231PS   768(AX)(CX*1), Z1, Z18
+	VMOVAPS       Z2, Z2
+	VFMADD231PS.Z 832(AX)(CX*1), Z1, K1, Z2
+	VPSLLD        $0x10, Z2, Z2
+	VMOVDQU16     Z2, K2, Z18
+	VPTERNLOGD    $0xff, Z11, Z11, Z11
+	VPSRLW        $0x01, Z11, Z11
+	VMOVDQA32     Z11, Z1
+	VMOVDQA32     Z11, Z2
+	VMOVDQA32     Z11, Z19
+	MOVQ          c+24(FP), DX
+	MOVQ          R9, BX
+	LEAQ          (AX)(CX*2), R11
+	MOVQ          k+32(FP), R10
+
+sums_whole:
+	SUBQ         $0x04, R10
+	JLT          sums_whole_end
+	PREFETCHT0   (R11)
+	PREFETCHT0   64(R11)
+	ADDQ         $0x00000080, R11
+	VPBROADCASTD (DX), Z20
+	VMOVDQA32    Z20, Z21
+	VPBROADCASTD 4(DX), Z22
+	VPDPWSSD     Z22, Z3, Z20
+	VPDPWSSD     Z22, Z10, Z21
+	VPBROADCASTD 8(DX), Z22
+	VPDPWSSD     Z22, Z4, Z20
+	VPDPWSSD     Z22, Z13, Z21
+	VPBROADCASTD 12(DX), Z22
+	VPDPWSSD     Z22, Z5, Z20
+	VPDPWSSD     Z22, Z14, Z21
+	VPBROADCASTD 16(DX), Z22
+	VPDPWSSD     Z22, Z6, Z20
+	VPDPWSSD     Z22, Z15, Z21
+	VPBROADCASTD 20(DX), Z22
+	VPDPWSSD     Z22, Z7, Z20
+	VPDPWSSD     Z22, Z16, Z21
+	VPBROADCASTD 24(DX), Z22
+	VPDPWSSD     Z22, Z8, Z20
+	VPDPWSSD     Z22, Z17, Z21
+	VPBROADCASTD 28(DX), Z22
+	VPDPWSSD     Z22, Z9, Z20
+	VPDPWSSD     Z22, Z18, Z21
+	VPERMT2W     Z21, Z0, Z20
+	VPMINSW      Z20, Z11, Z11
+	VPBROADCASTD 32(DX), Z21
+	VMOVDQA32    Z21, Z22
+	VPBROADCASTD 36(DX), Z23
+	VPDPWSSD     Z23, Z3, Z21
+	VPDPWSSD     Z23, Z10, Z22
+	VPBROADCASTD 40(DX), Z23
+	VPDPWSSD     Z23, Z4, Z21
+	VPDPWSSD     Z23, Z13, Z22
+	VPBROADCASTD 44(DX), Z23
+	VPDPWSSD     Z23, Z5, Z21
+	VPDPWSSD     Z23, Z14, Z22
+	VPBROADCASTD 48(DX), Z23
+	VPDPWSSD     Z23, Z6, Z21
+	VPDPWSSD     Z23, Z15, Z22
+	VPBROADCASTD 52(DX), Z23
+	VPDPWSSD     Z23, Z7, Z21
+	VPDPWSSD     Z23, Z16, Z22
+	VPBROADCASTD 56(DX), Z23
+	VPDPWSSD     Z23, Z8, Z21
+	VPDPWSSD     Z23, Z17, Z22
+	VPBROADCASTD 60(DX), Z23
+	VPDPWSSD     Z23, Z9, Z21
+	VPDPWSSD     Z23, Z18, Z22
+	VPERMT2W     Z22, Z0, Z21
+	VPMINSW      Z21, Z1, Z1
+	VPMINSW      Z21, Z20, Z20
+	VPBROADCASTD 64(DX), Z21
+	VMOVDQA32    Z21, Z22
+	VPBROADCASTD 68(DX), Z23
+	VPDPWSSD     Z23, Z3, Z21
+	VPDPWSSD     Z23, Z10, Z22
+	VPBROADCASTD 72(DX), Z23
+	VPDPWSSD     Z23, Z4, Z21
+	VPDPWSSD     Z23, Z13, Z22
+	VPBROADCASTD 76(DX), Z23
+	VPDPWSSD     Z23, Z5, Z21
+	VPDPWSSD     Z23, Z14, Z22
+	VPBROADCASTD 80(DX), Z23
+	VPDPWSSD     Z23, Z6, Z21
+	VPDPWSSD     Z23, Z15, Z22
+	VPBROADCASTD 84(DX), Z23
+	VPDPWSSD     Z23, Z7, Z21
+	VPDPWSSD     Z23, Z16, Z22
+	VPBROADCASTD 88(DX), Z23
+	VPDPWSSD     Z23, Z8, Z21
+	VPDPWSSD     Z23, Z17, Z22
+	VPBROADCASTD 92(DX), Z23
+	VPDPWSSD     Z23, Z9, Z21
+	VPDPWSSD     Z23, Z18, Z22
+	VPERMT2W     Z22, Z0, Z21
+	VPMINSW      Z21, Z2, Z2
+	VPMINSW      Z21, Z20, Z20
+	VPBROADCASTD 96(DX), Z21
+	VMOVDQA32    Z21, Z22
+	VPBROADCASTD 100(DX), Z23
+	VPDPWSSD     Z23, Z3, Z21
+	VPDPWSSD     Z23, Z10, Z22
+	VPBROADCASTD 104(DX), Z23
+	VPDPWSSD     Z23, Z4, Z21
+	VPDPWSSD     Z23, Z13, Z22
+	VPBROADCASTD 108(DX), Z23
+	VPDPWSSD     Z23, Z5, Z21
+	VPDPWSSD     Z23, Z14, Z22
+	VPBROADCASTD 112(DX), Z23
+	VPDPWSSD     Z23, Z6, Z21
+	VPDPWSSD     Z23, Z15, Z22
+	VPBROADCASTD 116(DX), Z23
+	VPDPWSSD     Z23, Z7, Z21
+	VPDPWSSD     Z23, Z16, Z22
+	VPBROADCASTD 120(DX), Z23
+	VPDPWSSD     Z23, Z8, Z21
+	VPDPWSSD     Z23, Z17, Z22
+	VPBROADCASTD 124(DX), Z23
+	VPDPWSSD     Z23, Z9, Z21
+	VPDPWSSD     Z23, Z18, Z22
+	VPERMT2W     Z22, Z0, Z21
+	VPMINSW      Z21, Z19, Z19
+	VPMINSW      Z21, Z20, Z20
+	VMOVDQA32    Z20, (BX)
+	ADDQ         $0x00000080, DX
+	ADDQ         $0x40, BX
+	JMP          sums_whole
+
+sums_whole_end:
+	ADDQ $0x04, R10
+
+sums_single:
+	SUBQ         $0x01, R10
+	JLT          sums_single_end
+	VPBROADCASTD (DX), Z20
+	VMOVDQA32    Z20, Z21
+	VPBROADCASTD 4(DX), Z22
+	VPDPWSSD     Z22, Z3, Z20
+	VPDPWSSD     Z22, Z10, Z21
+	VPBROADCASTD 8(DX), Z22
+	VPDPWSSD     Z22, Z4, Z20
+	VPDPWSSD     Z22, Z13, Z21
+	VPBROADCASTD 12(DX), Z22
+	VPDPWSSD     Z22, Z5, Z20
+	VPDPWSSD     Z22, Z14, Z21
+	VPBROADCASTD 16(DX), Z22
+	VPDPWSSD     Z22, Z6, Z20
+	VPDPWSSD     Z22, Z15, Z21
+	VPBROADCASTD 20(DX), Z22
+	VPDPWSSD     Z22, Z7, Z20
+	VPDPWSSD     Z22, Z16, Z21
+	VPBROADCASTD 24(DX), Z22
+	VPDPWSSD     Z22, Z8, Z20
+	VPDPWSSD     Z22, Z17, Z21
+	VPBROADCASTD 28(DX), Z22
+	VPDPWSSD     Z22, Z9, Z20
+	VPDPWSSD     Z22, Z18, Z21
+	VPERMT2W     Z21, Z0, Z20
+	VPMINSW      Z20, Z11, Z11
+	VMOVDQA32    Z20, (BX)
+	ADDQ         $0x20, DX
+	ADDQ         $0x40, BX
+	JMP          sums_single
+
+sums_single_end:
+	VPMINSW      Z1, Z11, Z3
+	VPMINSW      Z2, Z3, Z3
+	VPMINSW      Z19, Z3, Z3
+	MOVL         band+44(FP), DX
+	VPBROADCASTW DX, Z4
+	VPADDSW      Z4, Z3, Z3
+	VPXORD       Z12, Z12, Z12
+	VPBROADCASTW rankStepsVNNI<>+0(SB), Z4
+	VPBROADCASTW rankStepsVNNI<>+2(SB), Z5
+	MOVQ         k+32(FP), DX
+	MOVQ         R9, BX
+
+rows_whole:
+	SUBQ     $0x04, DX
+	JLT      rows_whole_end
+	VPCMPW   $0x05, (BX), Z3, K3
+	VPADDUSW Z4, Z12, K3, Z12
+	VPADDW   Z5, Z4, Z4
+	ADDQ     $0x40, BX
+	JMP      rows_whole
+
+rows_whole_end:
+	ADDQ $0x04, DX
+
+rows_single:
+	SUBQ         $0x01, DX
+	JLT          rows_single_end
+	VPBROADCASTW rankStepsVNNI<>+4(SB), Z5
+	VPCMPW       $0x05, (BX), Z3, K3
+	VPADDUSW     Z4, Z12, K3, Z12
+	VPADDW       Z5, Z4, Z4
+	ADDQ         $0x40, BX
+	JMP          rows_single
+
+rows_single_end:
+	VPCMPW       $0x02, Z3, Z11, K3
+	VPADDW       rankColumnsVNNI<>+0(SB), Z12, K3, Z12
+	VPCMPW       $0x02, Z3, Z1, K3
+	VPADDW       rankColumnsVNNI<>+64(SB), Z12, K3, Z12
+	VPCMPW       $0x02, Z3, Z2, K3
+	VPADDW       rankColumnsVNNI<>+128(SB), Z12, K3, Z12
+	VPCMPW       $0x02, Z3, Z19, K3
+	VPADDW       rankColumnsVNNI<>+192(SB), Z12, K3, Z12
+	VPBROADCASTW rankStepsVNNI<>+0(SB), Z4
+	VPSUBW       Z4, Z12, Z12
+	MOVL         $0x00000100, DX
+	VPBROADCASTW DX, Z4
+	VPSUBW       Z4, Z12, Z12
+	VMOVDQU32    Z12, (DI)
+	VPBROADCASTW rankStepsVNNI<>+6(SB), Z4
+	VPCMPUW      $0x05, Z4, Z12, K3
+	KMOVD        K3, DX
+	MOVL         DX, (R8)
+	ADDQ         $0x04, R8
+	ADDQ         $0x00000040, DI
+	LEAQ         (AX)(CX*2), AX
+	DECQ         SI
+	JNZ          pairs
+	VZEROUPPER
+	RET
+
+// func Rank8VNNI(x *float32, pairs int, d int, c *int32, k int, scale float32, band int32, labels *uint16, doubts *uint16)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, MMX+
+TEXT ·Rank8VNNI(SB), $2304-64
+	MOVQ      x+0(FP), AX
+	MOVQ      pairs+8(FP), SI
+	MOVQ      labels+48(FP), DI
+	MOVQ      doubts+56(FP), R8
+	LEAQ      (SP), R9
+	ADDQ      $0x3f, R9
+	ANDQ      $-64, R9
+	MOVQ      d+16(FP), CX
+	MOVQ      CX, DX
+	ANDL      $0x01, DX
+	DECL      DX
+	KMOVD     DX, K1
+	MOVL      $0xaaaaaaaa, DX
+	KMOVD     DX, K2
+	SHLQ      $0x06, CX
+	VMOVDQU32 rankUppersVNNI<>+0(SB), Z0
+
+pairs:
+	VBROADCASTSS  scale+40(FP), Z1
+	MOVL          $0x4b400000, DX
+	VPBROADCASTD  DX, Z2
+	VMOVAPS       Z2, Z3
+	VFMADD231PS   (AX), Z1, Z3
+	VMOVAPS       Z2, Z4
+	VFMADD231PS   64(AX), Z1, Z4
+	VPSLLD        $0x10, Z4, Z4
+	VMOVDQU16     Z4, K2, Z3
+	VMOVAPS       Z2, Z4
+	VFMADD231PS   128(AX), Z1, Z4
+	VMOVAPS       Z2, Z5
+	VFMADD231PS   192(AX), Z1, Z5
+	VPSLLD        $0x10, Z5, Z5
+	VMOVDQU16     Z5, K2, Z4
+	VMOVAPS       Z2, Z5
+	VFMADD231PS   256(AX), Z1, Z5
+	VMOVAPS       Z2, Z6
+	VFMADD231PS   320(AX), Z1, Z6
+	VPSLLD        $0x10, Z6, Z6
+	VMOVDQU16     Z6, K2, Z5
+	VMOVAPS       Z2, Z6
+	VFMADD231PS   384(AX), Z1, Z6
+	VMOVAPS       Z2, Z7
+	VFMADD231PS   448(AX), Z1, Z7
+	VPSLLD        $0x10, Z7, Z7
+	VMOVDQU16     Z7, K2, Z6
+	VMOVAPS       Z2, Z7
+	VFMADD231PS   512(AX), Z1, Z7
+	VMOVAPS       Z2, Z8
+	VFMADD231PS   576(AX), Z1, Z8
+	VPSLLD        $0x10, Z8, Z8
+	VMOVDQU16     Z8, K2, Z7
+	VMOVAPS       Z2, Z8
+	VFMADD231PS   640(AX), Z1, Z8
+	VMOVAPS       Z2, Z9
+	VFMADD231PS   704(AX), Z1, Z9
+	VPSLLD        $0x10, Z9, Z9
+	VMOVDQU16     Z9, K2, Z8
+	VMOVAPS       Z2, Z9
+	VFMADD231PS   768(AX), Z1, Z9
+	VMOVAPS       Z2, Z10
+	VFMADD231PS   832(AX), Z1, Z10
+	VPSLLD        $0x10, Z10, Z10
+	VMOVDQU16     Z10, K2, Z9
+	VMOVAPS       Z2, Z10
+	VFMADD231PS   896(AX), Z1, Z10
+	VMOVAPS       Z2, Z11
+	VFMADD231PS.Z 960(AX), Z1, K1, Z11
+	VPSLLD        $0x10, Z11, Z11
+	VMOVDQU16     Z11, K2, Z10
+	VMOVAPS       Z2, Z11
+	VFMADD231PS   (AX)(CX*1), Z1, Z11
+	VMOVAPS       Z2, Z14
+	VFMADD231PS   64(AX)(CX*1), Z1, Z14
+	VPSLLD        $0x10, Z14, Z14
+	VMOVDQU16     Z14, K2, Z11
+	VMOVAPS       Z2, Z14
+	VFMADD231PS   128(AX)(CX*1), Z1, Z14
+	VMOVAPS       Z2, Z15
+	VFMADD231PS   192(AX)(CX*1), Z1, Z15
+	VPSLLD        $0x10, Z15, Z15
+	VMOVDQU16     Z15, K2, Z14
+	VMOVAPS       Z2, Z15
+	VFMADD231PS   256(AX)(CX*1), Z1, Z15
+	VMOVAPS       Z2, Z16
+	VFMADD231PS   320(AX)(CX*1), Z1, Z16
+	VPSLLD        $0x10, Z16, Z16
+	VMOVDQU16     Z16, K2, Z15
+	VMOVAPS       Z2, Z16
+	VFMADD231PS   384(AX)(CX*1), Z1, Z16
+	VMOVAPS       Z2, Z17
+	VFMADD231PS   448(AX)(CX*1), Z1, Z17
+	VPSLLD        $0x10, Z17, Z17
+	VMOVDQU16     Z17, K2, Z16
+	VMOVAPS       Z2, Z17
+	VFMADD231PS   512(AX)(CX*1), Z1, Z17
+	VMOVAPS       Z2, Z18
+	VFMADD231PS   576(AX)(CX*1), Z1, Z18
+	VPSLLD        $0x10, Z18, Z18
+	VMOVDQU16     Z18, K2, Z17
+	VMOVAPS       Z2, Z18
+	VFMADD231PS   640(AX)(CX*1), Z1, Z18
+	VMOVAPS       Z2, Z19
+	VFMADD231PS   704(AX)(CX*1), Z1, Z19
+	VPSLLD        $0x10, Z19, Z19
+	VMOVDQU16     Z19, K2, Z18
+	VMOVAPS       Z2, Z19
+	VFMADD231PS   768(AX)(CX*1), Z1, Z19
+	VMOVAPS       Z2, Z20
+	VFMADD231PS   832(AX)(CX*1), Z1, Z20
+	VPSLLD        $0x10, Z20, Z20
+	VMOVDQU16     Z20, K2, Z19
+	VMOVAPS       Z2, Z20
+	VFMADD231PS   896(AX)(CX*1), Z1, Z20
+	VMOVAPS       Z2, Z2
+	VFMADD231PS.Z 960(AX)(CX*1), Z1, K1, Z2
+	VPSLLD        $0x10, Z2, Z2
+	VMOVDQU16     Z2, K2, Z20
+	VPTERNLOGD    $0xff, Z12, Z12, Z12
+	VPSRLW        $0x01, Z12, Z12
+	VMOVDQA32     Z12, Z1
+	VMOVDQA32     Z12, Z2
+	VMOVDQA32     Z12, Z21
+	MOVQ          c+24(FP), DX
+	MOVQ          R9, BX
+	LEAQ          (AX)(CX*2), R11
+	MOVQ          k+32(FP), R10
+
+sums_whole:
+	SUBQ         $0x04, R10
+	JLT          sums_whole_end
+	PREFETCHT0   (R11)
+	PREFETCHT0   64(R11)
+	ADDQ         $0x00000080, R11
+	VPBROADCASTD (DX), Z22
+	VMOVDQA32    Z22, Z23
+	VPBROADCASTD 4(DX), Z24
+	VPDPWSSD     Z24, Z3, Z22
+	VPDPWSSD     Z24, Z11, Z23
+	VPBROADCASTD 8(DX), Z24
+	VPDPWSSD     Z24, Z4, Z22
+	VPDPWSSD     Z24, Z14, Z23
+	VPBROADCASTD 12(DX), Z24
+	VPDPWSSD     Z24, Z5, Z22
+	VPDPWSSD     Z24, Z15, Z23
+	VPBROADCASTD 16(DX), Z24
+	VPDPWSSD     Z24, Z6, Z22
+	VPDPWSSD     Z24, Z16, Z23
+	VPBROADCASTD 20(DX), Z24
+	VPDPWSSD     Z24, Z7, Z22
+	VPDPWSSD     Z24, Z17, Z23
+	VPBROADCASTD 24(DX), Z24
+	VPDPWSSD     Z24, Z8, Z22
+	VPDPWSSD     Z24, Z18, Z23
+	VPBROADCASTD 28(DX), Z24
+	VPDPWSSD     Z24, Z9, Z22
+	VPDPWSSD     Z24, Z19, Z23
+	VPBROADCASTD 32(DX), Z24
+	VPDPWSSD     Z24, Z10, Z22
+	VPDPWSSD     Z24, Z20, Z23
+	VPERMT2W     Z23, Z0, Z22
+	VPMINSW      Z22, Z12, Z12
+	VPBROADCASTD 36(DX), Z23
+	VMOVDQA32    Z23, Z24
+	VPBROADCASTD 40(DX), Z25
+	VPDPWSSD     Z25, Z3, Z23
+	VPDPWSSD     Z25, Z11, Z24
+	VPBROADCASTD 44(DX), Z25
+	VPDPWSSD     Z25, Z4, Z23
+	VPDPWSSD     Z25, Z14, Z24
+	VPBROADCASTD 48(DX), Z25
+	VPDPWSSD     Z25, Z5, Z23
+	VPDPWSSD     Z25, Z15, Z24
+	VPBROADCASTD 52(DX), Z25
+	VPDPWSSD     Z25, Z6, Z23
+	VPDPWSSD     Z25, Z16, Z24
+	VPBROADCASTD 56(DX), Z25
+	VPDPWSSD     Z25, Z7, Z23
+	VPDPWSSD     Z25, Z17, Z24
+	VPBROADCASTD 60(DX), Z25
+	VPDPWSSD     Z25, Z8, Z23
+	VPDPWSSD     Z25, Z18, Z24
+	VPBROADCASTD 64(DX), Z25
+	VPDPWSSD     Z25, Z9, Z23
+	VPDPWSSD     Z25, Z19, Z24
+	VPBROADCASTD 68(DX), Z25
+	VPDPWSSD     Z25, Z10, Z23
+	VPDPWSSD     Z25, Z20, Z24
+	VPERMT2W     Z24, Z0, Z23
+	VPMINSW      Z23, Z1, Z1
+	VPMINSW      Z23, Z22, Z22
+	VPBROADCASTD 72(DX), Z23
+	VMOVDQA32    Z23, Z24
+	VPBROADCASTD 76(DX), Z25
+	VPDPWSSD     Z25, Z3, Z23
+	VPDPWSSD     Z25, Z11, Z24
+	VPBROADCASTD 80(DX), Z25
+	VPDPWSSD     Z25, Z4, Z23
+	VPDPWSSD     Z25, Z14, Z24
+	VPBROADCASTD 84(DX), Z25
+	VPDPWSSD     Z25, Z5, Z23
+	VPDPWSSD     Z25, Z15, Z24
+	VPBROADCASTD 88(DX), Z25
+	VPDPWSSD     Z25, Z6, Z23
+	VPDPWSSD     Z25, Z16, Z24
+	VPBROADCASTD 92(DX), Z25
+	VPDPWSSD     Z25, Z7, Z23
+	VPDPWSSD     Z25, Z17, Z24
+	VPBROADCASTD 96(DX), Z25
+	VPDPWSSD     Z25, Z8, Z23
+	VPDPWSSD     Z25, Z18, Z24
+	VPBROADCASTD 100(DX), Z25
+	VPDPWSSD     Z25, Z9, Z23
+	VPDPWSSD     Z25, Z19, Z24
+	VPBROADCASTD 104(DX), Z25
+	VPDPWSSD     Z25, Z10, Z23
+	VPDPWSSD     Z25, Z20, Z24
+	VPERMT2W     Z24, Z0, Z23
+	VPMINSW      Z23, Z2, Z2
+	VPMINSW      Z23, Z22, Z22
+	VPBROADCASTD 108(DX), Z23
+	VMOVDQA32    Z23, Z24
+	VPBROADCASTD 112(DX), Z25
+	VPDPWSSD     Z25, Z3, Z23
+	VPDPWSSD     Z25, Z11, Z24
+	VPBROADCASTD 116(DX), Z25
+	VPDPWSSD     Z25, Z4, Z23
+	VPDPWSSD     Z25, Z14, Z24
+	VPBROADCASTD 120(DX), Z25
+	VPDPWSSD     Z25, Z5, Z23
+	VPDPWSSD     Z25, Z15, Z24
+	VPBROADCASTD 124(DX), Z25
+	VPDPWSSD     Z25, Z6, Z23
+	VPDPWSSD     Z25, Z16, Z24
+	VPBROADCASTD 128(DX), Z25
+	VPDPWSSD     Z25, Z7, Z23
+	VPDPWSSD     Z25, Z17, Z24
+	VPBROADCASTD 132(DX), Z25
+	VPDPWSSD     Z25, Z8, Z23
+	VPDPWSSD     Z25, Z18, Z24
+	VPBROADCASTD 136(DX), Z25
+	VPDPWSSD     Z25, Z9, Z23
+	VPDPWSSD     Z25, Z19, Z24
+	VPBROADCASTD 140(DX), Z25
+	VPDPWSSD     Z25, Z10, Z23
+	VPDPWSSD     Z25, Z20, Z24
+	VPERMT2W     Z24, Z0, Z23
+	VPMINSW      Z23, Z21, Z21
+	VPMINSW      Z23, Z22, Z22
+	VMOVDQA32    Z22, (BX)
+	ADDQ         $0x00000090, DX
+	ADDQ         $0x40, BX
+	JMP          sums_whole
+
+sums_whole_end:
+	ADDQ $0x04, R10
+
+sums_single:
+	SUBQ         $0x01, R10
+	JLT          sums_single_end
+	VPBROADCASTD (DX), Z22
+	VMOVDQA32    Z22, Z23
+	VPBROADCASTD 4(DX), Z24
+	VPDPWSSD     Z24, Z3, Z22
+	VPDPWSSD     Z24, Z11, Z23
+	VPBROADCASTD 8(DX), Z24
+	VPDPWSSD     Z24, Z4, Z22
+	VPDPWSSD     Z24, Z14, Z23
+	VPBROADCASTD 12(DX), Z24
+	VPDPWSSD     Z24, Z5, Z22
+	VPDPWSSD     Z24, Z15, Z23
+	VPBROADCASTD 16(DX), Z24
+	VPDPWSSD     Z24, Z6, Z22
+	VPDPWSSD     Z24, Z16, Z23
+	VPBROADCASTD 20(DX), Z24
+	VPDPWSSD     Z24, Z7, Z22
+	VPDPWSSD     Z24, Z17, Z23
+	VPBROADCASTD 24(DX), Z24
+	VPDPWSSD     Z24, Z8, Z22
+	VPDPWSSD     Z24, Z18, Z23
+	VPBROADCASTD 28(DX), Z24
+	VPDPWSSD     Z24, Z9, Z22
+	VPDPWSSD     Z24, Z19, Z23
+	VPBROADCASTD 32(DX), Z24
+	VPDPWSSD     Z24, Z10, Z22
+	VPDPWSSD     Z24, Z20, Z23
+	VPERMT2W     Z23, Z0, Z22
+	VPMINSW      Z22, Z12, Z12
+	VMOVDQA32    Z22, (BX)
+	ADDQ         $0x24, DX
+	ADDQ         $0x40, BX
+	JMP          sums_single
+
+sums_single_end:
+	VPMINSW      Z1, Z12, Z3
+	VPMINSW      Z2, Z3, Z3
+	VPMINSW      Z21, Z3, Z3
+	MOVL         band+44(FP), DX
+	VPBROADCASTW DX, Z4
+	VPADDSW      Z4, Z3, Z3
+	VPXORD       Z13, Z13, Z13
+	VPBROADCASTW rankStepsVNNI<>+0(SB), Z4
+	VPBROADCASTW rankStepsVNNI<>+2(SB), Z5
+	MOVQ         k+32(FP), DX
+	MOVQ         R9, BX
+
+rows_whole:
+	SUBQ     $0x04, DX
+	JLT      rows_whole_end
+	VPCMPW   $0x05, (BX), Z3, K3
+	VPADDUSW Z4, Z13, K3, Z13
+	VPADDW   Z5, Z4, Z4
+	ADDQ     $0x40, BX
+	JMP      rows_whole
+
+rows_whole_end:
+	ADDQ $0x04, DX
+
+rows_single:
+	SUBQ         $0x01, DX
+	JLT          rows_single_end
+	VPBROADCASTW rankStepsVNNI<>+4(SB), Z5
+	VPCMPW       $0x05, (BX), Z3, K3
+	VPADDUSW     Z4, Z13, K3, Z13
+	VPADDW       Z5, Z4, Z4
+	ADDQ         $0x40, BX
+	JMP          rows_single
+
+rows_single_end:
+	VPCMPW       $0x02, Z3, Z12, K3
+	VPADDW       rankColumnsVNNI<>+0(SB), Z13, K3, Z13
+	VPCMPW       $0x02, Z3, Z1, K3
+	VPADDW       rankColumnsVNNI<>+64(SB), Z13, K3, Z13
+	VPCMPW       $0x02, Z3, Z2, K3
+	VPADDW       rankColumnsVNNI<>+128(SB), Z13, K3, Z13
+	VPCMPW       $0x02, Z3, Z21, K3
+	VPADDW       rankColumnsVNNI<>+192(SB), Z13, K3, Z13
+	VPBROADCASTW rankStepsVNNI<>+0(SB), Z4
+	VPSUBW       Z4, Z13, Z13
+	MOVL         $0x00000100, DX
+	VPBROADCASTW DX, Z4
+	VPSUBW       Z4, Z13, Z13
+	VMOVDQU32    Z13, (DI)
+	VPBROADCASTW rankStepsVNNI<>+6(SB), Z4
+	VPCMPUW      $0x05, Z4, Z13, K3
+	KMOVD        K3, DX
+	MOVL         DX, (R8)
+	ADDQ         $0x04, R8
+	ADDQ         $0x00000040, DI
+	LEAQ         (AX)(CX*2), AX
+	DECQ         SI
+	JNZ          pairs
+	VZEROUPPER
+	RET
 
 DATA rankNumbersVNNI<>+0(SB)/4, $0x00000000
 DATA rankNumbersVNNI<>+4(SB)/4, $0x00000000

@@ -760,44 +760,26 @@ func asmRankLong(x *float32, groups, d int, c *int32, tiles, last int, scale flo
 	asm.RankLongAVX2(x, groups, d, c, tiles, last, scale, band, room, labels, doubts)
 }
 
-func asmRankN(number int, x *float32, panels int, c *int32, k int, scale float32, band, low int32, labels, doubts *uint16) {
+func asmRankN(number int, x *float32, pairs, d int, c *int32, k int, scale float32, band int32, labels, doubts *uint16) {
 	if current >= avx512vnni {
 		switch number {
+		case 3:
+			asm.Rank3VNNI(x, pairs, d, c, k, scale, band, labels, doubts)
+			return
+		case 4:
+			asm.Rank4VNNI(x, pairs, d, c, k, scale, band, labels, doubts)
+			return
 		case 5:
-			asm.Rank5VNNI(x, panels, c, k, scale, band, low, labels, doubts)
+			asm.Rank5VNNI(x, pairs, d, c, k, scale, band, labels, doubts)
 			return
 		case 6:
-			asm.Rank6VNNI(x, panels, c, k, scale, band, low, labels, doubts)
+			asm.Rank6VNNI(x, pairs, d, c, k, scale, band, labels, doubts)
 			return
 		case 7:
-			asm.Rank7VNNI(x, panels, c, k, scale, band, low, labels, doubts)
+			asm.Rank7VNNI(x, pairs, d, c, k, scale, band, labels, doubts)
 			return
 		case 8:
-			asm.Rank8VNNI(x, panels, c, k, scale, band, low, labels, doubts)
-			return
-		case 9:
-			asm.Rank9VNNI(x, panels, c, k, scale, band, low, labels, doubts)
-			return
-		case 10:
-			asm.Rank10VNNI(x, panels, c, k, scale, band, low, labels, doubts)
-			return
-		case 11:
-			asm.Rank11VNNI(x, panels, c, k, scale, band, low, labels, doubts)
-			return
-		case 12:
-			asm.Rank12VNNI(x, panels, c, k, scale, band, low, labels, doubts)
-			return
-		case 13:
-			asm.Rank13VNNI(x, panels, c, k, scale, band, low, labels, doubts)
-			return
-		case 14:
-			asm.Rank14VNNI(x, panels, c, k, scale, band, low, labels, doubts)
-			return
-		case 15:
-			asm.Rank15VNNI(x, panels, c, k, scale, band, low, labels, doubts)
-			return
-		case 16:
-			asm.Rank16VNNI(x, panels, c, k, scale, band, low, labels, doubts)
+			asm.Rank8VNNI(x, pairs, d, c, k, scale, band, labels, doubts)
 			return
 		}
 	}

@@ -300,6 +300,33 @@ func TestRankLongStaysInsideItsSlices(t *testing.T) {
 	})
 }
 
+// TestRankPairsStayInsideTheirSlices runs the ranking of few dimensions on slices that touch guard pages: what it
+// fetches beyond the points, and the dimension that odd ones lack, it does not read.
+func TestRankPairsStayInsideTheirSlices(t *testing.T) {
+	withPaths(t, func(t *testing.T) {
+		if !rankPays(8, 64) || ranksLong(8) {
+			return
+		}
+		for _, atEnd := range []bool{false, true} {
+			for d := 5; d <= 2*rankWords; d++ {
+				for _, k := range []int{1, 2, 3, 4, 5, 7, 31, 64, 127, 128} {
+					n := 4 * Lanes
+					p := guardedPanels(t, rand.New(rand.NewPCG(23, 12)), n, d, atEnd)
+					words := guarded[int32](t, k*(1+(d+1)/2), atEnd)
+					for j := range k {
+						words[j*(1+(d+1)/2)] = int32(k-j) << 16
+					}
+					labels, doubts := guarded[uint16](t, n, atEnd), guarded[uint16](t, n/Lanes, atEnd)
+					rankPairs(&p.Data[0], 2, d, &words[0], k, 1, 0, &labels[0], &doubts[0])
+					if int(labels[n-1]) != k-1 || doubts[n/Lanes-1] != 0 {
+						t.Fatalf("d=%d, k=%d: label %d and doubts %x, want the last centroid", d, k, labels[n-1], doubts[n/Lanes-1])
+					}
+				}
+			}
+		}
+	})
+}
+
 // TestNarrowStaysInsideItsSlices makes, reads and ranks narrow points on slices that touch guard pages; what ranking
 // fetches beyond them, it does not read.
 func TestNarrowStaysInsideItsSlices(t *testing.T) {

@@ -22,32 +22,27 @@ import (
 // centroid, in units of S. A centroid with the least chain has S of at most the two largest W more than the least S, so
 // where no second one has, the label is decided; the others' points go through the chain.
 //
-// Words are T = S 2^l + the centroid's number, for which v has l bits less than the 16 of u: one minimum then gives the
-// score and the label. a and b make the larger of the two terms of rounding least, as far as words of 32 bits and
-// integers of 16 permit. Where the second least T is farther off than a word holds, it may seem near, which costs a
-// chain.
-//
-// Where ranksLong says so, l is 0, the label is kept beside the minimum, and only the upper halves H of words are
-// compared, twice as many at a time: H = floor(T/2^16). The difference of two H is less than that of their T over 2^16,
-// plus 1, so where no second H is within ceil(B/2^16) of the least, no second T is within the band B of the least, and
-// the label is decided.
+// a and b make the larger of the two terms of rounding least, as far as words of 32 bits and integers of 16 permit.
+// Only the upper halves H = floor(S/2^16) of words are compared, twice as many at a time as words. The difference of
+// two H is less than that of their S over 2^16, plus 1, so where no second H is within ceil(B/2^16) of the least, no
+// second S is within the band B of the least, and the label is decided. Where the second least is farther off than a
+// half holds, it may seem near, which costs a chain.
 
 // rankCentroids is the form of centroids that [Assign] ranks, made by Set.
 type rankCentroids struct {
 	longest float64 // point that the centroids go with
-	// words are [K][1+(D+1)/2], pairs of integers of 16 bits after the word that they are added to; where
+	// words are [K][1+(D+1)/2], pairs of integers of 16 bits after the word that they are added to, or where
 	// ranksLong says so [tiles][1+(D+1)/2][rankTile] and perhaps [1+(D+1)/2][rankLast], with words that are never
 	// least beside the last centroid.
 	words []int32
 	scale float32 // a, 0 if the centroids have no such form
-	band  int32   // the two largest W and more, in units of T, where ranksLong says so of its upper half
-	low   int32   // the bits of the number
+	band  int32   // the two largest W and more, in units of H
 	// seen are points that were ranked since Set, and doubted those that the ranking has not decided.
 	seen, doubted atomic.Int64
 }
 
 const (
-	// rankTop bounds the magnitude of T but for the errors, and rankBand twice those.
+	// rankTop bounds the magnitude of S but for the errors, and rankBand twice those.
 	rankTop  = 0.98 * (1 << 31)
 	rankBand = 0.03 * (1 << 31)
 	// rankWidest bounds integers of 16 bits.
@@ -94,7 +89,7 @@ const rankTask = 16 * chunkPoints
 func (c *Centroids) prepareRank(p *Panels) {
 	if c.rank == nil {
 		rows := c.K
-		if ranksLong(c.K, c.D) {
+		if ranksLong(c.D) {
 			rows = rankRows(c.K)
 		}
 		c.rank = &rankCentroids{words: aligned[int32](rows * (1 + (c.D+1)/2))}
@@ -107,26 +102,24 @@ func (r *rankCentroids) set(c *Centroids) {
 	r.scale = 0
 	r.seen.Store(0)
 	r.doubted.Store(0)
-	shift := rankShift(c.K, c.D)
-	r.low = 1<<shift - 1
 	far := 0.0
 	for j := range c.K {
 		far = max(far, length(c.Row(j)))
 	}
 	far *= filterUp
-	a, b := r.scales(far, magnitude(c.rows), shift)
+	a, b := r.scales(far, magnitude(c.rows))
 	if !(a > 0 && a < 1<<60 && b > 0 && b < 1<<60 && far < 1<<60) { // no numbers, or far from 1
 		return
 	}
 	x, e := r.longest, 0.51/a
 	most, next := 0.0, 0.0                          // errors
-	offset := a * b * (x*x - far*far - 2*x*far) / 4 // which makes the least and the largest T opposite
+	offset := a * b * (x*x - far*far - 2*x*far) / 4 // which makes the least and the largest S opposite
 	clear(r.words)
-	for j := c.K; ranksLong(c.K, c.D) && j < rankRows(c.K); j++ {
+	for j := c.K; ranksLong(c.D) && j < rankRows(c.K); j++ {
 		r.words[rankWord(c.K, c.D, j, 0)] = math.MaxInt32
 	}
 	for j := range c.K {
-		norm, sum, errors := r.setRow(c, j, b, shift)
+		norm, sum, errors := r.setRow(c, j, b)
 		length := math.Sqrt(norm) * filterUp
 		off := e*sum + (x+e*math.Sqrt(float64(c.D)))*math.Sqrt(errors)
 		if c.D < exactDims {
@@ -135,21 +128,18 @@ func (r *rankCentroids) set(c *Centroids) {
 			norm = 2 * float64(c.half[j])
 			off += 1.01 * float64(c.D) * 0x1p-24 * (norm/2 + x*length)
 		}
-		r.words[rankWord(c.K, c.D, j, 0)] = int32(math.RoundToEven(a*b*norm/2+offset))<<shift + int32(j)&r.low
+		r.words[rankWord(c.K, c.D, j, 0)] = int32(math.RoundToEven(a*b*norm/2 + offset))
 		most, next = max(most, off), max(next, min(most, off))
 	}
 	w := a*b*(most+next+float64(c.D)*0x1p-148)*filterUp + 2
-	if band := math.Ceil(w+1) * math.Ldexp(1, shift); band < rankBand {
-		if r.scale = float32(a); ranksLong(c.K, c.D) {
-			band = math.Ceil(band / (1 << 16))
-		}
-		r.band = int32(band)
+	if band := math.Ceil(w + 1); band < rankBand {
+		r.scale, r.band = float32(a), int32(math.Ceil(band/(1<<16)))
 	}
 }
 
 // setRow rounds centroid j, and returns the squares of its length and of that of the errors, and the sum of its
 // coordinates' magnitudes.
-func (r *rankCentroids) setRow(c *Centroids, j int, b float64, shift int) (norm, sum, errors float64) {
+func (r *rankCentroids) setRow(c *Centroids, j int, b float64) (norm, sum, errors float64) {
 	const nearest = 3 << 51 // numbers of this size are integers
 	at, down := rankWord(c.K, c.D, j, 1), 1/b
 	step := rankWord(c.K, c.D, j, 2) - at
@@ -158,20 +148,20 @@ func (r *rankCentroids) setRow(c *Centroids, j int, b float64, shift int) (norm,
 		v := float64(b*y) + nearest - nearest
 		g := float64(v*down) - y
 		norm, sum, errors = norm+float64(y*y), sum+math.Abs(y), errors+float64(g*g)
-		r.words[at] |= int32(uint32(uint16(-int32(v)<<shift)) << (h % 2 * 16))
+		r.words[at] |= int32(uint32(uint16(-int32(v))) << (h % 2 * 16))
 		at += h % 2 * step
 	}
 	return norm, sum, errors
 }
 
 // scales returns a, a float32, and b for centroids of length far at most and coordinates of magnitude most at most,
-// whose numbers have shift bits. The larger of the errors of rounding, |c|/a and |x|/b, is least where they are equal.
-func (r *rankCentroids) scales(far, most float64, shift int) (a, b float64) {
+// at most. The larger of the errors of rounding, |c|/a and |x|/b, is least where they are equal.
+func (r *rankCentroids) scales(far, most float64) (a, b float64) {
 	x := r.longest
-	room := rankTop / math.Ldexp((x+far)*(x+far)/4, shift) // of ab
+	room := rankTop / ((x + far) * (x + far) / 4) // of ab
 	finest := (rankWidest - 1) / x
 	a = min(math.Sqrt(room*max(far, x/16)/x), finest)
-	b = min(room/a, (math.Ldexp(rankWidest, -shift)-1)/max(most, x*0x1p-20))
+	b = min(room/a, (rankWidest-1)/max(most, x*0x1p-20))
 	return float64(float32(min(room/b, finest))), b
 }
 
@@ -209,6 +199,7 @@ func assignAccumulateRanked(p *Panels, c *Centroids, labels []uint16, acc *Accum
 }
 
 const (
+	rankWords = 8 // of points that may stay in registers
 	// Where ranksLong says so, a routine takes tiles of rankTile centroids and groups of rankGroup panels, whose integers
 	// go through memory. The last tile has rankLast centroids where these suffice.
 	rankTile, rankLast = 6, 4
@@ -232,18 +223,10 @@ func rankRows(k int) int {
 	return tiles*rankTile + last*rankLast
 }
 
-// rankShift is the number of bits of words that have the centroid's number.
-func rankShift(k, d int) int {
-	if ranksLong(k, d) {
-		return 0
-	}
-	return bits.Len(uint(k - 1))
-}
-
 // rankWord is the place of word w of centroid j of k.
 func rankWord(k, d, j, w int) int {
 	size := 1 + (d+1)/2
-	if ranksLong(k, d) {
+	if ranksLong(d) {
 		return rankLongWord(k, size, j, w)
 	}
 	return j*size + w
@@ -284,7 +267,7 @@ func newRanker(c *Centroids) ranker {
 	if size := doubtPoints * c.D; size > len(room.points) {
 		room.points = alignedFloat32(size)
 	}
-	if size := (c.D + 1) / 2 * rankGroup() * Lanes; ranksLong(c.K, c.D) && size > len(room.words) {
+	if size := (c.D + 1) / 2 * rankGroup() * Lanes; ranksLong(c.D) && size > len(room.words) {
 		room.words = aligned[int32](size)
 	}
 	return ranker{room: room}
@@ -295,11 +278,12 @@ func newRanker(c *Centroids) ranker {
 func (r *ranker) rank(p *Panels, c *Centroids, lo, hi int, labels []uint16, sink *sink) {
 	const panels = chunkPoints / Lanes
 	var doubts [panels]uint16
-	f, long, full, step, total := c.rank, ranksLong(c.K, c.D), (hi-lo)/Lanes, panels, 0
+	f, long, step, total := c.rank, ranksLong(c.D), panels, 0
 	tiles, last := rankTiles(c.K)
 	group := rankGroup()
+	full := (hi - lo) / Lanes / group * group
 	if long {
-		full, step = full/group*group, min(panels, max(callBudget/Lanes*2/(c.K*c.D)/group, 1)*group)
+		step = min(panels, max(callBudget/Lanes*2/(c.K*c.D)/group, 1)*group)
 	}
 	for at := 0; at < full; at += step {
 		count := min(step, full-at)
@@ -308,7 +292,7 @@ func (r *ranker) rank(p *Panels, c *Centroids, lo, hi int, labels []uint16, sink
 			rankLong(x, count/group, c.D, &f.words[0], tiles, last, f.scale, f.band,
 				&r.room.words[0], &labels[at*Lanes], &doubts[0])
 		} else {
-			rankPanels(c.D, x, count, &f.words[0], c.K, f.scale, f.band, f.low, &labels[at*Lanes], &doubts[0])
+			rankPairs(x, count/2, c.D, &f.words[0], c.K, f.scale, f.band, &labels[at*Lanes], &doubts[0])
 		}
 		for q, m := range doubts[:count] {
 			total += bits.OnesCount16(m)

@@ -7,12 +7,11 @@ func rankPays(d, k int) bool { return false }
 
 func rankSpeed() float64 { return 1 }
 
-func ranksLong(k, d int) bool { return false }
+func ranksLong(d int) bool { return false }
 
 func rankGroup() int { return 1 }
 
-func rankPanels(d int, x *float32, panels int, c *int32, k int, scale float32, band, low int32, labels,
-	doubts *uint16) {
+func rankPairs(x *float32, pairs, d int, c *int32, k int, scale float32, band int32, labels, doubts *uint16) {
 	panic(noRoutine("Rank", d))
 }
 

@@ -131,15 +131,11 @@ func TestRankBoundCoversScores(t *testing.T) {
 		for j := range k {
 			far = max(far, length(c.Row(j))*filterUp)
 		}
-		shift := rankShift(k, d)
-		a, b := r.scales(far, magnitude(c.rows), shift)
+		a, b := r.scales(far, magnitude(c.rows))
 		if float32(a) != r.scale {
 			t.Fatalf("d=%d: the scale is %g, want %g", d, r.scale, a)
 		}
-		band := float64(r.band)
-		if ranksLong(k, d) {
-			band *= 1 << 16
-		}
+		band := float64(r.band) * (1 << 16)
 		largest, row := 0.0, make([]float32, d)
 		for i := range n {
 			p.Point(i, row)
@@ -154,7 +150,7 @@ func TestRankBoundCoversScores(t *testing.T) {
 					}
 					word += int64(u) * int64(v)
 				}
-				if word != int64(int32(word)) || !ranksLong(k, d) && word&int64(r.low) != int64(j) {
+				if word != int64(int32(word)) {
 					t.Fatalf("d=%d: the word of centroid %d is %d", d, j, word)
 				}
 				chain := chainOf(row, c, j)
@@ -162,7 +158,7 @@ func TestRankBoundCoversScores(t *testing.T) {
 					first, chain0 = float64(word), chain
 					continue
 				}
-				off := math.Abs(float64(word)-first-math.Ldexp((chain-chain0)*a*b, shift)) / band
+				off := math.Abs(float64(word)-first-(chain-chain0)*a*b) / band
 				if largest = max(largest, off); off > 1 {
 					t.Fatalf("d=%d: point %d, centroid %d: the word is off by %g of the band", d, i, j, off)
 				}
@@ -188,52 +184,78 @@ func chainOf(x []float32, c *Centroids, j int) float64 {
 	return float64(near)
 }
 
-// TestRankEqualsReference compares the routine with plain Go.
+// TestRankEqualsReference compares the routine for few dimensions with plain Go.
 func TestRankEqualsReference(t *testing.T) {
 	withPaths(t, func(t *testing.T) {
-		if !rankPays(8, 64) {
+		if !rankPays(8, 64) || ranksLong(8) {
 			return
 		}
 		rng := rand.New(rand.NewPCG(23, 9))
 		for d := 5; d <= 16; d++ {
-			for panels := 1; panels <= 5 && rankPays(d, 64) && !ranksLong(4, d); panels++ {
-				n, k, low, scale := panels*Lanes, 1+rng.IntN(40), int32(63), float32(1<<12)
-				p := packed(gridRows(rng, n, d, 22), n, d)
-				size := 1 + (d+1)/2
-				words := make([]int32, k*size)
-				for i := range words {
-					words[i] = rng.Int32()
-				}
-				for j := range k {
-					words[j*size] = rng.Int32N(1<<20)<<6 + int32(j)
-					for h := range size - 1 {
-						words[j*size+1+h] = int32(uint32(uint16(rng.IntN(64)<<6)) | uint32(uint16(-rng.IntN(64)<<6))<<16)
-					}
-				}
-				band := rng.Int32N(1 << 22)
-				labels, doubts := make([]uint16, n), make([]uint16, panels)
-				rankPanels(d, &p.Data[0], panels, &words[0], k, scale, band, low, &labels[0], &doubts[0])
-				row := make([]float32, d)
-				for i := range n {
-					p.Point(i, row)
-					least, second := int32(math.MaxInt32), int32(math.MaxInt32)
-					for j := range k {
-						word := words[j*size]
-						for h, y := range row {
-							word += int32(math.RoundToEven(float64(y*scale))) * int32(int16(uint32(words[j*size+1+h/2])>>(h%2*16)))
-						}
-						least, second = min(least, word), min(second, max(least, word))
-					}
-					if want := uint16(least & low); labels[i] != want {
-						t.Fatalf("d=%d, %d panels: point %d has the label %d, want %d", d, panels, i, labels[i], want)
-					}
-					if got := doubts[i/Lanes]>>(i%Lanes)&1 == 1; got != (second-least <= band) {
-						t.Fatalf("d=%d, %d panels: point %d, %d and %d, band %d: doubtful is %v", d, panels, i, least, second, band, got)
-					}
-				}
+			for k := 1; k <= 128; k += 1 + k/16*rng.IntN(8) {
+				rankPairsOnce(t, rng, 1+rng.IntN(3), d, k)
 			}
+			rankPairsOnce(t, rng, 1, d, 128)
 		}
 	})
+}
+
+// rankPairsOnce compares labels and doubts of pairs of panels by the routine with those in plain Go.
+func rankPairsOnce(t *testing.T, rng *rand.Rand, pairs, d, k int) {
+	t.Helper()
+	n, scale, size := pairs*2*Lanes, float32(1<<12), 1+(d+1)/2
+	p, words := packed(gridRows(rng, n, d, 22), n, d), rankTestWords(rng, k, d, func(j, w int) int { return j*size + w })
+	band := rng.Int32N(8)
+	labels, doubts := make([]uint16, n), make([]uint16, n/Lanes)
+	rankPairs(&p.Data[0], pairs, d, &words[0], k, scale, band, &labels[0], &doubts[0])
+	compareRanks(t, p, words, k, func(j, w int) int { return j*size + w }, scale, band, labels, doubts)
+}
+
+// rankTestWords draws centroids whose equal upper halves and largest and least words are frequent.
+func rankTestWords(rng *rand.Rand, rows, d int, place func(j, w int) int) []int32 {
+	size := 1 + (d+1)/2
+	words := make([]int32, rows*size)
+	for i := range words {
+		words[i] = int32(uint32(uint16(rng.IntN(64)-32)) | uint32(rng.IntN(64)-32)<<16)
+	}
+	for j := range rows {
+		words[place(j, 0)] = []int32{rng.Int32N(1 << 20), rng.Int32N(1 << 20), math.MaxInt32, math.MinInt32,
+			int32(rng.Uint32())}[rng.IntN(5)]
+		if at := place(j, size-1); d%2 == 1 { // there is no second integer
+			words[at] = int32(uint16(words[at]))
+		}
+	}
+	return words
+}
+
+// compareRanks compares labels that are not in doubt, and doubts, with those in plain Go.
+func compareRanks(t *testing.T, p *Panels, words []int32, rows int, place func(j, w int) int, scale float32, band int32,
+	labels, doubts []uint16) {
+	t.Helper()
+	row := make([]float32, p.D)
+	for i := range p.N {
+		p.Point(i, row)
+		least, second, label := int32(math.MaxInt16), int32(math.MaxInt16), 0
+		for j := range rows {
+			word := words[place(j, 0)]
+			for h, y := range row {
+				v := int16(uint32(words[place(j, 1+h/2)]) >> (h % 2 * 16))
+				word += int32(math.RoundToEven(float64(y*scale))) * int32(v)
+			}
+			if word >>= 16; word < least {
+				label = j
+			}
+			least, second = min(least, word), min(second, max(least, word))
+		}
+		got := doubts[i/Lanes]>>(i%Lanes)&1 == 1
+		if got != (second-least <= band) {
+			t.Fatalf("d=%d, k=%d, n=%d: point %d, %d and %d, band %d: doubtful is %v", p.D, rows, p.N, i, least, second, band,
+				got)
+		}
+		if !got && int(labels[i]) != label {
+			t.Fatalf("d=%d, k=%d, n=%d: point %d has the label %d, want %d", p.D, rows, p.N, i, labels[i], label)
+		}
+	}
 }
 
 // TestRankLongEqualsReference compares the routine for many dimensions with plain Go.
@@ -251,50 +273,18 @@ func TestRankLongEqualsReference(t *testing.T) {
 	})
 }
 
-// rankLongOnce compares labels and doubts of groups by the routine with those in plain Go, where equal upper halves and
-// the largest and least words are frequent.
+// rankLongOnce compares labels and doubts of groups by the routine with those in plain Go.
 func rankLongOnce(t *testing.T, rng *rand.Rand, groups, d, k int) {
 	t.Helper()
 	n, scale, size := groups*rankGroup()*Lanes, float32(1<<12), 1+(d+1)/2
 	p, rows := packed(gridRows(rng, n, d, 22), n, d), rankRows(k)
 	tiles, last := rankTiles(k)
-	words := make([]int32, rows*size)
-	for i := range words {
-		words[i] = int32(uint32(uint16(rng.IntN(64)-32)) | uint32(rng.IntN(64)-32)<<16)
-	}
-	for j := range rows {
-		words[rankLongWord(k, size, j, 0)] = []int32{rng.Int32N(1 << 20), rng.Int32N(1 << 20), math.MaxInt32, math.MinInt32,
-			int32(rng.Uint32())}[rng.IntN(5)]
-		if at := rankLongWord(k, size, j, size-1); d%2 == 1 { // there is no second integer
-			words[at] = int32(uint16(words[at]))
-		}
-	}
+	place := func(j, w int) int { return rankLongWord(k, size, j, w) }
+	words := rankTestWords(rng, rows, d, place)
 	band, room := rng.Int32N(8), aligned[int32](size*rankGroup()*Lanes)
 	labels, doubts := make([]uint16, n), make([]uint16, n/Lanes)
 	rankLong(&p.Data[0], groups, d, &words[0], tiles, last, scale, band, &room[0], &labels[0], &doubts[0])
-	row := make([]float32, d)
-	for i := range n {
-		p.Point(i, row)
-		least, second, label := int32(math.MaxInt16), int32(math.MaxInt16), 0
-		for j := range rows {
-			word := words[rankLongWord(k, size, j, 0)]
-			for h, y := range row {
-				v := int16(uint32(words[rankLongWord(k, size, j, 1+h/2)]) >> (h % 2 * 16))
-				word += int32(math.RoundToEven(float64(y*scale))) * int32(v)
-			}
-			if word >>= 16; word < least {
-				label = j
-			}
-			least, second = min(least, word), min(second, max(least, word))
-		}
-		if int(labels[i]) != label {
-			t.Fatalf("d=%d, k=%d, %d groups: point %d has the label %d, want %d", d, k, groups, i, labels[i], label)
-		}
-		if got := doubts[i/Lanes]>>(i%Lanes)&1 == 1; got != (second-least <= band) {
-			t.Fatalf("d=%d, k=%d, %d groups: point %d, %d and %d, band %d: doubtful is %v", d, k, groups, i, least, second, band,
-				got)
-		}
-	}
+	compareRanks(t, p, words, rows, place, scale, band, labels, doubts)
 }
 
 func BenchmarkAssignRanked(b *testing.B) {

@@ -40,9 +40,7 @@ func rankSpeed() float64 {
 
 // ranksLong is the rule that says where the ranking takes tiles of centroids, whose integers and those of points go
 // through memory.
-func ranksLong(k, d int) bool {
-	return current == avx2 || current >= avx512vnni && (d > exactDims || k >= 20)
-}
+func ranksLong(d int) bool { return current == avx2 || d > 2*rankWords }
 
 // rankGroup is the number of panels that the tiles of centroids go by together.
 func rankGroup() int {
@@ -52,13 +50,12 @@ func rankGroup() int {
 	return 4
 }
 
-// rankPanels ranks the centroids for the points of whole panels.
-func rankPanels(d int, x *float32, panels int, c *int32, k int, scale float32, band, low int32, labels,
-	doubts *uint16) {
-	asmRankN(d, x, panels, c, k, scale, band, low, labels, doubts)
+// rankPairs ranks the centroids for the points of pairs of panels.
+func rankPairs(x *float32, pairs, d int, c *int32, k int, scale float32, band int32, labels, doubts *uint16) {
+	asmRankN((d+1)/2, x, pairs, d, c, k, scale, band, labels, doubts)
 }
 
-// rankLong is rankPanels where ranksLong says so, for groups of rankGroup panels, with room for the words of one.
+// rankLong is rankPairs where ranksLong says so, for groups of rankGroup panels, with room for the words of one.
 func rankLong(x *float32, groups, d int, c *int32, tiles, last int, scale float32, band int32, room *int32, labels,
 	doubts *uint16) {
 	asmRankLong(x, groups, d, c, tiles, last, scale, band, room, labels, doubts)

@@ -2,14 +2,15 @@ package main
 
 import (
 	"fmt"
+	"math"
 
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// Dimensions of points that are ranked where they are.
-const leastRanked, mostRanked = 5, 16
+// Words of points that are ranked where they are.
+const leastRanked, mostRanked = 3, 8
 
 // rankFile emits the ranking of centroids by products of 16-bit integers that are made of the points as they are read.
 func rankFile(s isa) {
@@ -17,110 +18,219 @@ func rankFile(s isa) {
 		rankTiles()
 		return
 	}
-	for d := leastRanked; d <= mostRanked; d++ {
-		rank(s, d)
+	uppers := wordConstants("rankUppersVNNI", 32, func(i int) int { return 2*i + 1 })
+	columns := wordConstants("rankColumnsVNNI", 32*rankRow, func(i int) int { return rankColumn + i/32 })
+	steps := wordConstants("rankStepsVNNI", 4, func(i int) int { return []int{rankFirst, rankRow, 1, rankMost}[i] })
+	for words := leastRanked; words <= mostRanked; words++ {
+		r := &ranking{words: words, uppers: uppers, columns: columns, steps: steps}
+		r.routine()
 	}
-	rankLong()
+	rankLong(uppers)
 }
 
-// ranking is a routine for points of d dimensions, with its arguments in registers.
+const (
+	rankRow    = 4    // columns
+	rankMost   = 128  // centroids
+	rankFirst  = 2048 // what a row counts beside its number
+	rankColumn = 256  // what a column counts beside its number
+	rankRows   = rankMost/rankRow + rankRow - 1
+)
+
+// ranking is a routine for points of so many words, which stay in registers, with its arguments in registers. Sums are
+// compared by their upper halves, those of two panels in a vector. Centroids are in rows and columns, those beyond the
+// whole rows in rows of their own: of each row and each column the least sum is kept, one instruction for each instead
+// of those that the least, its number and the second least of all would take. Where more than one row or column is
+// near the least of all, the point is doubtful; else they name the centroid.
 type ranking struct {
-	s isa
-	d int
+	words   int
+	uppers  Mem // which words of two vectors the upper halves are
+	columns Mem // vectors of what columns count
+	steps   Mem // words: what the first row counts, the steps of rows and of single centroids, and rankMost
 
-	x, c, k, labels, doubts reg.Register
-	scale                   reg.VecVirtual
-	high                    reg.OpmaskVirtual // the upper halves of words
-	words32                 Mem               // of AVX2: room for the words of a panel
+	x, stride, c, row reg.Register
+	points            [2][]reg.VecVirtual
+	upper             reg.VecVirtual
+	least             []reg.VecVirtual // of columns
 }
 
-// words is the number of words of a point.
-func (r *ranking) words() int { return (r.d + 1) / 2 }
-
-// rank emits the routine for d dimensions.
-func rank(s isa, d int) {
-	r := &ranking{s: s, d: d}
-	function(fmt.Sprintf("Rank%d%s", d, s.name),
-		"func(x *float32, panels int, c *int32, k int, scale float32, band, low int32, labels, doubts *uint16)",
-		fmt.Sprintf("ranks k > 0 centroids for each point of panels > 0 panels of %d dimensions at x. The", d),
-		"coordinates times scale, rounded to the nearest integer, fit 16 bits. A centroid at c is a word, to which the",
-		fmt.Sprintf("products of the coordinates with its integers of 16 bits, in the next %d words, are added:", r.words()),
-		"a sum of less than 2^31. The label is the least sum and low, and a bit of doubts, 16 for each panel, says that",
-		"the second least is at most the least plus band.")
-	r.x = Load(Param("x"), GP64())
-	panels := Load(Param("panels"), GP64())
-	r.c = Load(Param("c"), GP64())
-	r.k = Load(Param("k"), GP64())
-	r.labels = Load(Param("labels"), GP64())
-	r.doubts = Load(Param("doubts"), GP64())
-	r.scale, r.high = s.vector(), K()
-	VBROADCASTSS(NewParamAddr("scale", 32), r.scale)
-	odd := GP32()
-	MOVL(U32(0xaaaaaaaa), odd)
-	KMOVD(odd, r.high)
-	groups(panels, 2, r.body)
-}
-
-// body takes np panels.
-func (r *ranking) body(tag string, np int) {
-	s, words := r.s, r.words()
-	x := make([][]reg.VecVirtual, np)
-	sum, least, second := s.vectors(np), s.vectors(np), s.vectors(np)
-	upper := s.vector()
-	for v := range x {
-		x[v] = s.vectors(words)
-		for w := range x[v] {
-			r.round(v, 2*w, x[v][w])
-			if 2*w+1 < r.d {
-				r.round(v, 2*w+1, upper)
-				VPSLLD(Imm(16), upper, upper)
-				VMOVDQU16(upper, r.high, x[v][w])
-			}
-		}
-		VPTERNLOGD(Imm(0xff), least[v], least[v], least[v])
-		VPSRLD(Imm(1), least[v], least[v])
-		VMOVDQA32(least[v], second[v])
-	}
-	cp, left := GP64(), GP64()
-	MOVQ(r.c, cp)
-	MOVQ(r.k, left)
-	count(tag+"_centroids", left, func() {
-		for v := range x {
-			VPBROADCASTD(Mem{Base: cp}, sum[v])
-		}
-		for w := range words {
-			for v := range x {
-				VPDPWSSD_BCST(Mem{Base: cp, Disp: 4 * (w + 1)}, x[v][w], sum[v])
-			}
-		}
-		for v := range x {
-			VPMAXSD(sum[v], least[v], upper)
-			VPMINSD(sum[v], least[v], least[v])
-			VPMINSD(upper, second[v], second[v])
-		}
-		ADDQ(Imm(uint64(4*(words+1))), cp)
+// routine emits it.
+func (r *ranking) routine() {
+	framed(fmt.Sprintf("Rank%dVNNI", r.words),
+		"func(x *float32, pairs, d int, c *int32, k int, scale float32, band int32, labels, doubts *uint16)",
+		fmt.Sprintf("ranks k centroids, 0 < k <= %d, for each point of pairs > 0 pairs of panels at x, of d dimensions,",
+			rankMost),
+		fmt.Sprintf("d = %d or %d. The coordinates times scale, rounded to the nearest integer, fit 16 bits. A centroid",
+			2*r.words-1, 2*r.words),
+		fmt.Sprintf("at c is a word, to which the products of a point with the integers of 16 bits in the next %d are added,",
+			r.words),
+		"modulo 2^32. The upper halves of the sums count: a bit of doubts, 16 for each panel, says that the second least",
+		"is at most the least plus band; else the label is the number of the least.")
+	r.x, r.stride, r.c, r.row = Load(Param("x"), GP64()), GP64(), GP64(), GP64()
+	pairs := Load(Param("pairs"), GP64()).(reg.GPVirtual)
+	labels, doubts := Load(Param("labels"), GP64()), Load(Param("doubts"), GP64())
+	rows := GP64()
+	LEAQ(AllocLocal(64*rankRows+64), rows)
+	ADDQ(Imm(63), rows)
+	ANDQ(I8(-64), rows)
+	odd, high, bits := K(), K(), GP32()
+	Load(Param("d"), r.stride.(reg.GPVirtual))
+	MOVQ(r.stride, bits.As64())
+	ANDL(Imm(1), bits)
+	DECL(bits) // ones where d is even
+	KMOVD(bits, odd)
+	MOVL(U32(0xaaaaaaaa), bits)
+	KMOVD(bits, high)
+	SHLQ(Imm(6), r.stride)
+	r.upper = ZMM()
+	VMOVDQU32(r.uppers, r.upper)
+	count("pairs", pairs, func() {
+		r.round(odd, high)
+		r.sums(rows)
+		r.store(rows, labels, doubts)
+		ADDQ(Imm(4), doubts)
+		ADDQ(U32(64), labels)
+		LEAQ(Mem{Base: r.x, Index: r.stride, Scale: 2}, r.x)
 	})
-	for v := range x {
-		near := K()
-		bits := GP32()
-		VPSUBD(least[v], second[v], second[v])
-		VBROADCASTSS(NewParamAddr("band", 36), upper)
-		VPCMPD(Imm(2), upper, second[v], near)
-		KMOVW(near, bits)
-		MOVW(bits.As16(), Mem{Base: r.doubts, Disp: 2 * v})
-		VBROADCASTSS(NewParamAddr("low", 40), upper)
-		VPANDD(upper, least[v], least[v])
-		VPMOVDW(least[v], Mem{Base: r.labels, Disp: 32 * v})
-	}
-	ADDQ(Imm(uint64(2*np)), r.doubts)
-	ADDQ(Imm(uint64(32*np)), r.labels)
-	ADDQ(U32(uint32(64*np*r.d)), r.x)
+	VZEROUPPER()
+	RET()
 }
 
-// round leaves the integers of coordinate j of panel v in to.
-func (r *ranking) round(v, j int, to reg.VecVirtual) {
-	VMULPS(Mem{Base: r.x, Disp: 64 * (v*r.d + j)}, r.scale, to)
-	VCVTPS2DQ_RN_SAE(to, to)
+// round leaves the integers of a pair of panels in registers. Numbers near 1.5*2^23 hold what was added, rounded, in
+// their low bits.
+func (r *ranking) round(odd, high reg.Register) {
+	scale, shift, bits := ZMM(), ZMM(), GP32()
+	VBROADCASTSS(NewParamAddr("scale", 40), scale)
+	MOVL(U32(math.Float32bits(3<<22)), bits)
+	VPBROADCASTD(bits, shift)
+	for v := range r.points {
+		r.points[v] = avx512.vectors(r.words)
+		for w, low := range r.points[v] {
+			upper := ZMM()
+			at := Mem{Base: r.x, Disp: 128 * w}
+			if v == 1 {
+				at.Index, at.Scale = r.stride, 1
+			}
+			VMOVAPS(shift, low)
+			VFMADD231PS(at, scale, low)
+			VMOVAPS(shift, upper)
+			if at = at.Offset(64); w < r.words-1 {
+				VFMADD231PS(at, scale, upper)
+			} else {
+				VFMADD231PS_Z(at, scale, odd, upper)
+			}
+			VPSLLD(Imm(16), upper, upper)
+			VMOVDQU16(upper, high, low)
+		}
+	}
+}
+
+// sums leaves the least sums of columns in registers, and those of rows at rows.
+func (r *ranking) sums(rows reg.Register) {
+	r.least = avx512.vectors(rankRow)
+	VPTERNLOGD(Imm(0xff), r.least[0], r.least[0], r.least[0])
+	VPSRLW(Imm(1), r.least[0], r.least[0])
+	for _, v := range r.least[1:] {
+		VMOVDQA32(r.least[0], v)
+	}
+	Load(Param("c"), r.c.(reg.GPVirtual))
+	MOVQ(rows, r.row)
+	left, ahead := GP64(), GP64()
+	LEAQ(Mem{Base: r.x, Index: r.stride, Scale: 2}, ahead)
+	Load(Param("k"), left)
+	size := 4 * (1 + r.words)
+	r.eachRow(left, "sums", func() {
+		PREFETCHT0(Mem{Base: ahead})
+		PREFETCHT0(Mem{Base: ahead, Disp: 64})
+		ADDQ(U32(128), ahead)
+		var least reg.VecVirtual
+		for q := range rankRow {
+			if sum := r.centroid(q*size, q); q == 0 {
+				least = sum
+			} else {
+				VPMINSW(sum, least, least)
+			}
+		}
+		VMOVDQA32(least, Mem{Base: r.row})
+		ADDQ(U32(uint32(rankRow*size)), r.c)
+	}, func() {
+		VMOVDQA32(r.centroid(0, 0), Mem{Base: r.row})
+		ADDQ(Imm(uint64(size)), r.c)
+	})
+}
+
+// eachRow emits loops over the rows of left centroids: whole is for one of rankRow, single for the others. Both have
+// their place in r.row.
+func (r *ranking) eachRow(left reg.GPVirtual, name string, whole, single func()) {
+	loop := func(tag string, width int, body func()) {
+		Label(name + tag)
+		SUBQ(Imm(uint64(width)), left)
+		JLT(LabelRef(name + tag + "_end"))
+		body()
+		ADDQ(Imm(64), r.row)
+		JMP(LabelRef(name + tag))
+		Label(name + tag + "_end")
+	}
+	loop("_whole", rankRow, whole)
+	ADDQ(Imm(rankRow), left)
+	loop("_single", 1, single)
+}
+
+// centroid leaves the upper halves of the sums of a pair of panels and the centroid at disp, which lower those of its
+// column.
+func (r *ranking) centroid(disp, column int) reg.VecVirtual {
+	sum, other, word := ZMM(), ZMM(), ZMM()
+	VPBROADCASTD(Mem{Base: r.c, Disp: disp}, sum)
+	VMOVDQA32(sum, other)
+	for w := range r.words {
+		VPBROADCASTD(Mem{Base: r.c, Disp: disp + 4*(w+1)}, word)
+		VPDPWSSD(word, r.points[0][w], sum)
+		VPDPWSSD(word, r.points[1][w], other)
+	}
+	VPERMT2W(other, r.upper, sum)
+	VPMINSW(sum, r.least[column], r.least[column])
+	return sum
+}
+
+// store writes labels and doubts of a pair of panels.
+func (r *ranking) store(rows, labels, doubts reg.Register) {
+	limit, total, near := ZMM(), ZMM(), K()
+	VPMINSW(r.least[1], r.least[0], limit)
+	for _, v := range r.least[2:] {
+		VPMINSW(v, limit, limit)
+	}
+	number, step := ZMM(), ZMM()
+	VPBROADCASTW(Load(Param("band"), GP32()), number)
+	VPADDSW(number, limit, limit)
+	avx512.zero(total)
+	VPBROADCASTW(r.steps, number)
+	VPBROADCASTW(r.steps.Offset(2), step)
+	left := GP64()
+	Load(Param("k"), left)
+	MOVQ(rows, r.row)
+	row := func() {
+		VPCMPW(Imm(5), Mem{Base: r.row}, limit, near) // at most the limit
+		VPADDUSW(number, total, near, total)
+		VPADDW(step, number, number)
+	}
+	r.eachRow(left, "rows", row, func() {
+		VPBROADCASTW(r.steps.Offset(4), step)
+		row()
+	})
+	for q, v := range r.least {
+		VPCMPW(Imm(2), limit, v, near)
+		VPADDW(r.columns.Offset(64*q), total, near, total)
+	}
+	VPBROADCASTW(r.steps, number)
+	VPSUBW(number, total, total)
+	bits := GP32()
+	MOVL(U32(rankColumn), bits)
+	VPBROADCASTW(bits, number)
+	VPSUBW(number, total, total)
+	VMOVDQU32(total, Mem{Base: labels})
+	VPBROADCASTW(r.steps.Offset(6), number)
+	VPCMPUW(Imm(5), number, total, near) // of several rows or columns
+	KMOVD(near, bits)
+	MOVL(bits, Mem{Base: doubts})
 }
 
 // longRanking is the routine for points of any number of dimensions, with its arguments in registers: their integers go
@@ -155,8 +265,7 @@ func (r *longRanking) place(pair, i int) Mem { return r.stack.Offset(64 * (3*pai
 func (r *longRanking) counter() Mem          { return r.stack.Offset(64 * 3 * longPanels / 2) }
 
 // rankLong emits the routine for any number of dimensions.
-func rankLong() {
-	uppers := wordConstants("rankUppersVNNI", 32, func(i int) int { return 2*i + 1 })
+func rankLong(uppers Mem) {
 	numbers := wordConstants("rankNumbersVNNI", 32*longTile, func(i int) int { return i / 32 })
 	framed("RankLongVNNI", "func(x *float32, groups, d int, c *int32, tiles, last int, scale float32, band int32, "+
 		"room *int32, labels, doubts *uint16)",
