@@ -194,3 +194,14 @@ func TestEndlessFiles(t *testing.T) {
 		}
 	}
 }
+
+// Names of columns that are numbers, such as years, are taken as a record, and a warning says so, until it is told.
+func TestNamesThatAreNumbers(t *testing.T) {
+	rows := writeFile(t, "years.csv", "2019,2020\n1,5\n2,5\n9,8\n")
+	for header, want := range map[string]string{"auto": "counts upwards", "yes": "", "no": ""} {
+		status, _, errOut := cohort(t, "run", "--data", rows, "--k", "2", "--header", header)
+		if status != exitDone || !strings.Contains(errOut, want) || (want == "") != (errOut == "") {
+			t.Errorf("--header %s: status %d, %q", header, status, errOut)
+		}
+	}
+}

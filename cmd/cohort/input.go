@@ -445,6 +445,10 @@ func (in *input) warnings() []string {
 		w = append(w, fmt.Sprintf("column %s of %s has distinct increasing integers, as ids do: leave it out with "+
 			"--columns if it is one", c, in.table.Name))
 	}
+	if in.table.Report.Counts {
+		w = append(w, "the first row of "+in.table.Name+" counts upwards, as names of columns may: "+
+			"give --header yes if it is names, --header no if it is a record")
+	}
 	return w
 }
 

@@ -122,7 +122,7 @@ func (c *collector) finish(ctx context.Context, t *Table) error {
 	rows := t.Rows
 	*t = c.table
 	t.Rows, t.Name, t.N, t.D, t.Columns, t.Bytes, t.Missing = rows, s.Name, c.n, s.D, s.Columns, s.Bytes, c.opts.Missing
-	t.numbers, t.header = s.Numbers, s.Header
+	t.numbers, t.header, t.Report.Counts = s.Numbers, s.Header, s.Counts
 	for j, id := range c.alive {
 		if id && c.n >= leastForIDs {
 			t.Report.IDLike = append(t.Report.IDLike, s.column(j))

@@ -496,6 +496,8 @@ func TestTextFormsThatAreRefused(t *testing.T) {
 		{"only a header", "1,2\n", ReadOptions{Text: TextFormat{Header: "yes"}}, "a header and no records"},
 		{"separator", "1,2\n", ReadOptions{Text: TextFormat{Separator: "::"}}, "separator: is"},
 		{"separator of numbers", "1,2\n", ReadOptions{Text: TextFormat{Separator: "e"}}, "separator: is"},
+		{"commas between quoted cells", "\"1,5\",\"2\"\n\"2,5\",\"3\"\n", ReadOptions{Text: TextFormat{DecimalComma: true}},
+			"write another character between the cells"},
 		{"both commas", "1,2\n", ReadOptions{Text: TextFormat{Separator: ",", DecimalComma: true}}, "decimal sign as well"},
 		{"all excluded", "1,2\n", ReadOptions{Columns: "-1,-2"}, "no column is left"},
 		{"excluded twice over", "a,b\n1,2\n", ReadOptions{Columns: "-c"}, "neither a name"},
@@ -554,6 +556,37 @@ func TestIDLikeColumns(t *testing.T) {
 	long := Schema{Columns: []string{strings.Repeat("ü", 5000)}}.column(0)
 	if want := "1 (" + strings.Repeat("ü", 59) + "…)"; long != want {
 		t.Errorf("a long name: %.200s", long)
+	}
+}
+
+// A first row of numbers that count upwards is a record, and may be names, such as years.
+func TestFirstRowsThatCount(t *testing.T) {
+	for text, want := range map[string]bool{
+		"2019,2020,2021\n1,5,7\n2,5,8\n":        true,
+		"\"0\",\"1\"\n1.5,5\n2,5\n":             true,
+		"id,2019,2020\nA,1,5\nB,2,5\n":          true,
+		"# years\n2019;2020\n# first\n1;5\n2;5": true,
+		"1,2\n3,4\n":                            false, // so do others
+		"2019,2021\n1,5\n2,5\n":                 false,
+		"2019\n1\n2\n":                          false,
+		"a,b\n1,2\n5,5\n":                       false,
+		"1,2":                                   false,
+	} {
+		read := func(header string) (*Table, error) {
+			o := ReadOptions{Text: TextFormat{Header: header}}
+			if strings.HasPrefix(text, "id") {
+				o.Columns = "2-3"
+			}
+			return Read(context.Background(), "f", strings.NewReader(text), o)
+		}
+		if tab, err := read("auto"); err != nil || tab.Report.Counts != want {
+			t.Errorf("%q: %+v, %v", text, tab, err)
+		}
+		for _, said := range []string{"yes", "no"} {
+			if tab, err := read(said); err == nil && tab.Report.Counts {
+				t.Errorf("%q with --header %s counts", text, said)
+			}
+		}
 	}
 }
 

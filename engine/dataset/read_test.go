@@ -136,6 +136,8 @@ func TestReadFaults(t *testing.T) {
 		{name: "only empty rows", in: []byte("\n\n"), want: "f: the file has no records"},
 		{name: "only a header", in: []byte("a,b\n"), want: "f: the file has a header and no records"},
 		{name: "ragged", in: []byte("1,2\n3\n"), want: "f, row 2: 1 cell where the rows above have 2"},
+		{name: "an end as of DOS", in: []byte("1,2\n3,4\n\x1a"), want: "f, row 3: a control character (0x1a): remove it"},
+		{name: "a zero at the end", in: []byte("1,2\r\n3,4\r\n\x00"), want: "f, row 3: a control character (0x00)"},
 		{name: "text in the first row", in: []byte("1,b\n3,4\n"), want: `f, row 1, column 2: "b" is not a number`},
 		{name: "text under a header", in: []byte("a,b\n3,x4\n"), want: `f, row 2, column 2: "x4" is not a number`},
 		{name: "empty cell", in: []byte("1,2\n3,\n"), want: "f, row 2, column 2: the cell is empty"},

@@ -200,6 +200,8 @@ func (p *lineParser) line(line []byte) error {
 		do := "give every row the same number of cells"
 		if isOpen(line, p.cells) {
 			why, do = openCell, closeCell
+		} else if at := bytes.IndexFunc(line, isControl); at >= 0 {
+			why, do = fmt.Sprintf("a control character (%#02x)", line[at]), "remove it"
 		}
 		return fault.Failed(place(name, p.row, 0), why, do, nil)
 	}

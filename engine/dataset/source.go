@@ -25,6 +25,7 @@ type Schema struct {
 	Columns []string // names of the D columns, or nil
 	Numbers []int    // number of each column in its file, from 1; nil: 1 to D
 	Header  bool     // row 1 of the file has names, so record 0 stands in row 2
+	Counts  bool     // the first record counts upwards, and the second does not: it may be names of columns
 	Bytes   bool     // unsigned bytes by the format: 0 and 255 are public bounds
 	Once    bool     // Chunks can be called once only
 	// Cheap says that reading again costs no more than keeping what was read.

@@ -41,6 +41,7 @@ type Report struct {
 	Filled   int      // missing values replaced by the middle of their bounds
 	Dropped  []int    // records left out, by their place among all, from 0
 	IDLike   []string // columns of increasing integers, by number and name
+	Counts   bool     // the first record counts upwards, as names of columns may
 }
 
 // Notes returns the report in sentences.

@@ -264,7 +264,7 @@ func newTextSource(f *file, opts *ReadOptions) (Source, error) {
 	}
 	s.width = len(cells)
 	var names []string
-	begin, length := 0, int64(len(first))
+	counts, begin, length := false, 0, int64(len(first))
 	if opts.Text.isHeader(cells) {
 		for _, c := range cells {
 			names = append(names, nameOf(c))
@@ -282,15 +282,36 @@ func newTextSource(f *file, opts *ReadOptions) (Source, error) {
 		length = int64(len(record))
 		s.comments = comments // those after the header are met again
 	} else {
+		if opts.Text.Header != "no" && countUp(cells) {
+			next := s.lineAfter(l)
+			counts = next != nil && !countUp(splitCells(nil, next, s.sep))
+		}
 		s.line, s.comments = 0, 0
 	}
 	s.skip = begin
-	return s, s.choose(names, length)
+	err = s.choose(names, length)
+	s.schema.Counts = counts
+	return s, err
+}
+
+// countUp tells whether the cells that are numbers, two at least, count upwards by ones, as names of columns may.
+func countUp(cells [][]byte) bool {
+	numbers, last := 0, 0
+	for _, c := range cells {
+		x, err := strconv.Atoi(string(c))
+		if err != nil {
+			continue
+		}
+		if numbers++; numbers > 1 && x != last+1 {
+			return false
+		}
+		last = x
+	}
+	return numbers > 1
 }
 
 // foreign tells of a first row that is not one of text in cells, and what to do.
 func foreign(row []byte, cells [][]byte) (why, do string) {
-	other := func(r rune) bool { return r < ' ' && r != '\t' && r != '\r' }
 	json := bytes.ReplaceAll(row, []byte(" "), nil)
 	switch {
 	case bytes.HasPrefix(row, []byte("PK\x03\x04")):
@@ -299,7 +320,7 @@ func foreign(row []byte, cells [][]byte) (why, do string) {
 		return "an Arrow file", "write the records as Parquet or CSV"
 	case len(row) == len("sep=;") && bytes.HasPrefix(bytes.ToLower(row), []byte("sep=")):
 		return "a line that tells a spreadsheet the separator", "remove it: the row after it tells as well"
-	case bytes.ContainsFunc(row, other):
+	case bytes.ContainsFunc(row, isControl):
 		return "binary data", "give CSV, TSV, space-separated text, .npy, IDX or Parquet, text also .gz"
 	case bytes.IndexByte(row, '\r') >= 0:
 		return "lines end in a carriage return alone", "write the file with line feeds at the ends of lines"
@@ -311,6 +332,9 @@ func foreign(row []byte, cells [][]byte) (why, do string) {
 	}
 	return "", ""
 }
+
+// isControl tells what no text has in a row.
+func isControl(r rune) bool { return r < ' ' && r != '\t' && r != '\r' }
 
 // What is said of a cell in quotes that has more than one line.
 const (
@@ -596,6 +620,8 @@ func cellFault(path string, row, column int, cell []byte, err error) error {
 	}
 	do := "correct the cell, or leave the column out with --columns"
 	switch _, comma := parseDecimal(cell, ','); {
+	case bytes.Contains(cell, []byte(`","`)):
+		do = "write another character between the cells: the comma is the decimal sign"
 	case bytes.IndexByte(cell, ';') >= 0:
 		do = `give --separator ";", and --decimal-comma if numbers are written 1,5`
 	case bytes.IndexByte(cell, ',') >= 0 && comma == nil:
