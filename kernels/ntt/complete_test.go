@@ -13,7 +13,7 @@ import (
 // notKernels are the exported functions and methods that do no work on vectors;
 // constructors are not kernels either.
 var notKernels = []string{"Q", "N", "Constant", "Power", "Invert", "Canonical", "Fraction", "Set", "String",
-	"Paths", "Prepare"}
+	"Paths", "Prepare", "IsPrime"}
 
 // TestEveryKernelIsProved reads the source: each exported operation is compared on
 // every path with its portable form, run beside guard pages, and timed.

@@ -2,7 +2,6 @@ package ntt
 
 import (
 	"fmt"
-	"math/big"
 	"math/bits"
 )
 
@@ -40,7 +39,7 @@ const MaxBits = 30
 // NewPrime returns the arithmetic modulo q, an error unless q is an odd prime
 // below 2^30.
 func NewPrime(q uint32) (*Prime, error) {
-	if q < 3 || q >= 1<<MaxBits || !big.NewInt(int64(q)).ProbablyPrime(0) {
+	if q < 3 || q >= 1<<MaxBits || !IsPrime(q) {
 		return nil, fmt.Errorf("ntt: modulus %d is not an odd prime below 2^%d", q, MaxBits)
 	}
 	p := &Prime{q: q, lazy: q < lazyLimit}
@@ -51,6 +50,33 @@ func NewPrime(q uint32) (*Prime, error) {
 	p.words = [wordCount]uint32{wordQ: q, wordInverse: inverse, word2Q: 2 * q, word4Q: 4 * q,
 		wordMask: 1<<bits.Len32(q) - 1}
 	return p, nil
+}
+
+// IsPrime tells whether q is a prime: the strong tests to these bases prove it below 4,759,123,141 (Jaeschke 1993).
+func IsPrime(q uint32) bool {
+	bases := [...]uint64{2, 7, 61}
+	for _, b := range bases {
+		if uint64(q)%b == 0 {
+			return uint64(q) == b
+		}
+	}
+	if q < 3 {
+		return false
+	}
+	p, minus := Prime{q: q}, uint64(q)-1
+	twos := bits.TrailingZeros64(minus)
+	for _, b := range bases {
+		x := p.Power(b, minus>>twos)
+		passed := x == 1
+		for range twos {
+			passed = passed || x == minus
+			x = x * x % uint64(q)
+		}
+		if !passed {
+			return false
+		}
+	}
+	return true
 }
 
 // Q returns the prime.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/method/ckks/rns"
+	"github.com/cohort-engine/cohort/kernels/ntt"
 )
 
 func TestUniformPolynomialsAreLattigos(t *testing.T) {
@@ -74,6 +75,33 @@ func TestKeysEqualLattigos(t *testing.T) {
 			if !reflect.DeepEqual(got.expand(p, run), one) {
 				t.Errorf("%s: the expanded key is another", name)
 			}
+		}
+	}
+}
+
+// TestPrimesAreLattigos compares primes of all sizes with those of Lattigo's generator, up to the last of a size.
+func TestPrimesAreLattigos(t *testing.T) {
+	for _, logN := range []int{10, 13, 15} {
+		order := int64(4) << logN
+		for bits := logN + 4; bits <= ntt.MaxBits; bits++ {
+			ours, theirs := primeSource{order: order, last: map[int]int64{}},
+				ring.NewNTTFriendlyPrimesGenerator(uint64(bits), uint64(order))
+			for range 30 {
+				want, err := theirs.NextDownstreamPrime()
+				got := ours.next(bits)[0]
+				if (ours.err != nil) != (err != nil) || err == nil && got != want {
+					t.Fatalf("%d bits, order %d: %d and %v, want %d and %v", bits, order, got, ours.err, want, err)
+				}
+				if err != nil {
+					break
+				}
+			}
+		}
+	}
+	for _, bits := range []int{5, ntt.MaxBits + 1} {
+		s := primeSource{order: 1 << 12, last: map[int]int64{}}
+		if s.next(bits); s.err == nil {
+			t.Errorf("there are primes of %d bits", bits)
 		}
 	}
 }

@@ -177,7 +177,7 @@ func newParameters(c Chain) (*parameters, error) {
 // buildParameters is newParameters without the security check, which lets the
 // package's tests use small rings.
 func buildParameters(c Chain) (*parameters, error) {
-	primes := primeSource{order: 4 << c.LogN, by: map[int]*ring.NTTFriendlyPrimesGenerator{}}
+	primes := primeSource{order: 4 << c.LogN, last: map[int]int64{}}
 	q := primes.next(aggregateBits, aggregateBits)
 	for range c.Levels {
 		q = append(q, primes.next(c.LogLevel)...)
@@ -253,8 +253,8 @@ func (p *parameters) MaxLevelP() int { return len(p.p) - 1 }
 
 // primeSource hands out primes downward from powers of two, each once.
 type primeSource struct {
-	order uint64
-	by    map[int]*ring.NTTFriendlyPrimesGenerator
+	order int64
+	last  map[int]int64 // by bits
 	err   error
 }
 
@@ -262,15 +262,19 @@ type primeSource struct {
 func (s *primeSource) next(logs ...int) []uint64 {
 	var out []uint64
 	for _, bits := range logs {
-		if s.by[bits] == nil {
-			g := ring.NewNTTFriendlyPrimesGenerator(uint64(bits), s.order)
-			s.by[bits] = &g
+		q, ok := s.last[bits]
+		if !ok {
+			q = 1<<bits + 1
 		}
-		q, err := s.by[bits].NextDownstreamPrime()
-		if err != nil {
-			s.err = err
+		least := math.Exp2(float64(bits) - 0.5) // rounded, they have the given bits
+		for q -= s.order; float64(q) > least && !ntt.IsPrime(uint32(q)); {
+			q -= s.order
 		}
-		out = append(out, q)
+		if bits > ntt.MaxBits || float64(q) <= least {
+			s.err = fmt.Errorf("there are not that many primes of %d bits that are 1 modulo %d", bits, s.order)
+		}
+		s.last[bits] = q
+		out = append(out, uint64(q))
 	}
 	return out
 }
