@@ -107,7 +107,7 @@ func TestPoolSleepersWakeUp(t *testing.T) {
 	const workers = 3
 	for _, spin := range []int{0, 1, 20, 2000, spinRounds} {
 		p := newPool(workers, spin)
-		for round := range 400 {
+		for round := range 200 {
 			var inside sync.WaitGroup
 			inside.Add(workers)
 			if err := p.Run(t.Context(), workers, func(_, i int) {
