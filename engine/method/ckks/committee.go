@@ -396,10 +396,11 @@ func (c *computer) receiveCollectiveKeys(ctx context.Context, pool *engine.Pool,
 	for i, row := range relin.Rows {
 		key.Set(i, row, sum.Mask.Rows[i])
 	}
-	all := expandKeys(c.params, abreast(ctx, pool), append([]*switchKey{sum.Small}, sum.Rotations...), c.ahead...)
-	c.ahead = nil
-	c.receivePublicKey(sum.Public)
-	return c.keep(ctx, key, all[0], all[1:])
+	all, err := c.expandKeys(ctx, pool, append([]*switchKey{sum.Small}, sum.Rotations...), sum.Public)
+	if err != nil {
+		return err
+	}
+	return c.keep(key, all[0], all[1:])
 }
 
 // aggregateRing are the parameters of the ring in which aggregates are

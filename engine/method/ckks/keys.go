@@ -247,11 +247,14 @@ const keysAtOnce = 4
 func makeKeys(run region, drafts []*draft, also ...func()) {
 	var parts []func()
 	for part := range draftParts {
+		if part == draftParts-1 { // the shortest
+			parts = append(parts, also...)
+		}
 		for _, d := range drafts {
 			parts = append(parts, func() { d.draw(part) })
 		}
 	}
-	run.all(append(parts, also...))
+	run.all(parts)
 	runRows(run, len(drafts), func(key int) *rns.Gadget { return drafts[key].key.gadget },
 		func(key, digit, i int) { drafts[key].row(digit, i) })
 	for _, d := range drafts {

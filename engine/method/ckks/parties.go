@@ -222,7 +222,7 @@ func (a *alice) decrypt(ctx context.Context, round int, msg *aggregatesMessage,
 type bob struct {
 	peer
 	secret  *secretKey
-	small   smallSecret
+	small   smallSecret // made beside the keys
 	average averager
 	current [][]float64 // centroids of the last round
 }
@@ -235,7 +235,6 @@ func (s *run) newBob() *bob {
 func (b *bob) join(p *protocol.Party) {
 	b.peer.join(p)
 	b.secret = newSecretKey(b.params, b.rnd, abreast(context.Background(), b.Pool()))
-	b.small = newSmallSecret(b.params, b.secret.small)
 }
 
 // play is his program.
@@ -277,7 +276,7 @@ func (b *bob) prepare(ctx context.Context) error {
 		func(level int, scale float64, purpose string, index int) encryption {
 			return beginSeeded(p, level, scale, b.secret, b.rnd, purpose, index)
 		}, true)
-	keys, err := b.keys(ctx, columns.early())
+	keys, err := b.keys(ctx, append(columns.early(), func() { b.small = newSmallSecret(p, b.secret.small) }))
 	if err != nil {
 		return err
 	}
@@ -432,26 +431,31 @@ func (c *computer) install(ctx context.Context, pool *engine.Pool, m *keysMessag
 		return err
 	}
 	keys := append([]*switchKey{m.Relin, m.Small}, m.Rotations...)
-	all := expandKeys(c.params, abreast(ctx, pool), keys, append(late.late, c.ahead...)...)
-	c.ahead = nil
-	if err := firstError(ctx.Err(), []error{late.check()}); err != nil {
+	all, err := c.expandKeys(ctx, pool, keys, m.Public, late.late...)
+	if err := firstError(err, []error{late.check()}); err != nil {
 		return err
 	}
-	c.receivePublicKey(m.Public)
-	return c.keep(ctx, all[0], all[1], all[2:])
+	return c.keep(all[0], all[1], all[2:])
+}
+
+// expandKeys restores full keys and takes the public one. also are other things to do first.
+func (c *computer) expandKeys(ctx context.Context, pool *engine.Pool, keys []*switchKey, public *publicKey,
+	also ...func()) ([]*rns.Key, error) {
+	also = append([]func(){func() { c.receivePublicKey(public) }}, also...)
+	all := expandKeys(c.params, abreast(ctx, pool), keys, append(also, c.ahead...)...)
+	c.ahead = nil
+	return all, ctx.Err()
 }
 
 // keep makes the evaluator for full keys.
-func (c *computer) keep(ctx context.Context, relin, small *rns.Key, rotations []*rns.Key) (err error) {
+func (c *computer) keep(relin, small *rns.Key, rotations []*rns.Key) (err error) {
 	c.small = small
 	keys := map[int]*rns.Key{}
 	for i, shift := range c.lay.shifts() {
 		keys[shift] = rotations[i]
 	}
-	if c.ev, err = newEvaluator(c.params, relin, keys); err != nil {
-		return err
-	}
-	return ctx.Err()
+	c.ev, err = newEvaluator(c.params, relin, keys)
+	return err
 }
 
 // receivePublicKey keeps the part of a public key that re-randomisation needs.
