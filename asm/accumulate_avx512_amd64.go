@@ -90,15 +90,6 @@ func FoldLanesAVX512(lanes *float32, n int, scale float32, sums *int64)
 //go:noescape
 func ScatterNarrowAVX512(x *float32, panels int, d int, labels *uint16, table *int32, rows int, bias float32)
 
-// ScatterAVX512 adds the bits of x+bias, modulo 2^32, of each point of panels > 0 panels of d > 0
-// dimensions at x to the row of table [][width]int32 that its label names, and 1 to
-// counts[label]; width = (d+15)/16*16, and the table is below 2^31 bytes. When d is at least 16, the last 16 columns of
-// a row stand for the last 16 dimensions; columns past d of a narrower row receive
-// bits of bias. A fourth of each panel that lies ahead bytes later is fetched.
-//
-//go:noescape
-func ScatterAVX512(x *float32, panels int, d int, labels *uint16, table *int32, width int, bias float32, counts *int32, ahead int)
-
 // FoldRowAVX512 adds row-bias, modulo 2^32 and then taken as signed, to blocks > 0 blocks of 16 sums.
 //
 //go:noescape

@@ -803,10 +803,6 @@ func asmRoots(dist *float32, panels int, most float32) {
 }
 
 func asmScatter(x *float32, panels, d int, labels *uint16, table *int32, width int, bias float32, counts *int32, ahead int) {
-	if current >= avx512 {
-		asm.ScatterAVX512(x, panels, d, labels, table, width, bias, counts, ahead)
-		return
-	}
 	asm.ScatterAVX2(x, panels, d, labels, table, width, bias, counts, ahead)
 }
 

@@ -23,7 +23,9 @@ func accumulateFile(s isa) {
 // scatterFile emits the accumulation by label.
 func scatterFile(s isa) {
 	scatterNarrow(s)
-	scatterWide(s)
+	if s == avx2 {
+		scatterWide(s)
+	}
 	foldRow(s)
 }
 
@@ -269,16 +271,14 @@ func scatterNarrow(s isa) {
 	RET()
 }
 
-// scatterAhead is how many bytes ahead of those that it adds scatterColumns fetches: sums of what no cache holds take
-// half to two thirds of the time, those of what the second level holds as long.
-const scatterAhead = 4096
-
 // scatterNext is how many lines of the panel that comes as many bytes later as ahead says scatterWide fetches into the
 // second-level cache for each block of 16: the first fourth of each panel of the chunk that is assigned next, while the
 // memory has nothing else to do.
 const scatterNext = 4
 
-// scatterWide emits the accumulation by label into rows of whole vectors.
+// scatterWide emits the accumulation by label into rows of whole vectors. AVX-512 takes this routine, too: with vectors
+// of all points of a panel the loads that insert halves and the shuffles between them take longer, by a tenth to a
+// fourth on Zen 4.
 func scatterWide(s isa) {
 	framed("Scatter"+s.name, "func(x *float32, panels, d int, labels *uint16, table *int32, width int, bias float32, "+
 		"counts *int32, ahead int)",
@@ -288,80 +288,7 @@ func scatterWide(s isa) {
 			"columns of",
 		"a row stand for the last 16 dimensions; columns past d of a narrower row receive",
 		"bits of bias. A fourth of each panel that lies ahead bytes later is fetched.")
-	if s == avx2 {
-		scatterRows(s)
-	} else {
-		scatterColumns(s)
-	}
-}
-
-// scatterColumns emits scatterWide for vectors of all points of a panel.
-func scatterColumns(s isa) {
-	x := Load(Param("x"), GP64())
-	panels := GP64()
-	Load(Param("panels"), panels)
-	d := Load(Param("d"), GP64())
-	labels := Load(Param("labels"), GP64())
-	counts := GP64()
-	bias := s.vector()
-	VBROADCASTSS(NewParamAddr("bias", 48), bias)
-	stack := AllocLocal(1024 + 16*4)
-	offsets := func(i int) Mem { return stack.Offset(1024 + 4*i) }
-
-	row := s.vector() // bytes of a table row
-	VPBROADCASTD(NewParamAddr("width", 40), row)
-	VPSLLD(Imm(2), row, row)
-	clearStack(s, stack)
-	count("panels", panels, func() {
-		Load(Param("counts"), counts)
-		scatterLabels(s, labels, counts, row, offsets)
-		column, left, from, end, next := GP64(), GP64(), GP64(), GP64(), GP64()
-		Load(Param("ahead"), next)
-		ADDQ(x, next)
-		Load(Param("table"), column)
-		MOVQ(d, left)
-		MOVQ(x, from)
-		MOVQ(d, end)
-		SHLQ(Imm(6), end)
-		ADDQ(x, end)
-
-		CMPQ(left, Imm(16))
-		JGE(LabelRef("block"))
-		copyShort(s, from, left, stack)
-		LEAQ(stack, from)
-		MOVQ(U32(16), left)
-
-		Label("block")
-		for row := range 16 {
-			PREFETCHT0(Mem{Base: from, Disp: scatterAhead + 64*row})
-		}
-		for line := range scatterNext {
-			PREFETCHT1(Mem{Base: next, Disp: 64 * line})
-		}
-		ADDQ(U32(64*scatterNext), next)
-		scatterBlock(s, from, bias, func(point, disp int, v reg.VecVirtual) {
-			l := GP64()
-			MOVL(offsets(point), l.As32())
-			place := Mem{Base: column, Index: l, Scale: 1, Disp: disp}
-			VPADDD(place, v, v)
-			VMOVUPS(v, place)
-		})
-		ADDQ(Imm(64), column)
-		ADDQ(U32(1024), from)
-		SUBQ(Imm(16), left)
-		JZ(LabelRef("next"))
-		CMPQ(left, Imm(16))
-		JGE(LabelRef("block"))
-		MOVQ(end, from)
-		SUBQ(U32(1024), from)
-		MOVQ(U32(16), left)
-		JMP(LabelRef("block"))
-
-		Label("next")
-		MOVQ(end, x)
-	})
-	VZEROUPPER()
-	RET()
+	scatterRows(s)
 }
 
 // scatterStrip is the number of dimensions at most that scatterRows takes of the points of one half of a panel before
