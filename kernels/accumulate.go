@@ -249,8 +249,13 @@ func assignAccumulateChunks(p *Panels, c *Centroids, labels []uint16, acc *Accum
 	call *filterCall, r *ranker) {
 	var scratch [chunkPoints]uint16
 	step := min(chunkPoints/group, max(1, chunkBytes/4/group/p.D)) * group
-	sink := newSink(acc)
-	if s == nil && r == nil { // those fetch points by themselves
+	own := newSink(acc)
+	sink := &own
+	switch {
+	case r != nil:
+		r.sink = own
+		sink = &r.sink
+	case s == nil: // those fetch points by themselves
 		sink.ahead = 4 * step * p.D
 	}
 	for lo := 0; lo < p.N; lo += step {
@@ -264,14 +269,14 @@ func assignAccumulateChunks(p *Panels, c *Centroids, labels []uint16, acc *Accum
 		case s != nil:
 			s.assign(&part, c, call, l)
 		case r != nil && c.rank.serves(p):
-			r.rank(p, c, lo, hi, l, &sink)
+			r.rank(p, c, lo, hi, l)
 		default:
 			assignExact(&part, c, l, nil, nil)
 		}
 		sink.add(&part, l)
 	}
 	if r != nil {
-		r.settle(c, p.N, nil, &sink)
+		r.settle(c, p.N, nil)
 	}
 	sink.fold()
 }

@@ -178,8 +178,8 @@ func assignRanked(p *Panels, c *Centroids, labels []uint16) bool {
 		return false
 	}
 	r := newRanker(c)
-	r.rank(p, c, 0, p.N, labels, nil)
-	r.settle(c, 0, labels, nil)
+	r.rank(p, c, 0, p.N, labels)
+	r.settle(c, 0, labels)
 	rankRooms.Put(r.room)
 	return true
 }
@@ -192,7 +192,7 @@ func assignAccumulateRanked(p *Panels, c *Centroids, labels []uint16, acc *Accum
 		return false
 	}
 	r := newRanker(c)
-	r.labels = labels
+	r.before = labels
 	assignAccumulateChunks(p, c, labels, acc, rankGroup()*Lanes, nil, nil, &r)
 	rankRooms.Put(r.room)
 	return true
@@ -250,10 +250,15 @@ type rankRoom struct {
 // rankRooms are rooms of calls that have ended.
 var rankRooms = sync.Pool{New: func() any { return new(rankRoom) }}
 
-// ranker ranks points, of which some wait for the chain.
+// ranker ranks points, of which some wait for the chain. Where there is a sink or an accumulator, they may wait longer
+// than the other points of their chunk, and are then added or moved by themselves.
 type ranker struct {
 	room     *rankRoom
-	labels   []uint16 // of all points, nil where only their sums are asked for
+	before   []uint16 // labels of all points, nil where only their sums are asked for
+	sink     sink
+	acc      *Accumulator // that has the points under the labels before, with its scale
+	scale    float32
+	moved    int // points that waited longer, and whose label is another than before
 	which    [doubtPoints]int32
 	gathered int // of those that wait
 	waiting  int
@@ -273,9 +278,9 @@ func newRanker(c *Centroids) ranker {
 	return ranker{room: room}
 }
 
-// rank labels the points from number lo to hi. With a sink, which takes those that waited longer, the last ones go on
-// waiting, and have the label of none.
-func (r *ranker) rank(p *Panels, c *Centroids, lo, hi int, labels []uint16, sink *sink) {
+// rank labels the points from number lo to hi. The last ones that wait go on waiting: where there is a sink they have
+// the label of none, and where there is an accumulator that of before.
+func (r *ranker) rank(p *Panels, c *Centroids, lo, hi int, labels []uint16) {
 	const panels = chunkPoints / Lanes
 	var doubts [panels]uint16
 	f, long, step, total := c.rank, ranksLong(c.D), panels, 0
@@ -300,14 +305,18 @@ func (r *ranker) rank(p *Panels, c *Centroids, lo, hi int, labels []uint16, sink
 				r.which[r.waiting] = int32(lo + (at+q)*Lanes + bits.TrailingZeros16(m))
 				if r.waiting++; r.waiting == len(r.which) {
 					r.gather(p)
-					r.settle(c, lo, labels, sink)
+					r.settle(c, lo, labels)
 				}
 			}
 		}
 	}
 	r.gather(p)
 	for _, i := range r.which[:r.waiting] {
-		if sink != nil && int(i) >= lo {
+		switch {
+		case int(i) < lo:
+		case r.acc != nil:
+			labels[int(i)-lo] = r.before[i]
+		case r.sink.acc != nil:
 			labels[int(i)-lo] = uint16(c.K)
 		}
 	}
@@ -325,27 +334,71 @@ func (r *ranker) gather(p *Panels) {
 	r.gathered = r.waiting
 }
 
-// settle labels the points that wait by the chain: those from number lo on in labels, the others in those of all
-// points, and these go to the sink.
-func (r *ranker) settle(c *Centroids, lo int, labels []uint16, sink *sink) {
+// settle labels the points that wait by the chain: those from number lo on in labels; the others have waited longer.
+func (r *ranker) settle(c *Centroids, lo int, labels []uint16) {
 	if r.waiting == 0 {
 		return
 	}
 	var found [doubtPoints]uint16
 	assignPanels(&r.room.points[0], panelCount(r.waiting), c, &found[0], nil, nil)
-	before := 0
+	longer := 0
 	for i, at := range r.which[:r.waiting] {
-		switch {
-		case int(at) >= lo:
+		if int(at) >= lo {
 			labels[int(at)-lo] = found[i]
 			continue
-		case r.labels != nil:
-			r.labels[at] = found[i]
 		}
-		before++
+		longer++
 	}
-	if before > 0 {
-		sink.add(&Panels{N: before, D: c.D, Data: r.room.points}, found[:before])
+	switch {
+	case longer == 0:
+	case r.acc != nil:
+		r.move(found[:longer])
+	default:
+		if r.before != nil {
+			for i, at := range r.which[:longer] {
+				r.before[at] = found[i]
+			}
+		}
+		r.sink.add(&Panels{N: longer, D: c.D, Data: r.room.points}, found[:longer])
 	}
 	r.gathered, r.waiting = 0, 0
+}
+
+// move takes the first points that wait to the sums of the labels that were found.
+func (r *ranker) move(found []uint16) {
+	for i, to := range found {
+		at := r.which[i]
+		if from := r.before[at]; from != to {
+			r.acc.move(r.room.points[i/Lanes*Lanes*r.acc.D+i%Lanes:], Lanes, int(from), int(to), r.scale)
+			r.before[at] = to
+			r.moved++
+		}
+	}
+}
+
+// reassignRanked is Reassign without a cut and bounds, by way of the ranking; it reports false, having done nothing,
+// where there is none for these points and centroids.
+func reassignRanked(p *Panels, c *Centroids, labels []uint16, acc *Accumulator) (moved int, ok bool) {
+	if !c.rank.serves(p) {
+		return 0, false
+	}
+	r := newRanker(c)
+	r.before, r.acc, r.scale = labels, acc, float32(math.Ldexp(1, acc.FractionBits))
+	var label [chunkPoints]uint16
+	var masks [chunkPoints / 32]uint32
+	for lo := 0; lo < p.N; lo += chunkPoints {
+		hi := min(lo+chunkPoints, p.N)
+		part, now, used := p.Slice(lo, hi), label[:hi-lo], masks[:(hi-lo+31)/32]
+		if c.rank.serves(p) {
+			r.rank(p, c, lo, hi, now)
+		} else {
+			assignExact(&part, c, now, nil, nil)
+		}
+		changed(labels[lo:hi], now, used)
+		moved += marked(used)
+		acc.carry(&part, used, labels[lo:hi], now, r.scale)
+	}
+	r.settle(c, p.N, nil)
+	rankRooms.Put(r.room)
+	return moved + r.moved, true
 }

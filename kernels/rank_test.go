@@ -91,6 +91,56 @@ func TestAssignRankedEqualsPortable(t *testing.T) {
 	})
 }
 
+// TestReassignRankedEqualsPortable takes labels and sums from some centroids to others by way of the ranking, over
+// chunks beyond which points wait for the chain, and from labels of which some are none.
+func TestReassignRankedEqualsPortable(t *testing.T) {
+	withPaths(t, func(t *testing.T) {
+		if !rankPays(16, 64) {
+			return
+		}
+		const f = 16
+		rng := rand.New(rand.NewPCG(23, 13))
+		seen, doubted, refused := int64(0), int64(0), 0
+		for _, s := range [][2]int{{8, 20}, {15, 33}, {16, 64}, {17, 24}, {100, 20}} {
+			d, k := s[0], s[1]
+			for _, n := range []int{40, chunkPoints, 3*chunkPoints + 77} {
+				points := gridRows(rng, n, d, f)
+				centres := func() []float32 { return gridRows(rng, k, d, f) }
+				near, between := closeRows(rng, n, d, k, f)
+				copy(points[len(points)-len(points)/20/d*d:], near) // a twentieth is between two centroids
+				p, c := packed(points, n, d), NewCentroids(k, d)
+				if !rankable(p, c, between, false) {
+					t.Fatalf("d=%d: no ranking", d)
+				}
+				want, got := NewAccumulator(k, d, f), NewAccumulator(k, d, f)
+				before := make([]uint16, n)
+				for i := range before {
+					before[i] = uint16(rng.IntN(k + 1))
+				}
+				Accumulate(*p, before, want)
+				Accumulate(*p, before, got)
+				after := slices.Clone(before)
+				for range 3 {
+					ch0 := reassignPortable(p, c, float32(math.Inf(1)), before, want)
+					ch1 := Reassign(*p, c, float32(math.Inf(1)), after, got, nil)
+					if ch0 != ch1 || !slices.Equal(before, after) || !slices.Equal(want.Sums, got.Sums) ||
+						!slices.Equal(want.Counts, got.Counts) {
+						t.Fatalf("n=%d d=%d k=%d: %+v, want %+v:\n%v\n%v", n, d, k, ch1, ch0, got.Counts, want.Counts)
+					}
+					seen, doubted = seen+c.rank.seen.Load(), doubted+c.rank.doubted.Load()
+					if c.rank.doubted.Load()*mostDoubted > c.rank.seen.Load() {
+						refused++
+					}
+					c.Set(centres())
+				}
+			}
+		}
+		if doubted < seen/100 || doubted > seen/4 {
+			t.Errorf("of %d points %d were in doubt, and %d times too many", seen, doubted, refused)
+		}
+	})
+}
+
 // summable says whether rows are coordinates that sums are exact for.
 func summable(rows []float32) bool {
 	return !slices.ContainsFunc(rows, func(x float32) bool {

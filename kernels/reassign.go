@@ -47,11 +47,16 @@ func Reassign(p Panels, c *Centroids, r2 float32, labels []uint16, acc *Accumula
 		}
 	}
 	checkLabels("Reassign", labels, c.K)
+	cuts := !math.IsInf(float64(r2), 1)
+	if bounds == nil && !cuts {
+		if moved, ok := reassignRanked(&p, c, labels, acc); ok {
+			return Change{Moved: moved}
+		}
+	}
 	var ch Change
 	var label [chunkPoints]uint16
 	var dist, second [chunkPoints]float32
 	var masks [chunkPoints / 32]uint32
-	cuts := !math.IsInf(float64(r2), 1)
 	scale := float32(math.Ldexp(1, acc.FractionBits))
 	for lo := 0; lo < p.N; lo += chunkPoints {
 		hi := min(lo+chunkPoints, p.N)
