@@ -111,6 +111,9 @@ func (f LedgerFile) read(file *os.File) (*ledgerState, error) {
 		case n == 1 && !beginsAsOne(line):
 			return nil, fmt.Errorf("ledger file %s: it does not begin as one: %w: name another file, or a new one",
 				f.Path, ErrCorrupt)
+		case end < 0 && n == 1 && bytes.Contains(line, []byte(`"run":`)): // no header, torn or whole, has runs
+			return nil, fmt.Errorf("ledger file %s: its lines do not end as they were written: %w: restore the file from a "+
+				"copy", f.Path, ErrCorrupt)
 		case end < 0:
 			return nil, fmt.Errorf("ledger file %s: line %d is torn, a write was cut short: %w: cut it off with: truncate "+
 				"-s %d %s; a run that it begins never began, one that it ends stays paid for",

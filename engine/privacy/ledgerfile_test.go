@@ -498,3 +498,24 @@ func TestReadKey(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A file whose line ends another program has taken is not told to be cut off at its beginning: runs were paid for.
+func TestLedgerFileOfOtherLineEnds(t *testing.T) {
+	f := newFile(t)
+	if _, err := f.Start(pureTerms, pureRun(t, 0.25)); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(f.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, ends := range []string{"\r", "\r\n", " ", ""} {
+		if err := os.WriteFile(f.Path, []byte(strings.ReplaceAll(string(text), "\n", ends)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := f.State()
+		if !errors.Is(err, ErrCorrupt) || !strings.HasSuffix(err.Error(), "restore the file from a copy") {
+			t.Errorf("lines that end in %q: %v", ends, err)
+		}
+	}
+}
