@@ -34,61 +34,60 @@ rest:
 	VBROADCASTSS infinityTopTwoAVX2<>+0(SB), Y2
 	VBROADCASTSS infinityTopTwoAVX2<>+0(SB), Y4
 	VPXOR        Y7, Y7, Y7
-	VPBROADCASTD onesTopTwoAVX2<>+0(SB), Y10
+	VPBROADCASTD onesTopTwoAVX2<>+0(SB), Y9
 
 single_centroids:
-	VBROADCASTSS (R11), Y5
-	VBROADCASTSS (R11), Y6
-	VBROADCASTSS (R10), Y8
-	VSUBPS       (AX), Y8, Y9
-	VFMADD231PS  Y9, Y9, Y5
-	VSUBPS       32(AX), Y8, Y9
-	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS (R11), Y8
+	VBROADCASTSS (R10), Y6
+	VSUBPS       (AX), Y6, Y5
+	VFMADD213PS  Y8, Y5, Y5
+	VSUBPS       32(AX), Y6, Y6
+	VFMADD213PS  Y8, Y6, Y6
 	VPANDN       Y5, Y0, Y5
 	VPOR         Y7, Y5, Y5
-	VMAXPS       Y1, Y5, Y9
-	VMINPS       Y9, Y3, Y3
-	VMINPS       Y5, Y1, Y1
+	VPMAXUD      Y1, Y5, Y8
+	VPMINUD      Y8, Y3, Y3
+	VPMINUD      Y5, Y1, Y1
 	VPANDN       Y6, Y0, Y6
 	VPOR         Y7, Y6, Y6
-	VMAXPS       Y2, Y6, Y9
-	VMINPS       Y9, Y4, Y4
-	VMINPS       Y6, Y2, Y2
+	VPMAXUD      Y2, Y6, Y8
+	VPMINUD      Y8, Y4, Y4
+	VPMINUD      Y6, Y2, Y2
 	ADDQ         $0x04, R11
 	ADDQ         $0x04, R10
-	VPADDD       Y10, Y7, Y7
+	VPADDD       Y9, Y7, Y7
 	DECQ         R12
 	JNZ          single_centroids
-	VBROADCASTSS slack+44(FP), Y8
+	VBROADCASTSS slack+44(FP), Y6
 	VBROADCASTSS window+48(FP), Y7
-	VMOVD        BX, X10
-	VPBROADCASTD X10, Y10
-	VPMULLD      Y10, Y10, Y11
-	VSUBPS       Y1, Y3, Y9
-	VFNMADD231PS Y3, Y8, Y9
-	VMOVUPS      Y9, (R9)
+	VMOVD        BX, X9
+	VPBROADCASTD X9, Y9
+	VPMULLD      Y9, Y9, Y10
+	VSUBPS       Y1, Y3, Y8
+	VFNMADD231PS Y3, Y6, Y8
+	VMOVUPS      Y8, (R9)
 	VPAND        Y0, Y1, Y1
 	VPAND        Y0, Y3, Y3
-	VPMULLD      Y10, Y1, Y5
+	VPMULLD      Y9, Y1, Y5
 	VPADDD       Y3, Y5, Y5
-	VPADDD       Y11, Y1, Y3
-	VCMPPS       $0x02, Y7, Y9, Y9
-	VBLENDVPS    Y9, Y5, Y3, Y3
+	VPADDD       Y10, Y1, Y3
+	VCMPPS       $0x02, Y7, Y8, Y8
+	VBLENDVPS    Y8, Y5, Y3, Y3
 	VMOVDQU      Y3, (R8)
-	VSUBPS       Y2, Y4, Y9
-	VFNMADD231PS Y4, Y8, Y9
-	VMOVUPS      Y9, 32(R9)
+	VSUBPS       Y2, Y4, Y8
+	VFNMADD231PS Y4, Y6, Y8
+	VMOVUPS      Y8, 32(R9)
 	VPAND        Y0, Y2, Y2
 	VPAND        Y0, Y4, Y4
-	VPMULLD      Y10, Y2, Y6
+	VPMULLD      Y9, Y2, Y6
 	VPADDD       Y4, Y6, Y6
-	VPADDD       Y11, Y2, Y4
-	VCMPPS       $0x02, Y7, Y9, Y9
-	VBLENDVPS    Y9, Y6, Y4, Y4
+	VPADDD       Y10, Y2, Y4
+	VCMPPS       $0x02, Y7, Y8, Y8
+	VBLENDVPS    Y8, Y6, Y4, Y4
 	VMOVDQU      Y4, 32(R8)
-	VPACKUSDW    Y2, Y1, Y9
-	VPERMQ       $0xd8, Y9, Y9
-	VMOVDQU      Y9, (DI)
+	VPACKUSDW    Y2, Y1, Y8
+	VPERMQ       $0xd8, Y8, Y8
+	VMOVDQU      Y8, (DI)
 	ADDQ         $0x00000020, DI
 	ADDQ         $0x00000040, R8
 	ADDQ         $0x00000040, R9
@@ -127,13 +126,12 @@ rest:
 	VPBROADCASTD onesTopTwoAVX2<>+0(SB), Y10
 
 single_centroids:
-	VBROADCASTSS (R11), Y5
-	VBROADCASTSS (R11), Y6
+	VBROADCASTSS (R11), Y9
 	VBROADCASTSS (R10), Y8
-	VSUBPS       (AX), Y8, Y9
-	VFMADD231PS  Y9, Y9, Y5
-	VSUBPS       32(AX), Y8, Y9
-	VFMADD231PS  Y9, Y9, Y6
+	VSUBPS       (AX), Y8, Y5
+	VFMADD213PS  Y9, Y5, Y5
+	VSUBPS       32(AX), Y8, Y6
+	VFMADD213PS  Y9, Y6, Y6
 	VBROADCASTSS 4(R10), Y8
 	VSUBPS       64(AX), Y8, Y9
 	VFMADD231PS  Y9, Y9, Y5
@@ -141,14 +139,14 @@ single_centroids:
 	VFMADD231PS  Y9, Y9, Y6
 	VPANDN       Y5, Y0, Y5
 	VPOR         Y7, Y5, Y5
-	VMAXPS       Y1, Y5, Y9
-	VMINPS       Y9, Y3, Y3
-	VMINPS       Y5, Y1, Y1
+	VPMAXUD      Y1, Y5, Y9
+	VPMINUD      Y9, Y3, Y3
+	VPMINUD      Y5, Y1, Y1
 	VPANDN       Y6, Y0, Y6
 	VPOR         Y7, Y6, Y6
-	VMAXPS       Y2, Y6, Y9
-	VMINPS       Y9, Y4, Y4
-	VMINPS       Y6, Y2, Y2
+	VPMAXUD      Y2, Y6, Y9
+	VPMINUD      Y9, Y4, Y4
+	VPMINUD      Y6, Y2, Y2
 	ADDQ         $0x04, R11
 	ADDQ         $0x08, R10
 	VPADDD       Y10, Y7, Y7
@@ -222,13 +220,12 @@ rest:
 	VPBROADCASTD onesTopTwoAVX2<>+0(SB), Y10
 
 single_centroids:
-	VBROADCASTSS (R11), Y5
-	VBROADCASTSS (R11), Y6
+	VBROADCASTSS (R11), Y9
 	VBROADCASTSS (R10), Y8
-	VSUBPS       (AX), Y8, Y9
-	VFMADD231PS  Y9, Y9, Y5
-	VSUBPS       32(AX), Y8, Y9
-	VFMADD231PS  Y9, Y9, Y6
+	VSUBPS       (AX), Y8, Y5
+	VFMADD213PS  Y9, Y5, Y5
+	VSUBPS       32(AX), Y8, Y6
+	VFMADD213PS  Y9, Y6, Y6
 	VBROADCASTSS 4(R10), Y8
 	VSUBPS       64(AX), Y8, Y9
 	VFMADD231PS  Y9, Y9, Y5
@@ -241,14 +238,14 @@ single_centroids:
 	VFMADD231PS  Y9, Y9, Y6
 	VPANDN       Y5, Y0, Y5
 	VPOR         Y7, Y5, Y5
-	VMAXPS       Y1, Y5, Y9
-	VMINPS       Y9, Y3, Y3
-	VMINPS       Y5, Y1, Y1
+	VPMAXUD      Y1, Y5, Y9
+	VPMINUD      Y9, Y3, Y3
+	VPMINUD      Y5, Y1, Y1
 	VPANDN       Y6, Y0, Y6
 	VPOR         Y7, Y6, Y6
-	VMAXPS       Y2, Y6, Y9
-	VMINPS       Y9, Y4, Y4
-	VMINPS       Y6, Y2, Y2
+	VPMAXUD      Y2, Y6, Y9
+	VPMINUD      Y9, Y4, Y4
+	VPMINUD      Y6, Y2, Y2
 	ADDQ         $0x04, R11
 	ADDQ         $0x0c, R10
 	VPADDD       Y10, Y7, Y7
@@ -322,13 +319,12 @@ rest:
 	VPBROADCASTD onesTopTwoAVX2<>+0(SB), Y10
 
 single_centroids:
-	VBROADCASTSS (R11), Y5
-	VBROADCASTSS (R11), Y6
+	VBROADCASTSS (R11), Y9
 	VBROADCASTSS (R10), Y8
-	VSUBPS       (AX), Y8, Y9
-	VFMADD231PS  Y9, Y9, Y5
-	VSUBPS       32(AX), Y8, Y9
-	VFMADD231PS  Y9, Y9, Y6
+	VSUBPS       (AX), Y8, Y5
+	VFMADD213PS  Y9, Y5, Y5
+	VSUBPS       32(AX), Y8, Y6
+	VFMADD213PS  Y9, Y6, Y6
 	VBROADCASTSS 4(R10), Y8
 	VSUBPS       64(AX), Y8, Y9
 	VFMADD231PS  Y9, Y9, Y5
@@ -346,14 +342,14 @@ single_centroids:
 	VFMADD231PS  Y9, Y9, Y6
 	VPANDN       Y5, Y0, Y5
 	VPOR         Y7, Y5, Y5
-	VMAXPS       Y1, Y5, Y9
-	VMINPS       Y9, Y3, Y3
-	VMINPS       Y5, Y1, Y1
+	VPMAXUD      Y1, Y5, Y9
+	VPMINUD      Y9, Y3, Y3
+	VPMINUD      Y5, Y1, Y1
 	VPANDN       Y6, Y0, Y6
 	VPOR         Y7, Y6, Y6
-	VMAXPS       Y2, Y6, Y9
-	VMINPS       Y9, Y4, Y4
-	VMINPS       Y6, Y2, Y2
+	VPMAXUD      Y2, Y6, Y9
+	VPMINUD      Y9, Y4, Y4
+	VPMINUD      Y6, Y2, Y2
 	ADDQ         $0x04, R11
 	ADDQ         $0x10, R10
 	VPADDD       Y10, Y7, Y7
@@ -427,13 +423,12 @@ rest:
 	VPBROADCASTD onesTopTwoAVX2<>+0(SB), Y10
 
 single_centroids:
-	VBROADCASTSS (R11), Y5
-	VBROADCASTSS (R11), Y6
+	VBROADCASTSS (R11), Y9
 	VBROADCASTSS (R10), Y8
-	VSUBPS       (AX), Y8, Y9
-	VFMADD231PS  Y9, Y9, Y5
-	VSUBPS       32(AX), Y8, Y9
-	VFMADD231PS  Y9, Y9, Y6
+	VSUBPS       (AX), Y8, Y5
+	VFMADD213PS  Y9, Y5, Y5
+	VSUBPS       32(AX), Y8, Y6
+	VFMADD213PS  Y9, Y6, Y6
 	VBROADCASTSS 4(R10), Y8
 	VSUBPS       64(AX), Y8, Y9
 	VFMADD231PS  Y9, Y9, Y5
@@ -456,14 +451,14 @@ single_centroids:
 	VFMADD231PS  Y9, Y9, Y6
 	VPANDN       Y5, Y0, Y5
 	VPOR         Y7, Y5, Y5
-	VMAXPS       Y1, Y5, Y9
-	VMINPS       Y9, Y3, Y3
-	VMINPS       Y5, Y1, Y1
+	VPMAXUD      Y1, Y5, Y9
+	VPMINUD      Y9, Y3, Y3
+	VPMINUD      Y5, Y1, Y1
 	VPANDN       Y6, Y0, Y6
 	VPOR         Y7, Y6, Y6
-	VMAXPS       Y2, Y6, Y9
-	VMINPS       Y9, Y4, Y4
-	VMINPS       Y6, Y2, Y2
+	VPMAXUD      Y2, Y6, Y9
+	VPMINUD      Y9, Y4, Y4
+	VPMINUD      Y6, Y2, Y2
 	ADDQ         $0x04, R11
 	ADDQ         $0x14, R10
 	VPADDD       Y10, Y7, Y7
@@ -537,13 +532,12 @@ rest:
 	VPBROADCASTD onesTopTwoAVX2<>+0(SB), Y10
 
 single_centroids:
-	VBROADCASTSS (R11), Y5
-	VBROADCASTSS (R11), Y6
+	VBROADCASTSS (R11), Y9
 	VBROADCASTSS (R10), Y8
-	VSUBPS       (AX), Y8, Y9
-	VFMADD231PS  Y9, Y9, Y5
-	VSUBPS       32(AX), Y8, Y9
-	VFMADD231PS  Y9, Y9, Y6
+	VSUBPS       (AX), Y8, Y5
+	VFMADD213PS  Y9, Y5, Y5
+	VSUBPS       32(AX), Y8, Y6
+	VFMADD213PS  Y9, Y6, Y6
 	VBROADCASTSS 4(R10), Y8
 	VSUBPS       64(AX), Y8, Y9
 	VFMADD231PS  Y9, Y9, Y5
@@ -571,14 +565,14 @@ single_centroids:
 	VFMADD231PS  Y9, Y9, Y6
 	VPANDN       Y5, Y0, Y5
 	VPOR         Y7, Y5, Y5
-	VMAXPS       Y1, Y5, Y9
-	VMINPS       Y9, Y3, Y3
-	VMINPS       Y5, Y1, Y1
+	VPMAXUD      Y1, Y5, Y9
+	VPMINUD      Y9, Y3, Y3
+	VPMINUD      Y5, Y1, Y1
 	VPANDN       Y6, Y0, Y6
 	VPOR         Y7, Y6, Y6
-	VMAXPS       Y2, Y6, Y9
-	VMINPS       Y9, Y4, Y4
-	VMINPS       Y6, Y2, Y2
+	VPMAXUD      Y2, Y6, Y9
+	VPMINUD      Y9, Y4, Y4
+	VPMINUD      Y6, Y2, Y2
 	ADDQ         $0x04, R11
 	ADDQ         $0x18, R10
 	VPADDD       Y10, Y7, Y7
@@ -652,13 +646,12 @@ rest:
 	VPBROADCASTD onesTopTwoAVX2<>+0(SB), Y10
 
 single_centroids:
-	VBROADCASTSS (R11), Y5
-	VBROADCASTSS (R11), Y6
+	VBROADCASTSS (R11), Y9
 	VBROADCASTSS (R10), Y8
-	VSUBPS       (AX), Y8, Y9
-	VFMADD231PS  Y9, Y9, Y5
-	VSUBPS       32(AX), Y8, Y9
-	VFMADD231PS  Y9, Y9, Y6
+	VSUBPS       (AX), Y8, Y5
+	VFMADD213PS  Y9, Y5, Y5
+	VSUBPS       32(AX), Y8, Y6
+	VFMADD213PS  Y9, Y6, Y6
 	VBROADCASTSS 4(R10), Y8
 	VSUBPS       64(AX), Y8, Y9
 	VFMADD231PS  Y9, Y9, Y5
@@ -691,14 +684,14 @@ single_centroids:
 	VFMADD231PS  Y9, Y9, Y6
 	VPANDN       Y5, Y0, Y5
 	VPOR         Y7, Y5, Y5
-	VMAXPS       Y1, Y5, Y9
-	VMINPS       Y9, Y3, Y3
-	VMINPS       Y5, Y1, Y1
+	VPMAXUD      Y1, Y5, Y9
+	VPMINUD      Y9, Y3, Y3
+	VPMINUD      Y5, Y1, Y1
 	VPANDN       Y6, Y0, Y6
 	VPOR         Y7, Y6, Y6
-	VMAXPS       Y2, Y6, Y9
-	VMINPS       Y9, Y4, Y4
-	VMINPS       Y6, Y2, Y2
+	VPMAXUD      Y2, Y6, Y9
+	VPMINUD      Y9, Y4, Y4
+	VPMINUD      Y6, Y2, Y2
 	ADDQ         $0x04, R11
 	ADDQ         $0x1c, R10
 	VPADDD       Y10, Y7, Y7
@@ -772,13 +765,12 @@ rest:
 	VPBROADCASTD onesTopTwoAVX2<>+0(SB), Y10
 
 single_centroids:
-	VBROADCASTSS (R11), Y5
-	VBROADCASTSS (R11), Y6
+	VBROADCASTSS (R11), Y9
 	VBROADCASTSS (R10), Y8
-	VSUBPS       (AX), Y8, Y9
-	VFMADD231PS  Y9, Y9, Y5
-	VSUBPS       32(AX), Y8, Y9
-	VFMADD231PS  Y9, Y9, Y6
+	VSUBPS       (AX), Y8, Y5
+	VFMADD213PS  Y9, Y5, Y5
+	VSUBPS       32(AX), Y8, Y6
+	VFMADD213PS  Y9, Y6, Y6
 	VBROADCASTSS 4(R10), Y8
 	VSUBPS       64(AX), Y8, Y9
 	VFMADD231PS  Y9, Y9, Y5
@@ -816,14 +808,14 @@ single_centroids:
 	VFMADD231PS  Y9, Y9, Y6
 	VPANDN       Y5, Y0, Y5
 	VPOR         Y7, Y5, Y5
-	VMAXPS       Y1, Y5, Y9
-	VMINPS       Y9, Y3, Y3
-	VMINPS       Y5, Y1, Y1
+	VPMAXUD      Y1, Y5, Y9
+	VPMINUD      Y9, Y3, Y3
+	VPMINUD      Y5, Y1, Y1
 	VPANDN       Y6, Y0, Y6
 	VPOR         Y7, Y6, Y6
-	VMAXPS       Y2, Y6, Y9
-	VMINPS       Y9, Y4, Y4
-	VMINPS       Y6, Y2, Y2
+	VPMAXUD      Y2, Y6, Y9
+	VPMINUD      Y9, Y4, Y4
+	VPMINUD      Y6, Y2, Y2
 	ADDQ         $0x04, R11
 	ADDQ         $0x20, R10
 	VPADDD       Y10, Y7, Y7
@@ -897,13 +889,12 @@ rest:
 	VPBROADCASTD onesTopTwoAVX2<>+0(SB), Y10
 
 single_centroids:
-	VBROADCASTSS (R11), Y5
-	VBROADCASTSS (R11), Y6
+	VBROADCASTSS (R11), Y9
 	VBROADCASTSS (R10), Y8
-	VSUBPS       (AX), Y8, Y9
-	VFMADD231PS  Y9, Y9, Y5
-	VSUBPS       32(AX), Y8, Y9
-	VFMADD231PS  Y9, Y9, Y6
+	VSUBPS       (AX), Y8, Y5
+	VFMADD213PS  Y9, Y5, Y5
+	VSUBPS       32(AX), Y8, Y6
+	VFMADD213PS  Y9, Y6, Y6
 	VBROADCASTSS 4(R10), Y8
 	VSUBPS       64(AX), Y8, Y9
 	VFMADD231PS  Y9, Y9, Y5
@@ -946,14 +937,14 @@ single_centroids:
 	VFMADD231PS  Y9, Y9, Y6
 	VPANDN       Y5, Y0, Y5
 	VPOR         Y7, Y5, Y5
-	VMAXPS       Y1, Y5, Y9
-	VMINPS       Y9, Y3, Y3
-	VMINPS       Y5, Y1, Y1
+	VPMAXUD      Y1, Y5, Y9
+	VPMINUD      Y9, Y3, Y3
+	VPMINUD      Y5, Y1, Y1
 	VPANDN       Y6, Y0, Y6
 	VPOR         Y7, Y6, Y6
-	VMAXPS       Y2, Y6, Y9
-	VMINPS       Y9, Y4, Y4
-	VMINPS       Y6, Y2, Y2
+	VPMAXUD      Y2, Y6, Y9
+	VPMINUD      Y9, Y4, Y4
+	VPMINUD      Y6, Y2, Y2
 	ADDQ         $0x04, R11
 	ADDQ         $0x24, R10
 	VPADDD       Y10, Y7, Y7
@@ -1027,13 +1018,12 @@ rest:
 	VPBROADCASTD onesTopTwoAVX2<>+0(SB), Y10
 
 single_centroids:
-	VBROADCASTSS (R11), Y5
-	VBROADCASTSS (R11), Y6
+	VBROADCASTSS (R11), Y9
 	VBROADCASTSS (R10), Y8
-	VSUBPS       (AX), Y8, Y9
-	VFMADD231PS  Y9, Y9, Y5
-	VSUBPS       32(AX), Y8, Y9
-	VFMADD231PS  Y9, Y9, Y6
+	VSUBPS       (AX), Y8, Y5
+	VFMADD213PS  Y9, Y5, Y5
+	VSUBPS       32(AX), Y8, Y6
+	VFMADD213PS  Y9, Y6, Y6
 	VBROADCASTSS 4(R10), Y8
 	VSUBPS       64(AX), Y8, Y9
 	VFMADD231PS  Y9, Y9, Y5
@@ -1081,14 +1071,14 @@ single_centroids:
 	VFMADD231PS  Y9, Y9, Y6
 	VPANDN       Y5, Y0, Y5
 	VPOR         Y7, Y5, Y5
-	VMAXPS       Y1, Y5, Y9
-	VMINPS       Y9, Y3, Y3
-	VMINPS       Y5, Y1, Y1
+	VPMAXUD      Y1, Y5, Y9
+	VPMINUD      Y9, Y3, Y3
+	VPMINUD      Y5, Y1, Y1
 	VPANDN       Y6, Y0, Y6
 	VPOR         Y7, Y6, Y6
-	VMAXPS       Y2, Y6, Y9
-	VMINPS       Y9, Y4, Y4
-	VMINPS       Y6, Y2, Y2
+	VPMAXUD      Y2, Y6, Y9
+	VPMINUD      Y9, Y4, Y4
+	VPMINUD      Y6, Y2, Y2
 	ADDQ         $0x04, R11
 	ADDQ         $0x28, R10
 	VPADDD       Y10, Y7, Y7
@@ -1162,13 +1152,12 @@ rest:
 	VPBROADCASTD onesTopTwoAVX2<>+0(SB), Y10
 
 single_centroids:
-	VBROADCASTSS (R11), Y5
-	VBROADCASTSS (R11), Y6
+	VBROADCASTSS (R11), Y9
 	VBROADCASTSS (R10), Y8
-	VSUBPS       (AX), Y8, Y9
-	VFMADD231PS  Y9, Y9, Y5
-	VSUBPS       32(AX), Y8, Y9
-	VFMADD231PS  Y9, Y9, Y6
+	VSUBPS       (AX), Y8, Y5
+	VFMADD213PS  Y9, Y5, Y5
+	VSUBPS       32(AX), Y8, Y6
+	VFMADD213PS  Y9, Y6, Y6
 	VBROADCASTSS 4(R10), Y8
 	VSUBPS       64(AX), Y8, Y9
 	VFMADD231PS  Y9, Y9, Y5
@@ -1221,14 +1210,14 @@ single_centroids:
 	VFMADD231PS  Y9, Y9, Y6
 	VPANDN       Y5, Y0, Y5
 	VPOR         Y7, Y5, Y5
-	VMAXPS       Y1, Y5, Y9
-	VMINPS       Y9, Y3, Y3
-	VMINPS       Y5, Y1, Y1
+	VPMAXUD      Y1, Y5, Y9
+	VPMINUD      Y9, Y3, Y3
+	VPMINUD      Y5, Y1, Y1
 	VPANDN       Y6, Y0, Y6
 	VPOR         Y7, Y6, Y6
-	VMAXPS       Y2, Y6, Y9
-	VMINPS       Y9, Y4, Y4
-	VMINPS       Y6, Y2, Y2
+	VPMAXUD      Y2, Y6, Y9
+	VPMINUD      Y9, Y4, Y4
+	VPMINUD      Y6, Y2, Y2
 	ADDQ         $0x04, R11
 	ADDQ         $0x2c, R10
 	VPADDD       Y10, Y7, Y7
@@ -1302,13 +1291,12 @@ rest:
 	VPBROADCASTD onesTopTwoAVX2<>+0(SB), Y10
 
 single_centroids:
-	VBROADCASTSS (R11), Y5
-	VBROADCASTSS (R11), Y6
+	VBROADCASTSS (R11), Y9
 	VBROADCASTSS (R10), Y8
-	VSUBPS       (AX), Y8, Y9
-	VFMADD231PS  Y9, Y9, Y5
-	VSUBPS       32(AX), Y8, Y9
-	VFMADD231PS  Y9, Y9, Y6
+	VSUBPS       (AX), Y8, Y5
+	VFMADD213PS  Y9, Y5, Y5
+	VSUBPS       32(AX), Y8, Y6
+	VFMADD213PS  Y9, Y6, Y6
 	VBROADCASTSS 4(R10), Y8
 	VSUBPS       64(AX), Y8, Y9
 	VFMADD231PS  Y9, Y9, Y5
@@ -1366,14 +1354,14 @@ single_centroids:
 	VFMADD231PS  Y9, Y9, Y6
 	VPANDN       Y5, Y0, Y5
 	VPOR         Y7, Y5, Y5
-	VMAXPS       Y1, Y5, Y9
-	VMINPS       Y9, Y3, Y3
-	VMINPS       Y5, Y1, Y1
+	VPMAXUD      Y1, Y5, Y9
+	VPMINUD      Y9, Y3, Y3
+	VPMINUD      Y5, Y1, Y1
 	VPANDN       Y6, Y0, Y6
 	VPOR         Y7, Y6, Y6
-	VMAXPS       Y2, Y6, Y9
-	VMINPS       Y9, Y4, Y4
-	VMINPS       Y6, Y2, Y2
+	VPMAXUD      Y2, Y6, Y9
+	VPMINUD      Y9, Y4, Y4
+	VPMINUD      Y6, Y2, Y2
 	ADDQ         $0x04, R11
 	ADDQ         $0x30, R10
 	VPADDD       Y10, Y7, Y7
@@ -1447,13 +1435,12 @@ rest:
 	VPBROADCASTD onesTopTwoAVX2<>+0(SB), Y10
 
 single_centroids:
-	VBROADCASTSS (R11), Y5
-	VBROADCASTSS (R11), Y6
+	VBROADCASTSS (R11), Y9
 	VBROADCASTSS (R10), Y8
-	VSUBPS       (AX), Y8, Y9
-	VFMADD231PS  Y9, Y9, Y5
-	VSUBPS       32(AX), Y8, Y9
-	VFMADD231PS  Y9, Y9, Y6
+	VSUBPS       (AX), Y8, Y5
+	VFMADD213PS  Y9, Y5, Y5
+	VSUBPS       32(AX), Y8, Y6
+	VFMADD213PS  Y9, Y6, Y6
 	VBROADCASTSS 4(R10), Y8
 	VSUBPS       64(AX), Y8, Y9
 	VFMADD231PS  Y9, Y9, Y5
@@ -1516,14 +1503,14 @@ single_centroids:
 	VFMADD231PS  Y9, Y9, Y6
 	VPANDN       Y5, Y0, Y5
 	VPOR         Y7, Y5, Y5
-	VMAXPS       Y1, Y5, Y9
-	VMINPS       Y9, Y3, Y3
-	VMINPS       Y5, Y1, Y1
+	VPMAXUD      Y1, Y5, Y9
+	VPMINUD      Y9, Y3, Y3
+	VPMINUD      Y5, Y1, Y1
 	VPANDN       Y6, Y0, Y6
 	VPOR         Y7, Y6, Y6
-	VMAXPS       Y2, Y6, Y9
-	VMINPS       Y9, Y4, Y4
-	VMINPS       Y6, Y2, Y2
+	VPMAXUD      Y2, Y6, Y9
+	VPMINUD      Y9, Y4, Y4
+	VPMINUD      Y6, Y2, Y2
 	ADDQ         $0x04, R11
 	ADDQ         $0x34, R10
 	VPADDD       Y10, Y7, Y7
@@ -1597,13 +1584,12 @@ rest:
 	VPBROADCASTD onesTopTwoAVX2<>+0(SB), Y10
 
 single_centroids:
-	VBROADCASTSS (R11), Y5
-	VBROADCASTSS (R11), Y6
+	VBROADCASTSS (R11), Y9
 	VBROADCASTSS (R10), Y8
-	VSUBPS       (AX), Y8, Y9
-	VFMADD231PS  Y9, Y9, Y5
-	VSUBPS       32(AX), Y8, Y9
-	VFMADD231PS  Y9, Y9, Y6
+	VSUBPS       (AX), Y8, Y5
+	VFMADD213PS  Y9, Y5, Y5
+	VSUBPS       32(AX), Y8, Y6
+	VFMADD213PS  Y9, Y6, Y6
 	VBROADCASTSS 4(R10), Y8
 	VSUBPS       64(AX), Y8, Y9
 	VFMADD231PS  Y9, Y9, Y5
@@ -1671,14 +1657,14 @@ single_centroids:
 	VFMADD231PS  Y9, Y9, Y6
 	VPANDN       Y5, Y0, Y5
 	VPOR         Y7, Y5, Y5
-	VMAXPS       Y1, Y5, Y9
-	VMINPS       Y9, Y3, Y3
-	VMINPS       Y5, Y1, Y1
+	VPMAXUD      Y1, Y5, Y9
+	VPMINUD      Y9, Y3, Y3
+	VPMINUD      Y5, Y1, Y1
 	VPANDN       Y6, Y0, Y6
 	VPOR         Y7, Y6, Y6
-	VMAXPS       Y2, Y6, Y9
-	VMINPS       Y9, Y4, Y4
-	VMINPS       Y6, Y2, Y2
+	VPMAXUD      Y2, Y6, Y9
+	VPMINUD      Y9, Y4, Y4
+	VPMINUD      Y6, Y2, Y2
 	ADDQ         $0x04, R11
 	ADDQ         $0x38, R10
 	VPADDD       Y10, Y7, Y7
@@ -1752,13 +1738,12 @@ rest:
 	VPBROADCASTD onesTopTwoAVX2<>+0(SB), Y10
 
 single_centroids:
-	VBROADCASTSS (R11), Y5
-	VBROADCASTSS (R11), Y6
+	VBROADCASTSS (R11), Y9
 	VBROADCASTSS (R10), Y8
-	VSUBPS       (AX), Y8, Y9
-	VFMADD231PS  Y9, Y9, Y5
-	VSUBPS       32(AX), Y8, Y9
-	VFMADD231PS  Y9, Y9, Y6
+	VSUBPS       (AX), Y8, Y5
+	VFMADD213PS  Y9, Y5, Y5
+	VSUBPS       32(AX), Y8, Y6
+	VFMADD213PS  Y9, Y6, Y6
 	VBROADCASTSS 4(R10), Y8
 	VSUBPS       64(AX), Y8, Y9
 	VFMADD231PS  Y9, Y9, Y5
@@ -1831,14 +1816,14 @@ single_centroids:
 	VFMADD231PS  Y9, Y9, Y6
 	VPANDN       Y5, Y0, Y5
 	VPOR         Y7, Y5, Y5
-	VMAXPS       Y1, Y5, Y9
-	VMINPS       Y9, Y3, Y3
-	VMINPS       Y5, Y1, Y1
+	VPMAXUD      Y1, Y5, Y9
+	VPMINUD      Y9, Y3, Y3
+	VPMINUD      Y5, Y1, Y1
 	VPANDN       Y6, Y0, Y6
 	VPOR         Y7, Y6, Y6
-	VMAXPS       Y2, Y6, Y9
-	VMINPS       Y9, Y4, Y4
-	VMINPS       Y6, Y2, Y2
+	VPMAXUD      Y2, Y6, Y9
+	VPMINUD      Y9, Y4, Y4
+	VPMINUD      Y6, Y2, Y2
 	ADDQ         $0x04, R11
 	ADDQ         $0x3c, R10
 	VPADDD       Y10, Y7, Y7

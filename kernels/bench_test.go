@@ -384,7 +384,7 @@ func BenchmarkAddUint64(b *testing.B) {
 }
 
 func BenchmarkTopTwo(b *testing.B) {
-	for _, s := range [][2]int{{2, 15}, {2, 100}, {6, 3}} {
+	for _, s := range [][2]int{{2, 15}, {2, 100}, {4, 100}, {5, 100}, {6, 100}, {6, 3}, {8, 100}, {12, 100}, {15, 100}} {
 		d, k := s[0], s[1]
 		b.Run(fmt.Sprintf("d=%d/k=%d", d, k), func(b *testing.B) {
 			p, c := lloydData(benchPoints, d, k, 16)

@@ -26,8 +26,8 @@ type twoNearest struct {
 	low                                         reg.VecVirtual
 }
 
-// topTwo emits the kernel for d dimensions: two panels in flight, then single
-// panels. The index of a centroid takes the place of the low bits of its distance,
+// topTwo emits the kernel for d dimensions: four panels in flight, where there are 32 registers, then
+// single panels. The index of a centroid takes the place of the low bits of its distance,
 // so that minima carry it along.
 func topTwo(s isa, d int, infinity, ones Mem) {
 	function(fmt.Sprintf("TopTwo%d%s", d, s.name),
@@ -46,7 +46,11 @@ func topTwo(s isa, d int, infinity, ones Mem) {
 	r.cells, r.gap = Load(Param("cells"), GP64()), Load(Param("gap"), GP64())
 	r.low = s.vector()
 	VBROADCASTSS(NewParamAddr("low", 40), r.low)
-	groups(r.panels, 2/s.parts, r.body)
+	panels := 1
+	if s == avx512 {
+		panels = 4
+	}
+	groups(r.panels, panels, r.body)
 }
 
 // body takes np panels.
@@ -54,9 +58,9 @@ func (r *twoNearest) body(tag string, np int) {
 	s, nv := r.s, np*r.s.parts
 	kept := 0
 	if s == avx512 {
-		kept = min(r.d, 8)
-		if np == 1 {
-			kept = r.d
+		kept = r.d
+		if np > 1 {
+			kept = min(r.d, 3) // more leave too few registers
 		}
 	}
 	p := loadPoints(s, r.x, np, r.d, kept)
@@ -65,7 +69,7 @@ func (r *twoNearest) body(tag string, np int) {
 	MOVQ(r.weight, bp)
 	MOVQ(r.k, left)
 	best, next, sum := s.vectors(nv), s.vectors(nv), s.vectors(nv)
-	number, value, t := s.vector(), s.vector(), s.vector()
+	number, value, weight, t := s.vector(), s.vector(), s.vector(), s.vector()
 	for v := range nv {
 		VBROADCASTSS(r.infinity, best[v])
 		VBROADCASTSS(r.infinity, next[v])
@@ -74,12 +78,15 @@ func (r *twoNearest) body(tag string, np int) {
 	one := s.vector()
 	VPBROADCASTD(r.ones, one)
 	count(tag+"_centroids", left, func() {
-		for v := range nv {
-			VBROADCASTSS(Mem{Base: bp}, sum[v])
-		}
+		VBROADCASTSS(Mem{Base: bp}, weight)
 		for j := range r.d {
 			VBROADCASTSS(Mem{Base: cp, Disp: 4 * j}, value)
 			for v := range nv {
+				if j == 0 {
+					p.minus(v, j, value, sum[v])
+					VFMADD213PS(weight, sum[v], sum[v])
+					continue
+				}
 				p.minus(v, j, value, t)
 				VFMADD231PS(t, t, sum[v])
 			}
@@ -91,9 +98,9 @@ func (r *twoNearest) body(tag string, np int) {
 				VPANDN(sum[v], r.low, sum[v])
 				VPOR(number, sum[v], sum[v])
 			}
-			VMAXPS(best[v], sum[v], t)
-			VMINPS(t, next[v], next[v])
-			VMINPS(sum[v], best[v], best[v])
+			VPMAXUD(best[v], sum[v], t) // bits of values that are not negative are in their order
+			VPMINUD(t, next[v], next[v])
+			VPMINUD(sum[v], best[v], best[v])
 		}
 		ADDQ(Imm(4), bp)
 		ADDQ(Imm(uint64(4*r.d)), cp)
