@@ -17,12 +17,12 @@ func TestPlannedMemory(t *testing.T) {
 	const workers = 2
 	pages.Heap() // as the commands do
 	for _, x := range []struct {
-		n, k, d, parties int
-		argmin           ckks.Argmin
+		n, k, d, parties, rounds int
+		argmin                   ckks.Argmin
 	}{
-		{1000, 2, 2, 2, ckks.Pairs}, {10000, 8, 2, 2, ckks.Pairs}, {100000, 5, 2, 2, ckks.Pairs},
-		{20000, 3, 16, 2, ckks.Pairs}, {10000, 5, 5, 5, ckks.Pairs}, {1000, 5, 2, 2, ckks.Rank},
-		{1000, 16, 2, 2, ckks.Rank}, {10000, 10, 2, 2, ckks.Rank},
+		{1000, 2, 2, 2, 1, ckks.Pairs}, {10000, 8, 2, 2, 1, ckks.Pairs}, {100000, 5, 2, 2, 1, ckks.Pairs},
+		{20000, 3, 16, 2, 1, ckks.Pairs}, {10000, 5, 5, 5, 1, ckks.Pairs}, {10000, 5, 6, 6, 10, ckks.Pairs},
+		{1000, 5, 2, 2, 1, ckks.Rank}, {1000, 16, 2, 2, 1, ckks.Rank}, {10000, 10, 2, 2, 1, ckks.Rank},
 	} {
 		if testing.Short() && (x.n >= 100000 || x.argmin == ckks.Rank) {
 			continue
@@ -31,7 +31,7 @@ func TestPlannedMemory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		job := heJob(data, x.k, 1, 1, heBudget())
+		job := heJob(data, x.k, x.rounds, 1, heBudget())
 		job.KeepPairs, job.Argmin = true, x.argmin
 		if x.argmin == ckks.Rank {
 			job.Calibration = privacy.Claimed // no other has a price for ranks
@@ -59,7 +59,7 @@ func TestPlannedMemory(t *testing.T) {
 		}
 		took := float64(peakMemory()-before) / 1e6
 		e.Close()
-		cell := fmt.Sprintf("n %d k %d d %d, %d parties, by %s", x.n, x.k, x.d, x.parties, x.argmin)
+		cell := fmt.Sprintf("n %d k %d d %d, %d parties, %d rounds by %s", x.n, x.k, x.d, x.parties, x.rounds, x.argmin)
 		t.Logf("%s: planned %.0f MB, took %.0f", cell, planned, took)
 		if took > planned || took < 0.75*planned {
 			t.Errorf("%s: %.0f MB are planned, and %.0f taken", cell, planned, took)

@@ -95,14 +95,17 @@ func (m *keyShareMessage) free(p *parameters) {
 	p.lattice.Free(m.Public.B)
 }
 
-func (m *keyShareMessage) marshal(p *parameters) []byte {
+func (m *keyShareMessage) marshal(p *parameters) []byte { return m.marshalIn(p, nil) }
+
+// marshalIn writes the message in memory, if there is enough.
+func (m *keyShareMessage) marshalIn(p *parameters, memory []byte) []byte {
 	if m.Second {
-		w := newWriter(p, kindKeyShare, sizes{p}.secondShare())
+		w := newWriterIn(p, kindKeyShare, slices.Grow(memory[:0], wireHead+sizes{p}.secondShare()))
 		w.b = append(w.b, 2)
 		w.switchKey(m.Relin)
 		return w.end(alone)
 	}
-	w := newWriter(p, kindKeyShare, sizes{p}.firstShare(len(m.Rotations)))
+	w := newWriterIn(p, kindKeyShare, slices.Grow(memory[:0], wireHead+sizes{p}.firstShare(len(m.Rotations))))
 	w.b = append(w.b, 1)
 	w.publicKey(m.Public)
 	w.switchKey(m.Small)
@@ -283,7 +286,8 @@ func (m *member) prepare(ctx context.Context) error {
 		return err
 	}
 	m.step = 1
-	if err := m.send(ctx, m.setup, 0, kindKeyShare, first.marshal(p)); err != nil {
+	message := first.marshal(p)
+	if err := m.send(ctx, m.setup, 0, kindKeyShare, message); err != nil {
 		return err
 	}
 	first.free(p)
@@ -304,7 +308,8 @@ func (m *member) prepare(ctx context.Context) error {
 		return err
 	}
 	m.step = 3
-	if err := m.send(ctx, m.setup, 0, kindKeyShare, second.marshal(p)); err != nil {
+	// Who has answered with the sum has read the first share.
+	if err := m.send(ctx, m.setup, 0, kindKeyShare, second.marshalIn(p, message)); err != nil {
 		return err
 	}
 	p.free(second.Relin)
@@ -368,10 +373,12 @@ func (m *member) secondShare(sum *keyShareMessage, u secretRows) *keyShareMessag
 
 // errorRows draws an error polynomial modulo all primes, times 2^64 as keys are.
 func (p *parameters) errorRows(prng sampling.PRNG) rns.Poly {
-	e, out := smallErrors(p.N(), prng), p.lattice.NewPoly(len(p.q)+len(p.p)-1)
+	e, out := newSmalls(p.lattice.Room(), 1), p.lattice.NewPoly(len(p.q)+len(p.p)-1)
+	smallErrors(e.at(0), prng)
 	for i, row := range out {
-		p.lattice.SmallRow(i, row, e)
+		p.lattice.SmallRow(i, row, e.at(0))
 	}
+	e.wipe()
 	return out
 }
 
@@ -500,7 +507,7 @@ func (m *member) answer(ctx context.Context, round int) error {
 	}
 	span := m.Begin(engine.PhaseDecrypt, round-1)
 	defer m.End(span)
-	got, err := readAggregates(p, alone, round, m.job.K*(1+m.cols.d), b)
+	got, err := readAggregates(p, round, m.job.K*(1+m.cols.d), b)
 	if err != nil {
 		return err
 	}
@@ -517,7 +524,10 @@ func (m *member) answer(ctx context.Context, round int) error {
 	flood := m.Streams.Stream(int(m.Role), round, "ckks smudging")
 	out := &sharesMessage{Round: round}
 	for i := range got.Totals {
-		x := m.share.product(p, &got.Totals[i])
+		x, err := m.share.product(p, &got.Totals[i])
+		if err != nil {
+			return err
+		}
 		z[i] += int64(flood.Uint64n(1<<smudgeBits)) - 1<<(smudgeBits-1)
 		for j, r := range splitInteger(p, z[i]) {
 			x[j] = p.aggregate[j].add(x[j], r)
@@ -532,9 +542,9 @@ func (m *member) answer(ctx context.Context, round int) error {
 func (a *alice) decryptTogether(ctx context.Context, round int, msg *aggregatesMessage,
 	current [][]float64) ([][]float64, error) {
 	p := a.run.params
-	b := msg.marshal(p, abreast(ctx, a.Pool()))
+	a.message = msg.marshal(p, abreast(ctx, a.Pool()), a.message)
 	for _, q := range a.online {
-		if err := a.send(ctx, a.released, q, kindAggregates, b); err != nil {
+		if err := a.send(ctx, a.released, q, kindAggregates, a.message); err != nil {
 			return nil, err
 		}
 	}

@@ -41,6 +41,8 @@ type computer struct {
 	small *rns.Key
 	rnd   entropy
 
+	// last are the totals of a round, in whose memory those of the next come.
+	last []total
 	// perRound is the number of totals of a round. Masks of the first of them are drawn in the round before, by workers
 	// that have nothing else left to do.
 	rounds, perRound int
@@ -315,7 +317,7 @@ func (c *computer) memberships(ctx context.Context, pool *engine.Pool, r *roundP
 // coefficients at multiples of the stride and c0 with only its coefficient 0.
 type Aggregate struct {
 	// C1[i] has the coefficients modulo prime i, C0[i] is coefficient 0 of c0.
-	C1 [aggregateLevel + 1][]uint64
+	C1 [aggregateLevel + 1][]uint32
 	C0 [aggregateLevel + 1]uint64
 }
 
@@ -332,7 +334,10 @@ type total struct {
 // coefficient 0. It frees the memberships.
 func (c *computer) totals(ctx context.Context, pool *engine.Pool, round int, member [][]*cipher) ([]total, error) {
 	width := c.cols.d + 1
-	out := make([]total, len(member)*width)
+	if c.last == nil {
+		c.last = make([]total, len(member)*width)
+	}
+	out := c.last
 	costs := make([]int, len(out))
 	column := func(index int) int {
 		if h := index%width - 1; h >= 0 {
@@ -347,7 +352,7 @@ func (c *computer) totals(ctx context.Context, pool *engine.Pool, round int, mem
 	}
 	drawn := c.masks
 	err := c.eachOf(ctx, pool, costs, func(w *scratch, index int) error {
-		out[index] = c.total(w, member[index/width], column(index), c.maskOf(w.Room(), drawn, round*len(out)+index))
+		c.total(w, &out[index], member[index/width], column(index), c.maskOf(w.Room(), drawn, round*len(out)+index))
 		return nil
 	}, c.drawAhead(round+1)...)
 	for _, ms := range member {
@@ -356,7 +361,7 @@ func (c *computer) totals(ctx context.Context, pool *engine.Pool, round int, mem
 	return out, err
 }
 
-func (c *computer) total(w *scratch, member []*cipher, h int, m *mask) total {
+func (c *computer) total(w *scratch, out *total, member []*cipher, h int, m *mask) {
 	scale, lattice := member[0].scale, c.params.lattice
 	acc := w.newZero(aggregateLevel)
 	var heads [][]uint32 // what is added to coefficient 0 of the first half, all of it that is sent
@@ -382,9 +387,9 @@ func (c *computer) total(w *scratch, member []*cipher, h int, m *mask) total {
 	heads = append(heads, c.rerandomise(w, acc, m))
 	heads = append(heads, w.SwitchHead(aggregateLevel, c.small, acc.c[1], acc.c[1]), lattice.Head(acc.c[0]))
 	w.ops.Switches++
-	t := total{Aggregate: c.extract(acc.c[1], heads), unit: scale / float64(c.params.N())}
+	c.extract(&out.Aggregate, acc.c[1], heads)
+	out.unit = scale / float64(c.params.N())
 	c.ev.free(acc)
-	return t
 }
 
 // mask is what an encryption of zero under the public key is made of: its secret, as a factor, the second half's error,
@@ -395,30 +400,35 @@ type mask struct {
 	room  rns.Room // of u and e
 }
 
-// maskDraft is a mask as it is drawn, in small coefficients.
+// maskDraft is a mask as it is drawn: u and e, in small coefficients.
 type maskDraft struct {
-	u, e  []int8
+	smalls
 	first int8
 }
 
 // draftMask draws the mask of total number index of all rounds.
-func (c *computer) draftMask(index int) (d maskDraft) {
+func (c *computer) draftMask(room rns.Room, index int) maskDraft {
 	rnd := c.rnd.prng("re-randomisation", index)
-	d.u, d.first = ternary(c.params.N(), rnd), smallErrors(1, rnd)[0]
-	d.e = smallErrors(c.params.N(), rnd)
+	d := maskDraft{smalls: newSmalls(room, 2)}
+	ternary(d.at(0), rnd)
+	var first [1]int8
+	smallErrors(first[:], rnd)
+	d.first = first[0]
+	smallErrors(d.at(1), rnd)
 	return d
 }
 
-// mask is the draft's.
+// mask is the draft's, which it clears.
 func (d *maskDraft) mask(room rns.Room) *mask {
-	m := &mask{transformed(room, d.u, aggregateLevel), transformed(room, d.e, aggregateLevel), d.first, room}
+	m := &mask{transformed(room, d.at(0), aggregateLevel), transformed(room, d.at(1), aggregateLevel), d.first, room}
+	d.wipe()
 	room.Chain().Factor(m.u)
 	return m
 }
 
 // drawMask is both.
 func (c *computer) drawMask(room rns.Room, index int) *mask {
-	d := c.draftMask(index)
+	d := c.draftMask(room, index)
 	return d.mask(room)
 }
 
@@ -463,7 +473,7 @@ func (c *computer) drawAhead(round int) (parts []func(room rns.Room)) {
 	}
 	for i := range drafts {
 		parts = append(parts, func(room rns.Room) {
-			drafts[i] = c.draftMask(m.first + i)
+			drafts[i] = c.draftMask(room, m.first+i)
 			second(room, i)
 		})
 	}
@@ -482,25 +492,26 @@ func (c *computer) rerandomise(w *scratch, a *cipher, m *mask) []uint32 {
 		lattice.MultiplyAdd(a.c[i], c.pk[i], m.u)
 	}
 	lattice.Add(a.c[1], a.c[1], m.e)
-	m.room.Free(m.u, m.e)
+	m.room.Wipe(m.u, m.e)
 	w.ops.Encryptions++
 	return splitSmall(lattice, m.first, aggregateLevel)
 }
 
 // extract adds up coefficient 0 of the first half and keeps the coefficients of the second, c1, that meet the secret's.
-func (c *computer) extract(c1 rns.Poly, heads [][]uint32) Aggregate {
+func (c *computer) extract(out *Aggregate, c1 rns.Poly, heads [][]uint32) {
 	p := c.params
-	var out Aggregate
 	for i, m := range p.aggregate {
+		out.C0[i] = 0
 		for _, h := range heads {
 			out.C0[i] = m.add(out.C0[i], uint64(h[i]))
 		}
-		out.C1[i] = make([]uint64, p.N()/p.stride)
+		if out.C1[i] == nil {
+			out.C1[i] = make([]uint32, p.N()/p.stride)
+		}
 		for j := range out.C1[i] {
-			out.C1[i][j] = uint64(c1[i][j*p.stride])
+			out.C1[i][j] = c1[i][j*p.stride]
 		}
 	}
-	return out
 }
 
 // addInteger adds z to the plaintext's coefficient 0.

@@ -30,15 +30,30 @@ func newSmallSecret(p *parameters, sk secretRows) smallSecret {
 	return s
 }
 
+// readAtOnce is how many coefficients of a total are read at a time, in whole bytes.
+const readAtOnce = 512
+
 // product is coefficient 0 of c1 s modulo each prime: c1_0 s_0 + 2 sum c1_i s_i
 // in the conjugate-invariant ring, whose basis is 1 and X^i + X^-i.
-func (s *smallSecret) product(p *parameters, a *Aggregate) (out [aggregateLevel + 1]uint64) {
-	for j := range out {
-		m := p.aggregate[j]
-		sum := m.inner(a.C1[j][1:], s[j][1:])
-		out[j] = m.add(m.add(sum, sum), m.multiply(a.C1[j][0], s[j][0]))
+func (s *smallSecret) product(p *parameters, t *receivedTotal) (out [aggregateLevel + 1]uint64, err error) {
+	var words [readAtOnce]uint64
+	for j, m := range p.aggregate {
+		packed := t.c1[j]
+		for rest := s[j]; len(rest) > 0; {
+			c1 := words[:min(readAtOnce, len(rest))]
+			size := packedSize(len(c1), m.q)
+			if f := unpackRow(c1, packed[:size], m.q); f != "" {
+				return out, unsound(kindAggregates, f)
+			}
+			sum := m.inner(c1, rest[:len(c1)])
+			out[j] = m.add(out[j], m.add(sum, sum))
+			if len(rest) == len(s[j]) {
+				out[j] = m.add(out[j], m.q-m.multiply(c1[0], rest[0]))
+			}
+			packed, rest = packed[size:], rest[len(c1):]
+		}
 	}
-	return out
+	return out, nil
 }
 
 // crt joins residues modulo the aggregate's primes into a centred integer. The

@@ -2,6 +2,7 @@ package ckks
 
 import (
 	"encoding/binary"
+	"unsafe"
 
 	"github.com/tuneinsight/lattigo/v6/utils/sampling"
 
@@ -31,32 +32,38 @@ func newColumnCipher(level int, scale float64) columnCipher {
 func (e *publicEncryptor) encrypt(c columnCipher, m []int64, purpose string, index int) {
 	p, l := e.p, c.C0.Level()
 	rnd := e.rnd.prng(purpose, index)
-	u := p.lattice.SmallFactors(ternary(p.N(), rnd), l)
+	drawn := newSmalls(p.lattice.Room(), 1)
+	small := drawn.at(0)
+	ternary(small, rnd)
+	u := p.lattice.SmallFactors(small, l)
 	x := make([]int64, p.N())
 	for i, key := range [2]rns.Poly{e.b, e.a} {
-		errs := smallErrors(p.N(), rnd)
+		smallErrors(small, rnd)
 		offsets(p, rnd, x)
-		for t, v := range errs {
+		for t, v := range small {
 			x[t] += int64(v)
 		}
 		half := p.lattice.NewPoly(l)
 		p.lattice.Masked(half, u, key, x)
 		copy([2]rns.Poly{c.C0, c.C1}[i], half)
 	}
-	p.lattice.Wipe(u)
+	clear(x)
+	drawn.wipe()
 	lifted := p.lattice.Lift(m, l)
 	p.lattice.Add(c.C0, c.C0, lifted)
-	p.lattice.Free(lifted)
+	p.lattice.Wipe(u, lifted)
 }
 
 // offsets draws uniform coefficients between -p_0/2 and p_0/2: added before a division by p_0 they make the quotient's
 // rounding random, of the quotient's mean.
 func offsets(p *parameters, prng sampling.PRNG, x []int64) {
 	prime := p.P()[0]
-	bytes := make([]byte, 4*len(x))
+	row := p.lattice.NewPoly(0)
+	bytes := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(row[0]))), 4*len(x))
 	_, _ = prng.Read(bytes) // never fails
 	for i := range x {
 		w := binary.LittleEndian.Uint32(bytes[4*i:])
 		x[i] = int64(uint64(w)*prime>>32) - int64(prime/2)
 	}
+	p.lattice.Wipe(row)
 }

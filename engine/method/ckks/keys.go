@@ -89,22 +89,23 @@ type secretDraft struct {
 
 // sampleSecrets makes the keys of drafts.
 func sampleSecrets(p *parameters, run region, drafts ...*secretDraft) {
-	coefficients := make([][]int8, len(drafts))
+	coefficients := newSmalls(p.lattice.Room(), len(drafts))
 	run(len(drafts), func(d int) {
-		drawn := ternary(p.N(), drafts[d].prng)
+		drawn := coefficients.at(d)
+		ternary(drawn, drafts[d].prng)
 		for i := range drawn {
 			if i%drafts[d].stride != 0 {
 				drawn[i] = 0
 			}
 		}
-		coefficients[d] = drawn
 		drafts[d].key = secretRows(p.lattice.NewPoly(len(p.primes(p.MaxLevel(), p.MaxLevelP())) - 1))
 	})
 	rows := len(p.Q()) + len(p.P())
 	run(len(drafts)*rows, func(at int) {
 		d, i := at/rows, at%rows
-		p.lattice.SmallRow(i, drafts[d].key[i], coefficients[d])
+		p.lattice.SmallRow(i, drafts[d].key[i], coefficients.at(d))
 	})
+	coefficients.wipe()
 }
 
 // uniformRows expands a seed into a uniform polynomial of rows modulo Q and then modulo P, read as being in the
@@ -174,11 +175,12 @@ type draft struct {
 	p       *parameters
 	key     *switchKey
 	errs    sampling.PRNG
-	secrets func() (from, to secretRows)
+	secrets func() (from, to secretRows, made rns.Poly)
 	a       []rns.Poly
-	e       [][]int8
+	e       smalls // by digit
 	from    secretRows
 	to      secretRows
+	made    rns.Poly // what of the two was made for this key alone
 }
 
 // newDraft is for a key that encrypts the secret `from`, modulo the primes of Q at least, under `to`: row
@@ -186,7 +188,7 @@ type draft struct {
 // sum of the parties' keys, row by row, is the key for the sums of their secrets.
 // The key is kept in Montgomery form, so its message and error are too.
 func newDraft(p *parameters, g *rns.Gadget, seed [32]byte, rnd entropy, purpose string, index int,
-	secrets func() (from, to secretRows)) *draft {
+	secrets func() (from, to secretRows, made rns.Poly)) *draft {
 	return &draft{p: p, key: &switchKey{gadget: g, Seed: seed}, errs: rnd.prng(purpose+": errors", index),
 		secrets: secrets}
 }
@@ -194,7 +196,8 @@ func newDraft(p *parameters, g *rns.Gadget, seed [32]byte, rnd entropy, purpose 
 // newSwitchKey is the key of such a draft.
 func newSwitchKey(p *parameters, from, to secretRows, g *rns.Gadget, seed [32]byte, rnd entropy,
 	purpose string, index int, run region) *switchKey {
-	return newDraft(p, g, seed, rnd, purpose, index, func() (secretRows, secretRows) { return from, to }).make(run)
+	return newDraft(p, g, seed, rnd, purpose, index,
+		func() (secretRows, secretRows, rns.Poly) { return from, to, nil }).make(run)
 }
 
 // draftParts are what can be drawn for a draft at once: each of the two streams is read in order.
@@ -207,11 +210,12 @@ func (d *draft) draw(part int) {
 	case 0:
 		d.a = d.key.factors(d.p)
 	case 1:
-		for range digits {
-			d.e = append(d.e, smallErrors(d.p.N(), d.errs))
+		d.e = newSmalls(d.p.lattice.Room(), digits)
+		for digit := range digits {
+			smallErrors(d.e.at(digit), d.errs)
 		}
 	default:
-		d.from, d.to = d.secrets()
+		d.from, d.to, d.made = d.secrets()
 		for range digits {
 			d.key.Rows = append(d.key.Rows, make(rns.Poly, levelQ+levelP+2))
 		}
@@ -231,7 +235,8 @@ func (k *switchKey) factors(p *parameters) (a []rns.Poly) {
 // row makes row i of a digit: of those modulo Q and then modulo P.
 func (d *draft) row(digit, i int) {
 	out := d.p.lattice.NewPoly(0)[0]
-	d.key.gadget.Encrypt(digit, i, out, d.a[digit][i], rns.Poly(d.to), rns.Poly(d.from), d.e[digit])
+	d.key.gadget.Encrypt(digit, i, out, d.a[digit][i], rns.Poly(d.to), rns.Poly(d.from),
+		d.e.at(digit))
 	d.key.Rows[digit][i] = out
 }
 
@@ -259,6 +264,8 @@ func makeKeys(run region, drafts []*draft, also ...func()) {
 		func(key, digit, i int) { drafts[key].row(digit, i) })
 	for _, d := range drafts {
 		d.p.lattice.Free(d.a...)
+		d.p.lattice.Wipe(d.made)
+		d.e.wipe()
 	}
 }
 
@@ -315,16 +322,16 @@ func (k *switchKey) expand(p *parameters, run region) *rns.Key {
 // newRelinearisation makes the key that brings s^2 back to s.
 func newRelinearisation(p *parameters, sk *secretKey, rnd entropy) *draft {
 	return newDraft(p, p.relin, rnd.key("relinearisation key: seed", 0), rnd, "relinearisation key", 0,
-		func() (from, to secretRows) {
+		func() (from, to secretRows, made rns.Poly) {
 			square := sk.main.factor(p.lattice, len(p.Q()))
 			p.lattice.Multiply(square, rns.Poly(sk.main), square)
-			return secretRows(square), sk.main
+			return secretRows(square), sk.main, square
 		})
 }
 
 // newRotation makes the key for rotations by `by` slots.
 func newRotation(p *parameters, sk *secretKey, by int, seed [32]byte, rnd entropy) *draft {
-	return newDraft(p, p.rotation, seed, rnd, "rotation key", by, func() (from, to secretRows) {
+	return newDraft(p, p.rotation, seed, rnd, "rotation key", by, func() (from, to secretRows, made rns.Poly) {
 		// A rotated ciphertext is first switched to the inverse image of s.
 		index, err := p.turn(-by)
 		if err != nil {
@@ -334,14 +341,14 @@ func newRotation(p *parameters, sk *secretKey, by int, seed [32]byte, rnd entrop
 		for i, row := range sk.main {
 			ntt.Permute(out[i], row, index)
 		}
-		return sk.main, secretRows(out)
+		return sk.main, secretRows(out), out
 	})
 }
 
 // newSmallRing makes the key that switches aggregates to the smaller ring.
 func newSmallRing(p *parameters, sk *secretKey, seed [32]byte, rnd entropy) *draft {
 	return newDraft(p, p.small, seed, rnd, "ring switching key", 0,
-		func() (from, to secretRows) { return sk.main, sk.small })
+		func() (from, to secretRows, made rns.Poly) { return sk.main, sk.small, nil })
 }
 
 // publicKey is a seeded public key (b, a) with b = -a s + e. With LevelP < 0
@@ -356,7 +363,10 @@ type publicKey struct {
 func newPublicKey(p *parameters, sk *secretKey, levelQ, levelP int, seed [32]byte, rnd entropy) *publicKey {
 	k := &publicKey{LevelQ: levelQ, LevelP: levelP, Seed: seed}
 	a := uniformRows(p, newPRNG(k.Seed[:]), levelQ, levelP)
-	k.B = transformed(p.lattice.Room(), smallErrors(p.N(), rnd.prng("public key: error", levelQ)), a.Level())
+	errs := newSmalls(p.lattice.Room(), 1)
+	smallErrors(errs.at(0), rnd.prng("public key: error", levelQ))
+	k.B = transformed(p.lattice.Room(), errs.at(0), a.Level())
+	errs.wipe()
 	s := sk.main.factor(p.lattice, len(a))
 	p.lattice.Multiply(s, a, s)
 	p.lattice.Sub(k.B, k.B, s)
@@ -383,14 +393,18 @@ func beginSeeded(p *parameters, level int, scale float64, sk *secretKey, rnd ent
 	index int) encryption {
 	c := SeededCipher{Scale: scale, Seed: rnd.key(purpose+": seed", index)}
 	var a rns.Poly
-	var errs []int8
+	var errs smalls
 	draws := []func(){func() { a = uniformRows(p, newPRNG(c.Seed[:]), level, -1) },
-		func() { errs = smallErrors(p.N(), rnd.prng(purpose+": error", index)) }}
+		func() {
+			errs = newSmalls(p.lattice.Room(), 1)
+			smallErrors(errs.at(0), rnd.prng(purpose+": error", index))
+		}}
 	return encryption{draws, func(m []int64) (columnCipher, []func()) {
 		c.C0 = p.lattice.NewPoly(level)
-		for i, e := range errs {
+		for i, e := range errs.at(0) {
 			m[i] += int64(e)
 		}
+		errs.wipe()
 		var rows []func()
 		for j := range c.C0 {
 			rows = append(rows, func() {

@@ -62,7 +62,7 @@ func transformedQP[T int8 | int64](p *parameters, coefficients []T, levelQ, leve
 
 // gaussian samples an error polynomial modulo Q P in the transform's domain.
 func gaussian(p *parameters, prng sampling.PRNG, levelQ, levelP int) ringqp.Poly {
-	return transformedQP(p, smallErrors(p.N(), prng), levelQ, levelP)
+	return transformedQP(p, newErrors(p.N(), prng), levelQ, levelP)
 }
 
 // uniform expands a seed into a uniform polynomial modulo Q P.
@@ -112,7 +112,7 @@ func TestPublicEncryptionEqualsLattigos(t *testing.T) {
 // lattigoEncryption is an encryption of integers under a public key.
 func lattigoEncryption(p *parameters, key *publicKey, m []int64, rnd sampling.PRNG, level int) (halves [2]ring.Poly) {
 	qp := lattigo(p).RingQP().AtLevel(level, 0)
-	u := transformedQP(p, ternary(p.N(), rnd), level, 0)
+	u := transformedQP(p, newTernary(p.N(), rnd), level, 0)
 	qp.MForm(u, u)
 	extend := ring.NewBasisExtender(lattigo(p).RingQ(), lattigo(p).RingP())
 	b, a := key.expand(p)

@@ -57,20 +57,26 @@ func keyRows(g *rns.Gadget) int { return g.Digits(g.MaxLevel()) * g.Rows() }
 func (r *room) keys() (setup int) {
 	p, rotations := r.params, len(r.lay.shifts())
 	own := keyRows(p.relin) + keyRows(p.small) + rotations*keyRows(p.rotation)
-	r.kept += 2 * own                    // expanded
-	r.left += r.primes + rotations*r.all // the secret's square, turned secrets
+	r.kept += 2 * own // expanded
+	const errors = 2  // rows of those of a key
 	if r.job.mode() != Multiparty {
 		r.kept += 2 * r.all
 		r.left += own
 		drawn := keyRows(p.relin) + keyRows(p.small) + min(rotations, keysAtOnce-2)*keyRows(p.rotation)
-		return own + max(drawn, min(rotations, keysAtOnce)*keyRows(p.rotation))
+		turned := r.primes + min(rotations, keysAtOnce)*r.all // the secret's square, turned secrets
+		return own + max(drawn, min(rotations, keysAtOnce)*keyRows(p.rotation)) + turned + errors*keysAtOnce
 	}
 	holders := len(r.job.Columns) - 1
 	share := own + keyRows(p.relin) // with both halves of the relinearisation key
 	r.kept += 2 * holders * r.all
-	r.left += (holders+1)*share + holders*keyRows(p.relin) // messages
+	r.left += (holders + 1) * share // messages
+	if t := r.job.threshold(); t < holders {
+		// Polynomials and shares of each in words of 64 bits, and the library's tables.
+		const tables = 24
+		r.left += holders * (tables + (t+4*holders)*2*(aggregateLevel+1)/p.stride)
+	}
 	// All have the sum of the shares, with the public key, and an ephemeral secret, and two of them factors of secrets.
-	return share + holders*(share+r.primes+1+r.all) + 2*2*r.all
+	return share + holders*(share+r.primes+1+r.all) + 2*(2*r.all+errors)
 }
 
 // columns are the columns, encrypted and not.
@@ -79,7 +85,7 @@ func (r *room) columns() {
 	const low, wide = aggregateLevel + 1, 2
 	column := tops*r.primes + lows*low // half of its ciphertexts
 	r.pool += 2*encrypted*column + (r.D-encrypted+1)*lows*low
-	r.left += encrypted * (column + (tops+lows)/3) // messages, and errors in bytes
+	r.left += encrypted * column // messages
 	if r.lay.rank == nil {
 		r.kept += wide * r.D * tops // coefficients for comparisons
 	}
@@ -87,7 +93,7 @@ func (r *room) columns() {
 		encrypted -= len(r.job.Columns[1]) // those that the key holder encrypts
 	}
 	if r.job.mode() != TwoParty {
-		const drawn = 4 // rows of integers, bytes and small coefficients that an encryption under a public key leaves behind
+		const drawn = 2 // rows of integers that an encryption under a public key leaves behind
 		r.left += encrypted * (column + drawn*(tops+lows))
 	}
 }
@@ -101,14 +107,26 @@ func (r *room) rounds() {
 		r.ranks()
 	}
 	r.pool += membership * masksAhead
-	// A total leaves words of 64 bits at each side, and its message.
-	totals, sides := k*(1+r.D), 1+max(1, len(r.online))
-	r.left += r.Rounds * totals * (2*sides + 1) * (aggregateLevel + 1) / p.stride
+	totals := k * (1 + r.D)
+	r.kept += 2 * totals * (aggregateLevel + 1) / p.stride // with their message
+	r.left += r.Rounds * r.streams()
 	workspace, encoder, encoders := 4*r.primes+2*len(p.P())+3*rns.MaxDigits+14, 9, 1
 	if r.job.mode() != TwoParty {
 		encoders += len(r.job.Columns) - 1 // those who encrypt columns have their own
 	}
 	r.worker = workspace + encoders*encoder + r.polynomials
+}
+
+// streams are what generators of roundings leave behind in a round, at most: one for each digit and half of a product.
+func (r *room) streams() int {
+	const bytes = 560
+	k, perProduct := r.job.K, r.params.relin.Digits(r.params.MaxLevel())+2
+	sign, signs := pairSign, r.lay.batches*(k*min(k-1, 1<<r.params.maxDepth())/2+r.lay.blocks-1)/r.lay.blocks
+	if r.lay.rank != nil {
+		sign, signs = rankSignFor(k), r.lay.batches
+	}
+	products := signs*sign.stages() + r.lay.batches*k*k + 2*k*(1+r.D)
+	return products * perProduct * bytes / (4 * r.params.N())
 }
 
 // membership is the rows of one, and of a mask.

@@ -284,8 +284,10 @@ type aggregatesMessage struct {
 	Totals []Aggregate
 }
 
-func (m *aggregatesMessage) marshal(p *parameters, run region) []byte {
-	w := newWriter(p, kindAggregates, sizes{p}.aggregates(len(m.Totals)))
+// marshal writes the message in memory, if there is enough: that of the last round's, which everybody has read who has
+// answered it.
+func (m *aggregatesMessage) marshal(p *parameters, run region, memory []byte) []byte {
+	w := newWriterIn(p, kindAggregates, slices.Grow(memory[:0], wireHead+sizes{p}.aggregates(len(m.Totals))))
 	w.u32(uint32(m.Round))
 	w.u32(uint32(len(m.Totals)))
 	size, from := sizes{p}.total(), len(w.b)
@@ -295,35 +297,41 @@ func (m *aggregatesMessage) marshal(p *parameters, run region) []byte {
 		one.f64(m.Units[i])
 		for j := range t.C0 {
 			one.pack(t.C0[j:j+1], p.Q()[j])
-			one.pack(t.C1[j], p.Q()[j])
+			packRow(one.place(len(t.C1[j]), p.Q()[j]), t.C1[j], p.Q()[j])
 		}
 	})
 	return w.b
 }
 
-// readAggregates reads count totals of the given round. Where run leaves out calls some are missing.
-func readAggregates(p *parameters, run region, round, count int, b []byte) (*aggregatesMessage, error) {
+// receivedAggregates are those of a message, in its bytes.
+type receivedAggregates struct {
+	Units  []float64
+	Totals []receivedTotal
+}
+
+// receivedTotal is an [Aggregate] of which C1 stays packed until it meets the secret.
+type receivedTotal struct {
+	C0 [aggregateLevel + 1]uint64
+	c1 [aggregateLevel + 1][]byte
+}
+
+// readAggregates reads count totals of the given round. Whether their coefficients are sound shows when they are
+// decrypted.
+func readAggregates(p *parameters, round, count int, b []byte) (*receivedAggregates, error) {
 	r := newReader(p, kindAggregates, b)
-	m := &aggregatesMessage{Round: r.count("as its round", round), Units: make([]float64, count),
-		Totals: make([]Aggregate, count)}
-	size := sizes{p}.total()
-	body := r.take(r.count("totals", count) * size)
-	if err := r.end(); err != nil {
-		return m, err
-	}
-	errs := make([]error, count)
-	run(count, func(i int) {
-		one, t := reader{kind: r.kind, b: body[i*size:][:size]}, &m.Totals[i]
-		m.Units[i] = one.scale()
+	r.count("as its round", round)
+	m := &receivedAggregates{Units: make([]float64, r.count("totals", count)), Totals: make([]receivedTotal, count)}
+	for i := range m.Totals {
+		t := &m.Totals[i]
+		m.Units[i] = r.scale()
 		for j := range t.C0 {
-			if v := one.unpack(1, p.Q()[j]); v != nil {
+			if v := r.unpack(1, p.Q()[j]); v != nil {
 				t.C0[j] = v[0]
 			}
-			t.C1[j] = one.unpack(p.N()/p.stride, p.Q()[j])
+			t.c1[j] = r.take(packedSize(p.N()/p.stride, p.Q()[j]))
 		}
-		errs[i] = one.err
-	})
-	return m, firstError(nil, errs)
+	}
+	return m, r.end()
 }
 
 // centroidsMessage carries k centroids of d coordinates.

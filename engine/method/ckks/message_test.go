@@ -56,7 +56,46 @@ func (m columnAlone) marshal(p *parameters) []byte { return m.columnMessage.mars
 // aggregatesAlone are aggregates that one worker writes.
 type aggregatesAlone struct{ *aggregatesMessage }
 
-func (m aggregatesAlone) marshal(p *parameters) []byte { return m.aggregatesMessage.marshal(p, alone) }
+func (m aggregatesAlone) marshal(p *parameters) []byte {
+	return m.aggregatesMessage.marshal(p, alone, nil)
+}
+
+// wholeAggregates reads two totals of round 3, and refuses what their decryption does.
+func wholeAggregates(p *parameters, secret *smallSecret, b []byte) (marshaller, error) {
+	got, err := readAggregates(p, 3, 2, b)
+	if err != nil {
+		return nil, err
+	}
+	m := &aggregatesMessage{Round: 3, Units: got.Units}
+	for i := range got.Totals {
+		t := &got.Totals[i]
+		if _, err := secret.product(p, t); err != nil {
+			return nil, err
+		}
+		a := Aggregate{C0: t.C0}
+		for j, packed := range t.c1 {
+			a.C1[j] = make([]uint32, p.N()/p.stride)
+			unpackRow(a.C1[j], packed, p.Q()[j])
+		}
+		m.Totals = append(m.Totals, a)
+	}
+	return aggregatesAlone{m}, nil
+}
+
+// productOf is the product of a secret with a total that has come as a message.
+func productOf(t *testing.T, p *parameters, secret *smallSecret, a Aggregate) [aggregateLevel + 1]uint64 {
+	t.Helper()
+	m := &aggregatesMessage{Round: 1, Units: []float64{1}, Totals: []Aggregate{a}}
+	got, err := readAggregates(p, 1, 1, m.marshal(p, alone, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := secret.product(p, &got.Totals[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
 
 func wireMessages(t testing.TB, p *parameters) []wireMessage {
 	rnd := testEntropy(5)
@@ -79,18 +118,18 @@ func wireMessages(t testing.TB, p *parameters) []wireMessage {
 	topOpen.C1, lowOpen.C1 = topCipher.C0, lowCipher.C0
 	unseeded := &columnMessage{Column: 1, Tops: []columnCipher{topOpen}, Lows: []columnCipher{lowOpen}}
 	full := &publicKeyMessage{Key: newPublicKey(p, sk, p.MaxLevel(), 0, seedKey, rnd)}
-	aggregate := Aggregate{}
+	aggregate, small := Aggregate{}, newSmallSecret(p, sk.small)
+	var threshold thresholdMessage
 	for j := range aggregate.C0 {
 		aggregate.C0[j] = p.Q()[j] - 1
 		for i := range p.N() / p.stride {
-			aggregate.C1[j] = append(aggregate.C1[j], uint64(i)*12345%p.Q()[j])
+			x := uint64(i) * 12345 % p.Q()[j]
+			aggregate.C1[j], threshold.Share[j] = append(aggregate.C1[j], uint32(x)), append(threshold.Share[j], x)
 		}
 	}
 	totals := &aggregatesMessage{Round: 3, Units: []float64{1 << 40, 1 << 41}, Totals: []Aggregate{aggregate, aggregate}}
 	member := &member{peer: peer{run: &run{jobPlan: &jobPlan{params: p}}, rnd: rnd}, secret: sk}
 	first, u := member.firstShares(seedKey[:], []int{100})
-	var threshold thresholdMessage
-	copy(threshold.Share[:], aggregate.C1[:])
 	columns := func(b []byte) (marshaller, error) {
 		m, late := readColumn(p, lay, []int{1}, 1<<22, 1<<26, b)
 		return columnAlone{m, lay}, late.finish(alone)
@@ -103,9 +142,8 @@ func wireMessages(t testing.TB, p *parameters) []wireMessage {
 		{"public key", full.marshal(p), func(b []byte) (marshaller, error) { return readPublicKey(p, b) }},
 		{"seeded column", column.marshal(p, lay, alone), columns},
 		{"column", unseeded.marshal(p, lay, alone), columns},
-		{"aggregates", totals.marshal(p, alone), func(b []byte) (marshaller, error) {
-			m, err := readAggregates(p, alone, 3, 2, b)
-			return aggregatesAlone{m}, err
+		{"aggregates", totals.marshal(p, alone, nil), func(b []byte) (marshaller, error) {
+			return wholeAggregates(p, &small, b)
 		}},
 		{"centroids", (&centroidsMessage{Round: 3, Centroids: [][]float64{{0.5, -1}, {0, 1}}}).marshal(p),
 			func(b []byte) (marshaller, error) { return readCentroids(p, 3, 2, 2, b) }},
@@ -172,6 +210,26 @@ func TestCoefficientsAreBelowTheirPrime(t *testing.T) {
 	r = newReader(p, kindShares, w.b)
 	if got := r.unpack(len(values), q); !reflect.DeepEqual(got, values) || r.end() != nil {
 		t.Errorf("got %v, %v", got, r.err)
+	}
+}
+
+// Nor must one of a total, wherever in it.
+func TestTotalsAreBelowTheirPrimes(t *testing.T) {
+	p := smallParameters(t)
+	small := newSmallSecret(p, newSecretKey(p, testEntropy(5), alone).small)
+	n := p.N() / p.stride
+	for _, at := range []int{-1, 0, n / 2, n - 1} {
+		for j, q := range p.Q()[:aggregateLevel+1] {
+			a := Aggregate{C1: [aggregateLevel + 1][]uint32{make([]uint32, n), make([]uint32, n)}}
+			if at >= 0 {
+				a.C1[j][at] = uint32(q)
+			}
+			m := &aggregatesMessage{Round: 3, Units: []float64{1, 1}, Totals: []Aggregate{a, a}}
+			_, err := wholeAggregates(p, &small, m.marshal(p, alone, nil))
+			if (err == nil) != (at < 0) || err != nil && !strings.Contains(err.Error(), "not below its prime") {
+				t.Errorf("coefficient %d modulo prime %d: error %v", at, j, err)
+			}
+		}
 	}
 }
 

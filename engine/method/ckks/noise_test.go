@@ -95,7 +95,7 @@ func TestBothSidesAddTheirNoise(t *testing.T) {
 			}
 			alice, units = z, msg.Units
 			for _, x := range msg.Totals {
-				r := roles.bob.small.product(s.params, &x)
+				r := productOf(t, s.params, &roles.bob.small, x)
 				for c := range r {
 					r[c] = (r[c] + x.C0[c]) % s.params.Q()[c]
 				}

@@ -15,6 +15,7 @@ type alice struct {
 	*computer
 	rounds  []Round
 	average averager // of totals that she decrypts together with the key holders
+	message []byte   // of a round's totals, written again in the next
 }
 
 func (s *run) newAlice() *alice { return &alice{peer: s.newPeer(0)} }
@@ -208,8 +209,8 @@ func (a *alice) decrypt(ctx context.Context, round int, msg *aggregatesMessage,
 	if a.job.mode() == Multiparty {
 		return a.decryptTogether(ctx, round, msg, current)
 	}
-	if err := a.send(ctx, a.released, 1, kindAggregates,
-		msg.marshal(a.run.params, abreast(ctx, a.Pool()))); err != nil {
+	a.message = msg.marshal(a.run.params, abreast(ctx, a.Pool()), a.message)
+	if err := a.send(ctx, a.released, 1, kindAggregates, a.message); err != nil {
 		return nil, err
 	}
 	a.step++
@@ -328,22 +329,20 @@ func (b *bob) answer(ctx context.Context, round int) error {
 // update turns a round's aggregates into the next centroids.
 func (b *bob) update(ctx context.Context, round int, message []byte) ([][]float64, error) {
 	p, d := b.params, b.cols.d
-	m, err := readAggregates(p, abreast(ctx, b.Pool()), round, b.job.K*(1+d), message)
-	if err == nil {
-		err = ctx.Err()
-	}
+	m, err := readAggregates(p, round, b.job.K*(1+d), message)
 	if err != nil {
 		return nil, err
 	}
-	decrypted := protocol.NewPrivate(len(m.Totals))
+	decrypted, errs := protocol.NewPrivate(len(m.Totals)), make([]error, len(m.Totals))
 	err = decrypted.Fill(func(words []int64) error {
-		return b.Pool().Run(ctx, len(words), func(_, i int) {
-			x := b.small.product(p, &m.Totals[i])
+		err := b.Pool().Run(ctx, len(words), func(_, i int) {
+			x, err := b.small.product(p, &m.Totals[i])
 			for j := range x {
 				x[j] = p.aggregate[j].add(x[j], m.Totals[i].C0[j])
 			}
-			words[i] = crt(p, x)
+			words[i], errs[i] = crt(p, x), err
 		})
+		return firstError(err, errs)
 	})
 	var groups []protocol.Group
 	if err == nil && b.noise.bob {

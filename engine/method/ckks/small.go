@@ -2,6 +2,7 @@ package ckks
 
 import (
 	"encoding/binary"
+	"unsafe"
 
 	"github.com/tuneinsight/lattigo/v6/utils/sampling"
 
@@ -11,25 +12,49 @@ import (
 // Secrets and errors: polynomials with small coefficients, of Lattigo's default distributions. What is drawn steers no
 // branch and no address.
 
+// smalls are such polynomials in rows of a room, which are cleared before others have them.
+type smalls struct {
+	room rns.Room
+	rows rns.Poly
+}
+
+// inRow is how many of them a row has the bytes of.
+const inRow = 4
+
+// newSmalls makes room for so many.
+func newSmalls(room rns.Room, count int) smalls {
+	return smalls{room, room.NewPoly((count - 1) / inRow)}
+}
+
+// at is polynomial number i, with any content.
+func (s smalls) at(i int) []int8 {
+	row := s.rows[i/inRow]
+	n := len(row)
+	return unsafe.Slice((*int8)(unsafe.Pointer(unsafe.SliceData(row))), inRow*n)[i%inRow*n:][:n:n]
+}
+
+func (s smalls) wipe() { s.room.Wipe(s.rows) }
+
 // ternary samples coefficients -1, 0 and 1, each with chance 1/3: a byte below 3^5 is five of them, others are drawn
 // again, which tells nothing of those.
-func ternary(n int, prng sampling.PRNG) []int8 {
+func ternary(out []int8, prng sampling.PRNG) {
 	const digits, below = 5, 243
-	out, buffer := make([]int8, (n+digits-1)/digits*digits), make([]byte, 1024)
-	for at := 0; at < len(out); {
+	buffer := make([]byte, 1024)
+	for len(out) > 0 {
 		_, _ = prng.Read(buffer) // never fails
 		for _, b := range buffer {
 			if b >= below {
 				continue
 			}
-			if at == len(out) {
+			if len(out) == 0 {
 				break
 			}
-			ternaryDigits(out[at:at+digits], b)
-			at += digits
+			n := min(digits, len(out))
+			ternaryDigits(out[:n], b)
+			out = out[n:]
 		}
 	}
-	return out[:n]
+	clear(buffer)
 }
 
 // ternaryDigits turns a uniform byte below a power of 3 into as many coefficients.
@@ -49,16 +74,16 @@ var errorTails = [...]uint64{0x701b64979cce5481, 0x51d2e3c22602c35a, 0x37a2ca5ad
 	0x21dd733efdbcaf, 0xaae45a5534e47, 0x31253def6bcb5, 0xce0ef2e6ce9f, 0x312baedc5b32, 0xaabe5e0c279, 0x218cf2c9097,
 	0x5d174b5955, 0xbaf8b0e12}
 
-// smallErrors samples n coefficients of an error polynomial.
-func smallErrors(n int, prng sampling.PRNG) []int8 {
-	out, buffer := make([]int8, n), make([]byte, 8*min(n, 256))
+// smallErrors samples coefficients of an error polynomial.
+func smallErrors(out []int8, prng sampling.PRNG) {
+	n, buffer := len(out), make([]byte, 8*min(len(out), 256))
 	for at := 0; at < n; {
 		_, _ = prng.Read(buffer) // never fails
 		for b := buffer; len(b) >= 8 && at < n; b, at = b[8:], at+1 {
 			out[at] = smallError(binary.LittleEndian.Uint64(b))
 		}
 	}
-	return out
+	clear(buffer)
 }
 
 // smallError turns a uniform word into an error.

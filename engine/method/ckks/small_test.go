@@ -8,6 +8,7 @@ import (
 
 	"github.com/tuneinsight/lattigo/v6/core/rlwe"
 	"github.com/tuneinsight/lattigo/v6/ring"
+	"github.com/tuneinsight/lattigo/v6/utils/sampling"
 
 	"github.com/cohort-engine/cohort/engine/method/ckks/rns"
 )
@@ -51,8 +52,8 @@ func TestSamplersAreLattigos(t *testing.T) {
 		ours func(n int) []int8
 		most int
 	}{
-		{"secrets", lattigo(p).Xs(), func(n int) []int8 { return ternary(n, rnd.prng("ours", n)) }, 1},
-		{"errors", lattigo(p).Xe(), func(n int) []int8 { return smallErrors(n, rnd.prng("ours too", n)) }, 19},
+		{"secrets", lattigo(p).Xs(), func(n int) []int8 { return newTernary(n, rnd.prng("ours", n)) }, 1},
+		{"errors", lattigo(p).Xe(), func(n int) []int8 { return newErrors(n, rnd.prng("ours too", n)) }, 19},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			r := lattigo(p).RingQ().AtLevel(0)
@@ -100,7 +101,7 @@ func TestSamplersAreLattigos(t *testing.T) {
 // each of nine pairs of values alike.
 func TestTernaryCoefficientsAreIndependent(t *testing.T) {
 	const n = 300000
-	x := ternary(n, testEntropy(9).prng("t", 0))
+	x := newTernary(n, testEntropy(9).prng("t", 0))
 	if len(x) != n {
 		t.Fatalf("%d coefficients, want %d", len(x), n)
 	}
@@ -140,7 +141,7 @@ func TestRerandomisationAddsErrorsToBothHalves(t *testing.T) {
 		acc := w.newZero(aggregateLevel)
 		head := c.rerandomise(w, acc, c.drawMask(w.Room(), index))
 		head = []uint32{uint32((uint64(head[0]) + uint64(p.lattice.Head(acc.c[0])[0])) % p.Q()[0])}
-		u := ring.Poly{Coeffs: wideRows(ternary(p.N(), rnd.prng("re-randomisation", index)), p.Q()[:aggregateLevel+1])}
+		u := ring.Poly{Coeffs: wideRows(newTernary(p.N(), rnd.prng("re-randomisation", index)), p.Q()[:aggregateLevel+1])}
 		r.NTT(u, u)
 		r.MForm(u, u)
 		left := func(k ring.Poly, half ring.Poly) []uint64 {
@@ -212,4 +213,17 @@ func TestNoMaskServesTwice(t *testing.T) {
 	if len(c.masks.drawn) > 0 {
 		t.Error("masks are drawn for a round after the last")
 	}
+}
+
+// newTernary and newErrors draw into memory of their own.
+func newTernary(n int, prng sampling.PRNG) []int8 {
+	out := make([]int8, n)
+	ternary(out, prng)
+	return out
+}
+
+func newErrors(n int, prng sampling.PRNG) []int8 {
+	out := make([]int8, n)
+	smallErrors(out, prng)
+	return out
 }

@@ -112,7 +112,7 @@ func oneRound(t *testing.T, j *Job, sign *composite) ([]float64, *roundPlan, *ru
 	}
 	out, small := make([]float64, len(totals)), newSmallSecret(s.params, roles.key(s.params).small)
 	for i := range totals {
-		x := small.product(s.params, &totals[i].Aggregate)
+		x := productOf(t, s.params, &small, totals[i].Aggregate)
 		for c := range x {
 			x[c] = (x[c] + totals[i].C0[c]) % s.params.Q()[c]
 		}

@@ -62,7 +62,12 @@ type writer struct {
 
 // newWriter begins a message, which has room for a body of a size.
 func newWriter(p *parameters, kind Kind, size int) *writer {
-	w := &writer{p: p, b: make([]byte, 0, wireHead+size)}
+	return newWriterIn(p, kind, make([]byte, 0, wireHead+size))
+}
+
+// newWriterIn begins a message behind b.
+func newWriterIn(p *parameters, kind Kind, b []byte) *writer {
+	w := &writer{p: p, b: b}
 	w.u32(wireMagic)
 	w.b = append(w.b, byte(kind))
 	w.u64(p.fingerprint)
@@ -74,10 +79,13 @@ func (w *writer) u64(x uint64)  { w.b = binary.LittleEndian.AppendUint64(w.b, x)
 func (w *writer) f64(x float64) { w.u64(math.Float64bits(x)) }
 
 // pack appends values of q's width.
-func (w *writer) pack(values []uint64, q uint64) {
-	from, size := len(w.b), packedSize(len(values), q)
+func (w *writer) pack(values []uint64, q uint64) { packRow(w.place(len(values), q), values, q) }
+
+// place appends room for n values of q's width.
+func (w *writer) place(n int, q uint64) []byte {
+	from, size := len(w.b), packedSize(n, q)
 	w.b = slices.Grow(w.b, size)[:from+size]
-	packRow(w.b[from:], values, q)
+	return w.b[from:]
 }
 
 // word is what residues are kept in.
@@ -181,9 +189,14 @@ func newReader(p *parameters, kind Kind, b []byte) *reader {
 
 func (r *reader) fail(why string) {
 	if r.err == nil {
-		r.err = fault.Failed("message of "+r.kind.String(), why,
-			"have the parties restart with the same version and parameters", nil)
+		r.err = unsound(r.kind, why)
 	}
+}
+
+// unsound is the error of a message that cannot be used.
+func unsound(kind Kind, why string) error {
+	return fault.Failed("message of "+kind.String(), why, "have the parties restart with the same version and parameters",
+		nil)
 }
 
 func (r *reader) take(n int) []byte {

@@ -98,12 +98,7 @@ func (c *Chain) NewPoly(level int) Poly { return c.Room().NewPoly(level) }
 func (c *Chain) Free(ps ...Poly) { c.Room().Free(ps...) }
 
 // Wipe is Free of polynomials that were made of a secret, which it clears: another role may have their rows next.
-func (c *Chain) Wipe(ps ...Poly) {
-	for _, p := range ps {
-		Clear(p)
-	}
-	c.Free(ps...)
-}
+func (c *Chain) Wipe(ps ...Poly) { c.Room().Wipe(ps...) }
 
 // FromWide copies rows of 64-bit residues, as the encoder and the samplers write
 // them.
@@ -169,7 +164,7 @@ func (c *Chain) Lift(x []int64, level int) Poly {
 	for j, row := range out {
 		lift(c.rings[j], row, upper[0], x)
 	}
-	c.Free(upper)
+	c.Wipe(upper)
 	return out
 }
 

@@ -32,5 +32,5 @@ func (c *Chain) Masked(dst, u, key Poly, x []int64) {
 		r.Forward(row, row)
 		r.SubScale(out, out, row, r.Constant(r.Invert(uint64(auxiliary.Q())%uint64(r.Q()))))
 	}
-	c.Free(Poly{rest, row})
+	c.Wipe(Poly{rest, row})
 }

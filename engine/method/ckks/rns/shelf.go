@@ -72,6 +72,14 @@ func (r Room) Free(ps ...Poly) {
 	}
 }
 
+// Wipe is Free of polynomials that were made of a secret, which it clears.
+func (r Room) Wipe(ps ...Poly) {
+	for _, p := range ps {
+		Clear(p)
+	}
+	r.Free(ps...)
+}
+
 // Truncate returns a without the rows above a level, which it frees.
 func (r Room) Truncate(a Poly, level int) Poly { return r.truncate(a, level+1) }
 
