@@ -263,6 +263,18 @@ func (p *Party) addNoise(round int, groups []Group, words []int64) {
 	for i, x := range noise {
 		words[i] += x
 	}
+	clear(noise)
+}
+
+// forget clears what the role kept from others, after the last round.
+func (p *Party) forget() {
+	clear(p.noise)
+	for _, b := range p.split {
+		clear(b)
+	}
+	if p.masks != nil {
+		p.masks.Forget()
+	}
 }
 
 // addUncounted is add for what measures the result.
@@ -483,7 +495,9 @@ func ServeSums(ctx context.Context, p *Party, sums int) error {
 				p.noise = make([]int64, total.Len())
 			}
 			p.draw(round, groups, p.noise[:total.Len()])
-			if err := total.Add(p.noise[:total.Len()]); err != nil {
+			err := total.Add(p.noise[:total.Len()])
+			clear(p.noise)
+			if err != nil {
 				return err
 			}
 		}

@@ -183,8 +183,13 @@ func (s *Session) Step(ctx context.Context) (bool, error) {
 	return err == nil && s.local.parties > 0, err
 }
 
-// Close ends a run that has not ended.
-func (s *Session) Close() { s.local.close() }
+// Close ends a run, if it has not ended, and lets its roles forget their secrets.
+func (s *Session) Close() {
+	s.local.close()
+	for _, p := range s.parties {
+		p.forget()
+	}
+}
 
 // outcome is what the first role of the result's audience ended with: the server's
 // where no party sees the result.

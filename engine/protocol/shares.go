@@ -41,6 +41,7 @@ func (p *Party) amongServers(ctx context.Context, round, number int, words, sum 
 		p.split[s] = secagg.AppendWords(p.split[s][:0], ring, share)
 	}
 	p.split[servers-1] = secagg.AppendWords(p.split[servers-1][:0], ring, rest)
+	clear(share)
 	p.End(span)
 	for s := range servers {
 		if err := p.pass(ctx, round, ServerAt(s), ShareLocal, p.split[s]); err != nil {

@@ -56,6 +56,14 @@ func (c *Client) Mask(dst *Masked, round int, values []int64) error {
 	return nil
 }
 
+// Forget clears the masks that the client has made, and what was under them: nothing is masked any more.
+func (c *Client) Forget() {
+	clear(c.own)
+	clear(c.masks.pad)
+	clear(c.scratch)
+	c.ownRound = -1
+}
+
 // Unmask writes the plain sum to dst: it takes off the masks of the clients
 // that are in m.
 func (c *Client) Unmask(dst []int64, m *Masked) error {

@@ -23,3 +23,33 @@ func TestNoBlockTwice(t *testing.T) {
 		}
 	}
 }
+
+// A client that has forgotten its masks has none of their bytes.
+func TestForget(t *testing.T) {
+	c, err := NewClient(secret.Simulated(1, "masks"), Ring64, 0, 2, 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := NewMasked(Ring64, 2, 5)
+	if err := c.Mask(m, 0, []int64{1, 2, 3, 4, 5}); err != nil {
+		t.Fatal(err)
+	}
+	sum := make([]int64, 5)
+	if err := c.Unmask(sum, m); err != nil {
+		t.Fatal(err)
+	}
+	c.Forget()
+	for _, x := range append(append([]byte(nil), c.own...), c.masks.pad...) {
+		if x != 0 {
+			t.Fatal("a mask is left")
+		}
+	}
+	for _, x := range c.scratch {
+		if x != 0 {
+			t.Fatal("a sum is left")
+		}
+	}
+	if err := c.Unmask(sum, m); err != nil || sum[4] != 5 {
+		t.Errorf("a mask that is made again gives %v, %v", sum, err)
+	}
+}

@@ -440,6 +440,15 @@ func (m *member) dealThreshold(ctx context.Context) error {
 		poly.Value = append(poly.Value, x)
 	}
 	sum := dealer.AllocateThresholdSecretShare()
+	secrets := [][][]uint64{slices.Clone(m.share[:])} // what is left of them when the shares are dealt
+	for _, x := range poly.Value[1:] {
+		secrets = append(secrets, x.Q.Coeffs)
+	}
+	defer func() {
+		for _, rows := range append(secrets, sum.Q.Coeffs) {
+			clearRows(rows)
+		}
+	}()
 	for i := range members {
 		share := dealer.AllocateThresholdSecretShare()
 		dealer.GenShamirSecretShare(point(i), poly, &share)
@@ -452,6 +461,7 @@ func (m *member) dealThreshold(ctx context.Context) error {
 		if err := m.send(ctx, m.setup, i+1, kindThreshold, msg.marshal(m.params)); err != nil {
 			return err
 		}
+		clearRows(share.Q.Coeffs)
 	}
 	for i := range members {
 		if i == own {
@@ -462,6 +472,7 @@ func (m *member) dealThreshold(ctx context.Context) error {
 			return err
 		}
 		got, err := readThreshold(m.params, b)
+		clear(b)
 		if err != nil {
 			return err
 		}
@@ -470,6 +481,7 @@ func (m *member) dealThreshold(ctx context.Context) error {
 		if err := dealer.AggregateShares(sum, share, &sum); err != nil {
 			return fault.Failed("ckks threshold", err.Error(), "", err)
 		}
+		clearRows(got.Share[:])
 	}
 	if !slices.Contains(m.online, int(m.Role)) {
 		return nil
@@ -534,6 +546,7 @@ func (m *member) answer(ctx context.Context, round int) error {
 		}
 		out.Shares = append(out.Shares, x)
 	}
+	clear(z)
 	return m.send(ctx, m.released, 0, kindShares, out.marshal(p))
 }
 

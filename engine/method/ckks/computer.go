@@ -446,6 +446,16 @@ func (m masks) take(index int) (out *mask) {
 	return out
 }
 
+// forget clears those that nobody has taken.
+func (m masks) forget() {
+	for i, x := range m.drawn {
+		if x != nil {
+			x.room.Wipe(x.u, x.e)
+		}
+		m.drawn[i] = nil
+	}
+}
+
 // maskOf takes the mask of total number index of all rounds, drawn ahead or now.
 func (c *computer) maskOf(room rns.Room, drawn masks, index int) *mask {
 	if m := drawn.take(index); m != nil {

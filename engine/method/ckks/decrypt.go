@@ -30,6 +30,16 @@ func newSmallSecret(p *parameters, sk secretRows) smallSecret {
 	return s
 }
 
+// forget clears the secret.
+func (s *smallSecret) forget() { clearRows(s[:]) }
+
+// clearRows sets rows to zero.
+func clearRows(rows [][]uint64) {
+	for _, row := range rows {
+		clear(row)
+	}
+}
+
 // readAtOnce is how many coefficients of a total are read at a time, in whole bytes.
 const readAtOnce = 512
 
@@ -196,6 +206,7 @@ func (c *columnEncryption) finish(ctx context.Context) ([]*columnMessage, error)
 			}
 			progress.one()
 		})
+		c.forget()
 		return c.msgs, err
 	}
 	if err := ctx.Err(); err != nil {
@@ -206,7 +217,20 @@ func (c *columnEncryption) finish(ctx context.Context) ([]*columnMessage, error)
 		rows = append(rows, c.end(index, e, c.plain[index])...)
 		progress.one()
 	}
-	return c.msgs, c.pool.Run(ctx, len(rows), func(_, i int) { rows[i]() })
+	err := c.pool.Run(ctx, len(rows), func(_, i int) { rows[i]() })
+	c.forget()
+	return c.msgs, err
+}
+
+// forget clears what has been encrypted, with its errors: the difference to a ciphertext is a multiple of the secret.
+func (c *columnEncryption) forget() {
+	for _, t := range c.embed {
+		if t != nil {
+			clear(t.values)
+			clear(t.complex)
+			clear(t.whole)
+		}
+	}
 }
 
 // checkTotal compares the noisy decrypted counts with the public n: together they

@@ -431,16 +431,38 @@ func (pl *jobPlan) Connect(ctx context.Context, rt *engine.Runtime, options prot
 	if err != nil {
 		return nil, err
 	}
+	res, _, err := s.play(ctx, rt, options)
+	return res, err
+}
+
+// play lets the roles play to the end, and then forget their secrets.
+func (s *run) play(ctx context.Context, rt *engine.Runtime, options protocol.Options) (*engine.Result, *parties, error) {
 	s.ready(abreast(ctx, rt.Pool()))
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	s.seat = options.Seat
 	roles, programs := s.newParties()
-	session := protocol.Start(rt, pl.Plan, programs, nil, options)
+	defer roles.forget()
+	session := protocol.Start(rt, s.Plan, programs, nil, options)
 	res, err := session.Finish(ctx, s.job.Bounds)
 	if err != nil {
-		return nil, err
+		return nil, roles, err
 	}
-	return res, s.complete(ctx, rt, session, res, roles.alice.rounds)
+	return res, roles, s.complete(ctx, rt, session, res, roles.alice.rounds)
+}
+
+// forget clears the secrets of all roles.
+func (r *parties) forget() {
+	if r.alice.computer != nil {
+		r.alice.masks.forget()
+	}
+	if r.bob != nil {
+		r.bob.secret.forget()
+		r.bob.small.forget()
+	}
+	for _, m := range r.members {
+		m.secret.forget()
+		m.share.forget()
+	}
 }

@@ -62,6 +62,14 @@ type secretKey struct {
 	small secretRows
 }
 
+// forget clears the secrets, if there are any.
+func (k *secretKey) forget() {
+	if k != nil {
+		rns.Clear(rns.Poly(k.main))
+		rns.Clear(rns.Poly(k.small))
+	}
+}
+
 // secretRows are a secret modulo all primes in the transform's domain, times 2^64, as Lattigo keeps secrets.
 type secretRows rns.Poly
 

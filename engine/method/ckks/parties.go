@@ -149,7 +149,8 @@ func (a *alice) playRound(ctx context.Context, t int, current [][]float64) ([][]
 	if err != nil {
 		return nil, err
 	}
-	msg, _, err := a.perturb(t, totals)
+	msg, z, err := a.perturb(t, totals)
+	clear(z)
 	if err != nil {
 		return nil, err
 	}
