@@ -436,7 +436,8 @@ func (pl *jobPlan) Connect(ctx context.Context, rt *engine.Runtime, options prot
 }
 
 // play lets the roles play to the end, and then forget their secrets.
-func (s *run) play(ctx context.Context, rt *engine.Runtime, options protocol.Options) (*engine.Result, *parties, error) {
+func (s *run) play(ctx context.Context, rt *engine.Runtime, options protocol.Options) (*engine.Result, *parties,
+	error) {
 	s.ready(abreast(ctx, rt.Pool()))
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
