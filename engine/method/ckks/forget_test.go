@@ -85,7 +85,8 @@ func TestMakingLeavesNoSecrets(t *testing.T) {
 			return []rns.Poly{newPublicKey(p, sk, aggregateLevel, -1, seedKey, rnd).B}
 		},
 		"column": func(p *parameters, sk *secretKey) []rns.Poly {
-			return []rns.Poly{encryptSeeded(p, slices.Repeat([]int64{0}, p.N()), aggregateLevel, 1<<26, sk, rnd, "column 0", 0).C0}
+			c := encryptSeeded(p, slices.Repeat([]int64{0}, p.N()), aggregateLevel, 1<<26, sk, rnd, "column 0", 0)
+			return []rns.Poly{c.C0}
 		},
 		"mask": func(p *parameters, sk *secretKey) []rns.Poly {
 			m := (&computer{params: p, rnd: rnd}).drawMask(p.lattice.Room(), 0)
