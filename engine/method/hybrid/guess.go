@@ -9,21 +9,17 @@ import (
 	"github.com/cohort-engine/cohort/internal/elementary"
 )
 
-// guess is what a weak signal tells of where the records are: a released mean with noise of a known variance in each
-// coordinate, and perhaps the distances of the records from a centre. Of all sets of k points that has the least
-// expected loss which is the best for records as they may be, given what was released: k-means on draws of these.
+// guess is what a weak signal tells of where the records are: a mean that was released in steps, with noise of a known
+// variance in each coordinate, and perhaps the distances of the records from a centre. Of all sets of k points that has
+// the least expected loss which is the best for records as they may be, given what was released: k-means on draws of
+// these.
 type guess struct {
-	mean      []float64
+	steps     []staged.MeanStep
 	variance  float64
-	centre    []float64
+	centre    []float64         // public, from which distances and cells are
 	distances *staged.Distances // nil where they are not released
 	cells     *cellCounts       // nil where they are not released
 }
-
-// places are where the many of the records may be, before anything is released: in each column, so far from the centre
-// of the box (a deviation), with those odds. Bounds that fit the records have them about the centre; a heavy corner is
-// as far from it as it can be.
-var places = [...]struct{ far, odds float64 }{{0.12, 0.7}, {0.3, 0.15}, {0.55, 0.1}, {0.8, 0.05}}
 
 const (
 	// guessWidth is the deviation of records in a column about the centre of the box. About another place it is less by
@@ -41,32 +37,21 @@ const (
 	guessParts = 10
 )
 
-// odds are those of the places, given the mean. Their sum is total.
-func (g *guess) odds() (odds [len(places)]float64, total float64) {
-	d, square, most := float64(len(g.mean)), elementary.SquaredLength(g.mean), math.Inf(-1)
-	for i, p := range places {
-		v := float64(p.far*p.far) + g.variance
-		odds[i] = elementary.Log(p.odds) - float64(d*elementary.Log(v)/2) - square/(2*v)
-		most = max(most, odds[i])
-	}
-	for i := range odds {
-		odds[i] = elementary.Exp(odds[i] - most)
-		total += odds[i]
-	}
-	return odds, total
-}
-
-// records are draws of a record, for k points.
+// records are draws of a record, for k points: of places where the many may be, and of the few.
 func (g *guess) records(k int, stream *privacy.Stream) *synopsis.Weighted {
-	w, row := &synopsis.Weighted{D: len(g.mean)}, make([]float64, len(g.mean))
-	odds, total := g.odds()
-	for range min(max(guessEach*k, guessLeast), guessMost) {
-		u, i := stream.Float64()*total, 0
-		for i < len(odds)-1 && u >= odds[i] {
-			u -= odds[i]
-			i++
+	d := len(g.centre)
+	w, row := &synopsis.Weighted{D: d}, make([]float64, d)
+	found := draws(g.steps, g.centre, g.variance, stream)
+	for i := range min(max(guessEach*k, guessLeast), guessMost) {
+		at := i % placeDraws * d
+		few := stream.Float64() < guessFew
+		for h, place := range found[at : at+d] {
+			if few {
+				place = 0
+			}
+			x := place + float64(guessWidth*(1-math.Abs(place))*stream.Normal())
+			row[h] = min(max(x, -1), 1)
 		}
-		g.draw(row, places[i].far, stream)
 		w.Append(row, 1)
 	}
 	g.weigh(w)
@@ -74,22 +59,6 @@ func (g *guess) records(k int, stream *privacy.Stream) *synopsis.Weighted {
 		g.cells.weigh(w)
 	}
 	return w
-}
-
-// draw draws a record where the many are so far from the centre of the box before the mean is known: their place given
-// the mean is normal about a part of it. That mean is of all records, and the few are about the centre.
-func (g *guess) draw(row []float64, far float64, stream *privacy.Stream) {
-	known := far * far / (float64(far*far) + g.variance)
-	doubt, few := math.Sqrt(known*g.variance), stream.Float64() < guessFew
-	for h := range row {
-		place := (float64(known*g.mean[h]) + float64(doubt*stream.Normal())) / (1 - guessFew)
-		place = min(max(place, -guessWall), guessWall)
-		if few {
-			place = 0
-		}
-		x := place + float64(guessWidth*(1-math.Abs(place))*stream.Normal())
-		row[h] = min(max(x, -1), 1)
-	}
 }
 
 // weigh weighs the draws so that they are as far from the centre as the records, unless the noise hides how far these

@@ -63,10 +63,11 @@ func (h *plan) addHigh(rounds, k int) *highPlan {
 func (h *highPlan) run(ctx context.Context, p *staged.Party) (centroids []float32, sizes []float64, err error) {
 	k := p.K
 	p = p.WithClusters(h.clusters)
-	mean, variance, err := p.SteppedMean(ctx, h.mean)
+	found, err := p.SteppedMean(ctx, h.mean)
 	if err != nil {
 		return nil, nil, err
 	}
+	mean, variance := found.Mean, found.Variance
 	centre := slices.Clone(mean)
 	staged.TowardCentre(centre, variance)
 	distances, err := p.ReleaseDistances(ctx, h.distances, staged.GridRow(centre, p.FractionBits),

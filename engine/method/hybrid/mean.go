@@ -91,11 +91,12 @@ func (h *plan) addMean() *meanPlan {
 // points that are best for where the records may be (guess). All but the sums, the histogram and the counts is
 // post-processing.
 func (o *meanPlan) run(ctx context.Context, p *staged.Party) (centroids []float32, err error) {
-	g := new(guess)
-	if g.mean, g.variance, err = p.SteppedMean(ctx, o.mean); err != nil {
+	released, err := p.SteppedMean(ctx, o.mean)
+	if err != nil {
 		return nil, err
 	}
-	g.centre = slices.Clone(g.mean)
+	g := &guess{steps: released.Steps, variance: released.Variance}
+	g.centre = slices.Clone(released.Mean)
 	noise := g.variance
 	if p.K == 1 {
 		noise *= 1 + certain*math.Sqrt(2/float64(p.D))

@@ -2,6 +2,7 @@ package hybrid
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/cohort-engine/cohort/engine"
@@ -67,10 +68,9 @@ func TestGuess(t *testing.T) {
 	}{{-0.64, 1e-4, 0.8, [2]float64{0.3, 0.45}}, {0, 100, 0, [2]float64{0.42, 0.65}},
 		{0, 1e-4, 0, [2]float64{0.38, 0.44}}} {
 		const d, k = 6, 8
-		g := &guess{mean: make([]float64, d), variance: c.variance}
-		for h := range g.mean {
-			g.mean[h] = c.mean
-		}
+		step := staged.MeanStep{From: make([]float32, d), Radius: math.Sqrt(d), Offset: slices.Repeat([]float64{c.mean}, d),
+			Variance: c.variance}
+		g := &guess{steps: []staged.MeanStep{step}, variance: c.variance, centre: step.Offset}
 		w := g.records(k, privacy.NewStreams(&seed).Stream(0, 0, "guess"))
 		near, sum, squares := 0.0, 0.0, 0.0
 		for i := range w.Len() {

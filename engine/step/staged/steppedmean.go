@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/cohort-engine/cohort/internal/elementary"
 )
@@ -41,35 +42,59 @@ func (f *Plan) AddSteppedMean(l Share) *SteppedMean {
 	return m
 }
 
-// SteppedMean releases a mean in steps, and returns the variance of its noise in each coordinate with it. A step that
-// comes out farther from the mean so far than the noise of both makes it takes its place, else the two are averaged by
-// their noise.
-func (p *Party) SteppedMean(ctx context.Context, m *SteppedMean) (mean []float64, variance float64, err error) {
+// MeanStep is what one step of a mean has released: the mean of the offsets of all records from a public point, each
+// cut to a length, with noise of a known variance in each coordinate.
+type MeanStep struct {
+	From     []float32
+	Radius   float64
+	Offset   []float64
+	Variance float64
+}
+
+// FoundMean is a released mean, the variance of its noise in each coordinate, and the steps that it is found by.
+type FoundMean struct {
+	Mean     []float64
+	Variance float64
+	Steps    []MeanStep
+}
+
+// SteppedMean releases a mean in steps. A step that comes out farther from the mean so far than the noise of both makes
+// it takes its place, else the two are averaged by their noise.
+func (p *Party) SteppedMean(ctx context.Context, m *SteppedMean) (*FoundMean, error) {
+	found := new(FoundMean)
 	for i, s := range m.steps {
 		from := make([]float64, p.D)
-		copy(from, mean)
+		copy(from, found.Mean)
 		if i > 0 {
-			TowardCentre(from, variance)
+			TowardCentre(from, found.Variance)
 		}
 		at, own := GridRow(from, p.FractionBits), s.Share.Variance(s.Scale/float64(p.N))
-		next, err := p.meanOffset(ctx, s, at, m.radii[i])
+		offset, err := p.meanOffset(ctx, s, at, m.radii[i])
 		if err != nil {
-			return nil, 0, err
+			return nil, err
 		}
-		if i == 0 {
-			mean, variance = next, own
-			continue
-		}
-		for h := range next {
-			next[h] += float64(at[h])
-		}
-		trust := max(variance/(variance+own), 1-float64(p.D)*own/elementary.SquaredDistance(next, mean))
-		for h, x := range next {
-			mean[h] += float64(trust * (x - mean[h]))
-		}
-		variance = float64((1-trust)*(1-trust)*variance) + float64(trust*trust*own)
+		found.add(MeanStep{at, m.radii[i], offset, own})
 	}
-	return mean, variance, nil
+	return found, nil
+}
+
+// add adds a step.
+func (f *FoundMean) add(s MeanStep) {
+	f.Steps = append(f.Steps, s)
+	next := slices.Clone(s.Offset)
+	for h := range next {
+		next[h] += float64(s.From[h])
+	}
+	if len(f.Steps) == 1 {
+		f.Mean, f.Variance = next, s.Variance
+		return
+	}
+	trust := max(f.Variance/(f.Variance+s.Variance),
+		1-float64(len(next))*s.Variance/elementary.SquaredDistance(next, f.Mean))
+	for h, x := range next {
+		f.Mean[h] += float64(trust * (x - f.Mean[h]))
+	}
+	f.Variance = float64((1-trust)*(1-trust)*f.Variance) + float64(trust*trust*s.Variance)
 }
 
 // meanOffset releases the sum of the offsets of all records from a public point on the grid, each cut to a length, and

@@ -37,7 +37,7 @@ func meanErrors(t *testing.T, records *kernels.Panels, mu, place float64) (steps
 	}
 	stagedtest.OnParty(t, f, records, func(ctx context.Context, p *staged.Party) error {
 		for i := range times {
-			mean, variance, err := p.SteppedMean(ctx, stepped[i])
+			found, err := p.SteppedMean(ctx, stepped[i])
 			if err != nil {
 				return err
 			}
@@ -45,11 +45,11 @@ func meanErrors(t *testing.T, records *kernels.Panels, mu, place float64) (steps
 			if err != nil {
 				return err
 			}
-			for h := range mean {
-				steps += (mean[h] - place) * (mean[h] - place) / times
+			for h, x := range found.Mean {
+				steps += (x - place) * (x - place) / times
 				one += (whole[h] - place) * (whole[h] - place) / times
 			}
-			said += variance * float64(len(mean)) / times
+			said += found.Variance * float64(len(found.Mean)) / times
 		}
 		return nil
 	})
