@@ -596,7 +596,7 @@ func (a *alice) decryptTogether(ctx context.Context, round int, msg *aggregatesM
 		return nil, err
 	}
 	n, k, d := a.run.lay.n, a.job.K, a.run.cols.d
-	if err := checkTotal(values, msg.Units, n, k, d, a.noise); err != nil {
+	if err := checkTotal(values, msg.Units, n, k, d, a.job.leastMembership(), a.noise); err != nil {
 		return nil, err
 	}
 	next := divide(a.average.add(inRecords(values, msg.Units), a.noise, n, k), current, a.noise, a.job.post())

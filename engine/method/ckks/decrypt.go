@@ -235,12 +235,12 @@ func (c *columnEncryption) forget() {
 
 // checkTotal compares the noisy decrypted counts with the public n: together they
 // are about n, and no count or sum of features in [-1, 1] is larger than n or,
-// for a count, negative. A comparison that left its domain or an overflow of
+// for a count, negative by more than a membership is at least. A comparison that left its domain or an overflow of
 // the modulus is off by orders of magnitude and otherwise silent. Memberships
 // sum to at most 1, and to less where several bisectors meet; what a sound round
 // may lose is half of the records. It is a function of noisy values, and its error
 // carries none of them.
-func checkTotal(values []int64, units []float64, n, k, d int, noise noisePlan) error {
+func checkTotal(values []int64, units []float64, n, k, d int, least float64, noise noisePlan) error {
 	const deviations = 8 // of the noise: 1e-15
 	spread := math.Sqrt(noise.surplus())
 	slack := noise.error() + 1
@@ -257,7 +257,7 @@ func checkTotal(values []int64, units []float64, n, k, d int, noise noisePlan) e
 			lo, sigma := -hi, noise.sum
 			if h == 0 {
 				total += x
-				lo, sigma = -float64(n)*signError, noise.count
+				lo, sigma = float64(n)*least, noise.count
 			}
 			if s := slack + deviations*spread*sigma; x < lo-s || x > hi+s {
 				return fail("a total")

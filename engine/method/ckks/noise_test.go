@@ -270,7 +270,7 @@ func TestCheckTotalTellsNoValue(t *testing.T) {
 	units := []float64{1, 1, 1, 1}
 	var texts []string
 	for _, values := range [][]int64{{9000, 0, 1, 0}, {71234, 5, 1, 0}} {
-		err := checkTotal(values, units, 400, 2, 1, noisePlan{count: 3, sum: 3, bob: true, shares: 2, needed: 1})
+		err := checkTotal(values, units, 400, 2, 1, -signError, noisePlan{count: 3, sum: 3, bob: true, shares: 2, needed: 1})
 		if err == nil {
 			t.Fatalf("%v is taken for 400 records", values)
 		}
@@ -278,6 +278,29 @@ func TestCheckTotalTellsNoValue(t *testing.T) {
 	}
 	if texts[0] != texts[1] {
 		t.Errorf("the text depends on the values: %q and %q", texts[0], texts[1])
+	}
+}
+
+// By rank the memberships of undecided records are below 0 by as much as the indicator is between two ranks: so are the
+// counts of empty clusters, and no others.
+func TestCheckTotalByRank(t *testing.T) {
+	const k, n = 5, 10000
+	least := (&Job{Argmin: Rank, Problem: protocol.Problem{K: k}}).leastMembership()
+	for r := 1.0; r <= k; r += 1e-3 {
+		if y := indicator(k, r); y < least {
+			t.Errorf("the indicator is %v at %v, less than %v", y, r, least)
+		}
+	}
+	for _, c := range []struct {
+		count int64
+		least float64
+		sound bool
+	}{{-141, least, true}, {-141, -signError, false}, {-1000, least, false}} {
+		values, units := []int64{n - c.count, 0, c.count, 0, 0, 0, 0, 0, 0, 0}, slices.Repeat([]float64{1}, 2*k)
+		err := checkTotal(values, units, n, k, 1, c.least, noisePlan{count: 3, sum: 3, bob: true, shares: 2, needed: 1})
+		if (err == nil) != c.sound {
+			t.Errorf("a count of %d of %d records with memberships from %v: %v", c.count, n, c.least, err)
+		}
 	}
 }
 

@@ -268,6 +268,33 @@ func (c *computer) rankMembers(ctx context.Context, pool *engine.Pool, r *rankPl
 	})
 }
 
+// leastMembership is the least that a record's membership in a cluster may be. By rank it is that of the indicator
+// between two ranks: of a record that a comparison leaves undecided.
+func (j *Job) leastMembership() float64 {
+	if j.Argmin == Rank {
+		return leastIndicator(j.K) - signError
+	}
+	return -signError
+}
+
+// leastIndicator is the least value of the indicator's polynomial at ranks from 1 to k, from a scan.
+func leastIndicator(k int) (least float64) {
+	const steps = 256 // a rank
+	for step := range (k-1)*steps + 1 {
+		least = min(least, indicator(k, 1+float64(step)/steps))
+	}
+	return least
+}
+
+// indicator is 1 at rank 1 and 0 at ranks 2 .. k.
+func indicator(k int, rank float64) float64 {
+	y := 1.0
+	for i := 2; i <= k; i++ {
+		y *= (float64(i) - rank) / float64(i-1)
+	}
+	return y
+}
+
 // ranks are the indicator's roots 2 .. k, in an order in which every subtree of a product tree has roots from all over:
 // in their own order the products of some grow as k!/(k/2)!^2 does at ranks far away, and with them their errors.
 func ranks(k int) []int {
