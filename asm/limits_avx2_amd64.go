@@ -19,6 +19,11 @@ func PeakFMAAVX2(n int)
 //go:noescape
 func PeakSubFMAAVX2(n int)
 
+// PeakWordAVX2 runs n > 0 rounds of 12 products of each second 32-bit word, of vectors of 32 bytes.
+//
+//go:noescape
+func PeakWordAVX2(n int)
+
 // PeakArgminAVX2 runs n > 0 rounds of 12 steps of a minimum with its index, over float32 vectors of 32 bytes.
 //
 //go:noescape

@@ -14,6 +14,11 @@ func PeakFMAAVX512(n int)
 //go:noescape
 func PeakSubFMAAVX512(n int)
 
+// PeakWordAVX512 runs n > 0 rounds of 12 products of each second 32-bit word, of vectors of 64 bytes.
+//
+//go:noescape
+func PeakWordAVX512(n int)
+
 // PeakArgminAVX512 runs n > 0 rounds of 12 steps of a minimum with its index, over float32 vectors of 64 bytes.
 //
 //go:noescape

@@ -36,7 +36,8 @@ func runAgainstLimits(ctx context.Context, e *Env) {
 		for _, x := range []struct {
 			name string
 			rate float64
-		}{{"products of 16-bit integers", limits.Dot}, {"products of bytes in tiles", limits.Tile}} {
+		}{{"products of 16-bit integers", limits.Dot}, {"products of bytes in tiles", limits.Tile},
+			{"products of 32-bit words", limits.Word}} {
 			if x.rate > 0 {
 				c.number(x.name, "G/s", x.rate/1e9)
 			}
@@ -60,6 +61,7 @@ func runAgainstLimits(ctx context.Context, e *Env) {
 				return lloydAgainstLimits(ctx, c, limits, n, d, k)
 			})
 	}
+	runLatticeKernels(ctx, e, limits)
 	runSketchKernels(ctx, e, limits)
 	for _, shape := range [][3]int{{4096, 2, 15}, {4096, 8, 8}, {20000, 20, 30}} {
 		n, d, k := shape[0], shape[1], shape[2]

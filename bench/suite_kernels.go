@@ -13,7 +13,9 @@ func kernelSuites() []Suite {
 		About: "Time of each kernel on generated points, one thread, all data in panels. GFLOP/s counts a subtraction, a " +
 			"multiplication and an addition for each point, centroid and dimension. Shares compare the best time with the " +
 			"limit that binds it: the arithmetic of the assignment, or reading the points, at rates measured in the same " +
-			"run. Noise is the time of one exact discrete sample, filled into an array of 4096, from a stream of a seed and " +
+			"run; of lattice arithmetic, on vectors of 2^14 words in the second-level cache, products of 32-bit words, at " +
+			"least as many as the algorithm takes, or reading as much as is read and written. Noise is the time of one " +
+			"exact discrete sample, filled into an array of 4096, from a stream of a seed and " +
 			"from one rooted in the system's randomness.",
 		Figures: []Figure{{Table: "assign", Title: "Assignment rate by number of clusters", X: "k", Y: "rate",
 			Series: []string{"d"}, LogX: true, LogY: true}},

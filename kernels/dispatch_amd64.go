@@ -675,6 +675,14 @@ func asmPeakTile(config *byte, n int) {
 	panic(noRoutine("PeakTile", 0))
 }
 
+func asmPeakWord(n int) {
+	if current >= avx512 {
+		asm.PeakWordAVX512(n)
+		return
+	}
+	asm.PeakWordAVX2(n)
+}
+
 func asmPotential(dots *float32, panels, stride int, norms, nearest *float32, square float32, sums *[16]float64) {
 	if current >= avx512 {
 		asm.PotentialAVX512(dots, panels, stride, norms, nearest, square, sums)

@@ -216,6 +216,10 @@ func asmPeakTile(config *byte, n int) {
 	panic(noRoutine("PeakTile", 0))
 }
 
+func asmPeakWord(n int) {
+	panic(noRoutine("PeakWord", 0))
+}
+
 func asmPotential(dots *float32, panels, stride int, norms, nearest *float32, square float32, sums *[16]float64) {
 	panic(noRoutine("Potential", 0))
 }

@@ -18,6 +18,7 @@ type Limits struct {
 	Argmin float64 // float32 candidates for a minimum with its index, per second
 	Dot    float64 // products of 16-bit integers per second, of the candidate filter
 	Tile   float64 // products of bytes in tiles per second, likewise
+	Word   float64 // products of 32-bit words to 64 bits per second, of lattice arithmetic
 	AES    float64 // AES rounds of 16-byte blocks per second
 }
 
@@ -72,6 +73,15 @@ func (l Limits) AESSeconds(blocks float64) float64 {
 	return 10 * blocks / l.AES
 }
 
+// WordSeconds returns the least time that so many products of 32-bit words take on one core, 0 where the limits are not
+// measured.
+func (l Limits) WordSeconds(products float64) float64 {
+	if l.Word == 0 {
+		return 0
+	}
+	return products / l.Word
+}
+
 // MeasureLimits measures the limits of the core it runs on, in some 50 ms. Other
 // work on the core, and a clock that has not risen yet, lower the figures: see
 // [Limits.Best].
@@ -84,6 +94,7 @@ func measureLimits(runs int) Limits {
 		Argmin: bestRate(peakArgmin, runs),
 		Dot:    bestRate(peakDot, runs),
 		Tile:   bestRate(peakTile, runs),
+		Word:   bestRate(peakWord, runs),
 		AES:    bestRate(peakAES, runs),
 	}
 }
@@ -97,6 +108,7 @@ func (l Limits) Best(m Limits) Limits {
 		Argmin: max(l.Argmin, m.Argmin),
 		Dot:    max(l.Dot, m.Dot),
 		Tile:   max(l.Tile, m.Tile),
+		Word:   max(l.Word, m.Word),
 		AES:    max(l.AES, m.AES),
 	}
 }

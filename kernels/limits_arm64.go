@@ -8,6 +8,8 @@ const peakChains = 16
 
 func peakDot(int) int { return 0 }
 
+func peakWord(int) int { return 0 }
+
 func peakTile(int) int { return 0 }
 
 // aesBlocks is the number of AES blocks in a vector.

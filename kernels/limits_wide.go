@@ -13,6 +13,8 @@ func peakDot(n int) int {
 	return peak(asmPeakDot, n, 2*vectorFloats())
 }
 
+func peakWord(n int) int { return peak(asmPeakWord, n, vectorFloats()/2) }
+
 func peakTile(n int) int {
 	if current < amx {
 		return 0

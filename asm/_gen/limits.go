@@ -58,6 +58,9 @@ func limitsFile(s isa) {
 			VSUBPS(v[chains], v[chains+1], v[chains+2])
 			VFMADD231PS(v[chains+2], v[chains+2], v[q])
 		})
+	peak("PeakWord", "products of each second 32-bit word, of vectors", chains+2, func(q int, v []reg.VecVirtual) {
+		VPMULDQ(v[chains], v[chains+1], v[q])
+	})
 	pairs := chains / 2 // each chain keeps a minimum and an index
 	if s == avx512 {
 		mask := []reg.OpmaskVirtual(nil)
