@@ -226,3 +226,24 @@ func TestRolesForgetTheirSecrets(t *testing.T) {
 		})
 	}
 }
+
+// Keys of a run that ends before all of them is drawn have secrets that are not there yet.
+func TestKeysOfAnEndedRun(t *testing.T) {
+	p, err := buildParameters(smallChain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rnd := testEntropy(4)
+	sk := newSecretKey(p, rnd, alone)
+	for most := range 7 {
+		drafts := []*draft{newRelinearisation(p, sk, rnd), newSmallRing(p, sk, rnd.key("seed", 0), rnd)}
+		left := most
+		makeKeys(func(n int, f func(i int)) {
+			for i := 0; i < n && left > 0; i++ {
+				f(i)
+				left--
+			}
+			left = 0
+		}, drafts)
+	}
+}

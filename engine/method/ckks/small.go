@@ -33,7 +33,12 @@ func (s smalls) at(i int) []int8 {
 	return unsafe.Slice((*int8)(unsafe.Pointer(unsafe.SliceData(row))), inRow*n)[i%inRow*n:][:n:n]
 }
 
-func (s smalls) wipe() { s.room.Wipe(s.rows) }
+// wipe clears them, if they were made: a run may have ended before.
+func (s smalls) wipe() {
+	if s.rows != nil {
+		s.room.Wipe(s.rows)
+	}
+}
 
 // ternary samples coefficients -1, 0 and 1, each with chance 1/3: a byte below 3^5 is five of them, others are drawn
 // again, which tells nothing of those.
