@@ -65,7 +65,7 @@ func (s *Solver) ascend(ctx context.Context, run Runner, p *Problem, target floa
 		return 0, err
 	}
 	outside := a.gradient(prices, &a.seen, a.excess)
-	if s.warm && a.plain && 8*outside > float64(p.total()) {
+	if s.warm && a.plain && 8*outside > float64(p.total()) { // fewer than an eighth are worth no pass
 		var err error
 		if outside, err = s.compareWithNone(ctx, run, p, outside); err != nil {
 			return 0, err
