@@ -287,6 +287,7 @@ func TestBadInput(t *testing.T) {
 		{"published without released code", exitWrong,
 			[]string{"--epsilon", "1", "--method", "relative", "--calibration", "published"}, "published"},
 		{"out is a file", exitWrong, []string{"--data", good, "--k", "2", "--out", good}, "file"},
+		{"out is below a file", exitWrong, []string{"--data", good, "--k", "2", "--out", good + "/out"}, "below a file"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			status, out, errOut := cohort(t, append([]string{"run"}, c.args...)...)

@@ -425,6 +425,9 @@ func checkOut(dir string) error {
 	if info, e := os.Stat(dir); e == nil && !info.IsDir() {
 		return fault.Request("--out", dir+" is a file", "name a folder")
 	}
+	if errors.Is(err, syscall.ENOTDIR) {
+		return fault.Request("--out", dir+" is below a file", "name a folder")
+	}
 	if err != nil {
 		return fault.Failed("--out", err.Error(), "name another folder", err)
 	}

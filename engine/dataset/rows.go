@@ -66,7 +66,7 @@ func (p *lineParser) run() error {
 	for at := 0; at < p.end; {
 		p.row++
 		// A comment may pass for a record only where its first cell is not looked at.
-		if p.emptyRow == 0 && (p.s.to[0] >= 0 || !format.isComment(p.text[at:p.end])) {
+		if p.emptyRow == 0 && !p.s.quoted && (p.s.to[0] >= 0 || !format.isComment(p.text[at:p.end])) {
 			row := p.b.room(d)
 			if next := p.quickLine(at, row, format.point()); next > 0 {
 				at = next

@@ -25,7 +25,8 @@ type TextFormat struct {
 	// or empty: a comma, else a tab, a semicolon, a bar, blanks, as the first row has; where it has
 	// several of them, the first that makes as many cells of the second row.
 	Separator string
-	// DecimalComma says that 1,5 is one and a half. A comma then separates no cells.
+	// DecimalComma says that 1,5 is one and a half. A comma then separates no cells, unless those of the
+	// first two rows stand in quotes on one side of it, as spreadsheets write them: "1,5","2,75".
 	DecimalComma bool
 	// Comment begins the lines that are left out; empty stands for "#", "none" for
 	// no such lines.
@@ -51,7 +52,7 @@ func (f TextFormat) check() error {
 		return fault.Range("separator", strconv.Quote(f.Separator), `one character such as "," or "|", or blank`)
 	case f.DecimalComma && sep == ',':
 		return fault.Request("separator", "the comma is the decimal sign as well",
-			`give another one, such as --separator ";"`)
+			`give another one, such as --separator ";", or none if such numbers are in quotes`)
 	}
 	return nil
 }
@@ -96,6 +97,10 @@ func (f TextFormat) sniff(line []byte, second func() []byte) separator {
 			found = append(found, separator(c))
 		}
 	}
+	if f.DecimalComma && len(found) == 0 && bytes.IndexByte(line, ',') >= 0 &&
+		(commaAtQuote(line) || commaAtQuote(second())) {
+		return ','
+	}
 	if len(found) > 1 {
 		next := second()
 		for _, sep := range found {
@@ -110,6 +115,22 @@ func (f TextFormat) sniff(line []byte, second func() []byte) separator {
 		}
 	}
 	return append(found, blank)[0]
+}
+
+// commaAtQuote tells whether a comma of a row is next to a quote, and so between cells.
+func commaAtQuote(line []byte) bool {
+	for at := bytes.IndexByte(line, ','); at >= 0; {
+		before, after := trimBlank(line[:at]), trimBlank(line[at+1:])
+		if bytes.HasSuffix(before, []byte(`"`)) || bytes.HasPrefix(after, []byte(`"`)) {
+			return true
+		}
+		next := bytes.IndexByte(line[at+1:], ',')
+		if next < 0 {
+			return false
+		}
+		at += 1 + next
+	}
+	return false
 }
 
 // isHeader reports whether a first row names the columns.
@@ -209,6 +230,7 @@ type textSource struct {
 	sep      separator
 	width    int   // cells of a row
 	to       []int // by cell: the coordinate it is, or one of the marks below
+	quoted   bool  // a comma is between cells and in numbers, which then are in quotes
 	plain    bool  // each cell is a coordinate, in their order, with one character between them
 	skip     int   // bytes before the first record
 	line     int   // lines before the first record
@@ -417,7 +439,8 @@ func (s *textSource) choose(names []string, rowBytes int64) error {
 		}
 	}
 	s.schema.D = len(chosen)
-	s.plain = s.sep != blank && len(chosen) == s.width && slices.IsSorted(chosen)
+	s.quoted = byte(s.sep) == o.Text.point()
+	s.plain = s.sep != blank && !s.quoted && len(chosen) == s.width && slices.IsSorted(chosen)
 	if s.file.identity != "" {
 		s.schema.Identity = fmt.Sprintf("%s %v %+v", s.file.identity, s.to, o.Text)
 	}
@@ -621,7 +644,7 @@ func cellFault(path string, row, column int, cell []byte, err error) error {
 	do := "correct the cell, or leave the column out with --columns"
 	switch _, comma := parseDecimal(cell, ','); {
 	case bytes.Contains(cell, []byte(`","`)):
-		do = "write another character between the cells: the comma is the decimal sign"
+		do = "leave --separator out: commas are between the cells"
 	case bytes.IndexByte(cell, ';') >= 0:
 		do = `give --separator ";", and --decimal-comma if numbers are written 1,5`
 	case bytes.IndexByte(cell, ',') >= 0 && comma == nil:
