@@ -205,7 +205,7 @@ func (p *Payment) Start(job engine.Job, further ...*privacy.Ledger) (*Paid, erro
 	}
 	p.run.Ledger, p.run.Mark = outline.Ledger, paid.pending.mark()
 	p.run.NotCovered = nil
-	for _, e := range p.run.Ledger.Entries {
+	for _, e := range p.run.Ledger.Entries() {
 		if e.Kind == privacy.Note {
 			p.run.NotCovered = append(p.run.NotCovered, e.What)
 		}

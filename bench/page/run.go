@@ -90,7 +90,7 @@ func (r *Run) WriteHTML(w io.Writer) error {
 	p.Clusters = append(p.Clusters, r.numbers()...)
 	p.Process = append(p.Process, r.convergence()...)
 	p.Privacy, p.Views = budget(res.Ledger), views(res.Ledger)
-	for _, e := range res.Ledger.Entries {
+	for _, e := range res.Ledger.Entries() {
 		if e.Kind == privacy.Note {
 			p.NotCovered = append(p.NotCovered, e.What)
 		}
@@ -274,7 +274,7 @@ func budget(l *privacy.Ledger) []chart.Figure {
 		c.Points = append(c.Points, chart.Point{X: float64(len(p.Categories)), Y: epsilon, Hint: hint})
 		p.Categories = append(p.Categories, name)
 	}
-	for _, e := range l.Entries {
+	for _, e := range l.Entries() {
 		if e.Kind == privacy.Release && e.Epsilon != nil {
 			hint := fmt.Sprintf("%s, %s sensitivity %.4g, scale %.4g", e.Mechanism, e.Norm, e.Sensitivity, e.Scale)
 			if e.Theorem != "" {
@@ -309,7 +309,7 @@ func views(l *privacy.Ledger) []view {
 				s.Total += fmt.Sprintf(", delta %.3g", *t.Delta)
 			}
 		}
-		for _, e := range l.Entries {
+		for _, e := range l.Entries() {
 			if !e.SeenBy(v) {
 				continue
 			}

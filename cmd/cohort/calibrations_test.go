@@ -212,7 +212,7 @@ func checkEntry(t *testing.T, e privacy.Entry, run tableRun) {
 // checkLedger compares what a run releases with the table, and what it costs with its budget.
 func checkLedger(t *testing.T, ledger *privacy.Ledger, run tableRun, epsilon float64, seen met) {
 	noisy := 0
-	for _, e := range ledger.Entries {
+	for _, e := range ledger.Entries() {
 		if e.Kind == privacy.Release && e.Norm != "" {
 			noisy++
 			checkEntry(t, e, run)
@@ -241,7 +241,7 @@ func checkShare(t *testing.T, eng *engine.Engine, run tableRun, flags ...string)
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := ledger.Entries[0]
+	e := ledger.Entries()[0]
 	checkEntry(t, e, run)
 	total := ledger.TotalFor(privacy.Outsider)
 	if !(*total.Epsilon <= 20*(1+1e-9)) || math.Abs(*e.Epsilon-10) > 1e-2 {
@@ -291,7 +291,7 @@ func TestLedgersOfAllMethodsAgreeWithTheTable(t *testing.T) {
 
 // drawnByServer tells whether the server draws the noise of some release.
 func drawnByServer(l *privacy.Ledger) bool {
-	return slices.ContainsFunc(l.Entries,
+	return slices.ContainsFunc(l.Entries(),
 		func(e privacy.Entry) bool { return e.Noise != nil && e.Noise.Known[privacy.Server] == e.Noise.Shares })
 }
 

@@ -172,7 +172,7 @@ func (in *input) planCount(o *options, m *method.Method, outline *engine.Outline
 // joined is the ledger of what is done before a run, and of the run.
 func joined(before, run *privacy.Ledger) (*privacy.Ledger, error) {
 	whole := &privacy.Ledger{Delta: run.Delta}
-	for _, e := range append(slices.Clone(before.Entries), run.Entries...) {
+	for _, e := range slices.Concat(before.Entries(), run.Entries()) {
 		if err := whole.Add(e); err != nil {
 			return nil, err
 		}

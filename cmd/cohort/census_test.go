@@ -26,7 +26,7 @@ func TestPrivateN(t *testing.T) {
 	} {
 		all := strings.Fields(base + " " + args)
 		r := resultOf(t, all...)
-		e := r.Ledger.Entries[0]
+		e := r.Ledger.Entries()[0]
 		if !strings.HasPrefix(e.What, "number of records") || !strings.Contains(e.Theorem, "T14") ||
 			math.Abs(*e.Epsilon-0.2) > 1e-2 || *r.Epsilon != 2 {
 			t.Errorf("%s: the ledger begins with %q at epsilon %v, and lacks the number of records", args, e.What,
@@ -46,7 +46,7 @@ func TestPrivateN(t *testing.T) {
 			t.Errorf("%s: parameters follow %d records, of 4000", args, r.N)
 		}
 		if p := outlineOf(t, all...); p.Releases[0].Theorem != e.Theorem || *p.Epsilon != 2 ||
-			math.Abs(*p.Ledger.Entries[0].Epsilon-*e.Epsilon) > 1e-3 {
+			math.Abs(*p.Ledger.Entries()[0].Epsilon-*e.Epsilon) > 1e-3 {
 			t.Errorf("%s: the plan begins with %+v", args, p.Releases[0])
 		}
 		if _, out, _ := cohort(t, append([]string{"run"}, all...)...); strings.Contains(out,

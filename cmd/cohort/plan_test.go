@@ -44,7 +44,7 @@ func resultOf(t *testing.T, args ...string) *engine.Result {
 
 // releasesOf are the entries of a ledger but for its notes.
 func releasesOf(l *privacy.Ledger) []privacy.Entry {
-	return slices.DeleteFunc(slices.Clone(l.Entries), func(e privacy.Entry) bool { return e.Kind == privacy.Note })
+	return slices.DeleteFunc(slices.Clone(l.Entries()), func(e privacy.Entry) bool { return e.Kind == privacy.Note })
 }
 
 // budgetOf are the flags of a method's budget.

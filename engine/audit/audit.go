@@ -77,8 +77,7 @@ func (c *Case) state(l *privacy.Ledger, viewer string) error {
 	m := claimed(l, viewer, c.Epsilon, c.Delta)
 	c.Mu, c.Pure = m.mu, m.pure
 	for _, delta := range profileDeltas {
-		at := privacy.Ledger{Delta: delta, Entries: l.Entries}
-		if t := at.TotalFor(viewer); delta > c.Delta && t.Epsilon != nil {
+		if t := l.At(delta).TotalFor(viewer); delta > c.Delta && t.Epsilon != nil {
 			c.Profile = append(c.Profile, Point{delta, *t.Epsilon})
 		}
 	}

@@ -144,7 +144,7 @@ func (p *pair) run(ctx context.Context, rt *engine.Runtime) (share float64, ran 
 	}
 	laplace, gaussian := replay.Distance()
 	var pure, mu2 float64
-	for _, e := range ledger.Entries {
+	for _, e := range ledger.Entries() {
 		switch times := float64(e.Cost.Times()); {
 		case e.Kind != privacy.Release:
 		case e.Cost.Family == "discrete-gaussian":

@@ -299,7 +299,7 @@ func (g *noiseSamples) checks() []NoiseCheck {
 func (g *noiseSamples) planned(l *privacy.Ledger) []NoiseCheck {
 	additive := map[string]bool{"gaussian": true, "laplace": true, "discrete-gaussian": true, "discrete-laplace": true}
 	var out []NoiseCheck
-	for _, e := range l.Entries {
+	for _, e := range l.Entries() {
 		if e.Kind != privacy.Release || e.Scale == 0 || e.Beside != nil || !additive[e.Cost.Family] ||
 			strings.HasPrefix(e.Unit, "noise units") {
 			continue

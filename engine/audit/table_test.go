@@ -45,7 +45,7 @@ func TestLedgersAgreeWithTheTable(t *testing.T) {
 		}
 		found := 0
 		for _, r := range privacy.Rules(string(c.method), c.calibration) {
-			for _, e := range ledger.Entries {
+			for _, e := range ledger.Entries() {
 				if e.Norm == "" || !strings.Contains(e.What, r.Release) {
 					continue
 				}

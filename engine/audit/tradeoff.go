@@ -96,7 +96,7 @@ func (m mixed) part(f float64) mixed {
 // pure epsilon; else its mu is 0. The ledger composes Gaussian releases as one (T8), so it claims their whole
 // trade-off.
 func claimed(l *privacy.Ledger, viewer string, epsilon, delta float64) (m mixed) {
-	for _, e := range l.Entries {
+	for _, e := range l.Entries() {
 		if e.Mechanism == "mask" || e.Kind != privacy.Release || !e.SeenBy(viewer) {
 			continue // shows nothing
 		}

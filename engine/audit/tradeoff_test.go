@@ -41,6 +41,18 @@ func TestTradeoffOfAGaussianMechanism(t *testing.T) {
 	}
 }
 
+// ledgerOf is a ledger of entries at delta 0.
+func ledgerOf(t *testing.T, entries ...privacy.Entry) *privacy.Ledger {
+	t.Helper()
+	l := &privacy.Ledger{}
+	for _, e := range entries {
+		if err := l.Add(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return l
+}
+
 // The claim of a ledger of Gaussian releases is that of one, and others claim no trade-off.
 func TestClaimedTradeoff(t *testing.T) {
 	entry := func(family string, c privacy.Calibration, scale float64) privacy.Entry {
@@ -50,12 +62,12 @@ func TestClaimedTradeoff(t *testing.T) {
 	two := []privacy.Entry{entry("discrete-gaussian", privacy.Proven, 5), entry("gaussian", privacy.Proven, 5)}
 	const delta = 1e-5
 	want := math.Sqrt2 / 5
-	if got := claimed(&privacy.Ledger{Entries: two}, privacy.Outsider, privacy.EpsilonOfMu(want, delta, 0),
+	if got := claimed(ledgerOf(t, two...), privacy.Outsider, privacy.EpsilonOfMu(want, delta, 0),
 		delta); math.Abs(got.mu-want) > 1e-9 || len(got.pure) != 0 {
 		t.Errorf("%+v, want mu %v", got, want)
 	}
 	for _, e := range []privacy.Entry{entry("laplace", privacy.Proven, 5), entry("gaussian", privacy.Claimed, 5)} {
-		if got := claimed(&privacy.Ledger{Entries: append(two[:1:1], e)}, privacy.Outsider, 1, delta); got.mu != 0 {
+		if got := claimed(ledgerOf(t, two[0], e), privacy.Outsider, 1, delta); got.mu != 0 {
 			t.Errorf("%s, %s: %+v, want none", e.Cost.Family, e.Calibration, got)
 		}
 	}
@@ -92,7 +104,7 @@ func TestTradeoffBesideChoices(t *testing.T) {
 	noise := privacy.Entry{Kind: privacy.Release, Viewers: []string{privacy.Outsider}, Calibration: privacy.Proven,
 		Cost: privacy.Spec{Family: "discrete-gaussian", Scale: 4}}
 	want := beside(0.25, 0.01, 2)
-	got := claimed(&privacy.Ledger{Entries: []privacy.Entry{choices, noise}}, privacy.Outsider, want.total(1e-5), 1e-5)
+	got := claimed(ledgerOf(t, choices, noise), privacy.Outsider, want.total(1e-5), 1e-5)
 	if math.Abs(got.mu-want.mu) > 1e-6 || !slices.Equal(got.pure, want.pure) {
 		t.Errorf("%+v is claimed, want %+v", got, want)
 	}

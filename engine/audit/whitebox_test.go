@@ -98,8 +98,8 @@ func TestWhiteBoxFindsWrongNoise(t *testing.T) {
 		t.Fatal(err)
 	}
 	for scale, wrong := range map[float64]bool{1: false, 0.25: false, 0.3: true} {
-		checks := g.planned(&privacy.Ledger{Entries: []privacy.Entry{{Kind: privacy.Release, What: "sums", Scale: scale,
-			Cost: privacy.Spec{Family: "gaussian", Scale: 1}}}})
+		checks := g.planned(ledgerOf(t, privacy.Entry{What: "sums", Scale: scale,
+			Cost: privacy.Spec{Family: "gaussian", Scale: 1}}))
 		if len(checks) != 1 || checks[0].Violated != wrong {
 			t.Errorf("planned scale %v: %+v", scale, checks)
 		}

@@ -193,10 +193,10 @@ func TestFoundBounds(t *testing.T) {
 			}
 		}
 		total := found.Ledger.TotalFor(privacy.Outsider)
-		if total.Epsilon == nil || math.Abs(*total.Epsilon-2) > 1e-9 || len(found.Ledger.Entries) != 1 {
-			t.Errorf("the ledger has %+v", found.Ledger.Entries)
+		if total.Epsilon == nil || math.Abs(*total.Epsilon-2) > 1e-9 || len(found.Ledger.Entries()) != 1 {
+			t.Errorf("the ledger has %+v", found.Ledger.Entries())
 		}
-		of := found.Ledger.Entries[0].Noise
+		of := found.Ledger.Entries()[0].Noise
 		if (of != nil) != (len(parties) > 1) || of != nil && (of.Shares != 2 || of.Needed != 1) {
 			t.Errorf("%d parties: the noise is %+v", len(parties), of)
 		}
@@ -225,7 +225,7 @@ func TestBoundsOfPartiesWithColumns(t *testing.T) {
 	if !slices.Equal(b.Lo, whole.Bounds.Lo) || !slices.Equal(b.Hi, whole.Bounds.Hi) || apart.Parties != 2 {
 		t.Errorf("%d parties find %+v, one %+v", apart.Parties, b, whole.Bounds)
 	}
-	entries := apart.Ledger.Entries
+	entries := apart.Ledger.Entries()
 	if len(entries) != 2 || math.Abs(*entries[0].Epsilon-2./3) > 1e-9 || math.Abs(*entries[1].Epsilon-4./3) > 1e-9 ||
 		entries[0].Scale != entries[1].Scale || entries[0].Scale != 1.5 {
 		t.Errorf("the ledger has %+v", entries)

@@ -162,7 +162,7 @@ func (t Terms) Prices(l *Ledger) (map[string]Charge, error) {
 // relation is that of all the ledger's guarantees, AddRemove if none says.
 func (l *Ledger) relation() (Neighbours, error) {
 	relation := Neighbours("")
-	for _, e := range l.Entries {
+	for _, e := range l.entries {
 		switch {
 		case e.Kind != Release || e.Cost.Family == "" || e.Neighbours == "":
 		case relation == "":
@@ -184,9 +184,9 @@ const drawnPart = 1.0 / 64
 
 // bounded is the ledger with such releases as Gaussian ones, each but for a probability of at most tail.
 func (l *Ledger) bounded(tail float64) *Ledger {
-	out := &Ledger{Delta: l.Delta, Entries: slices.Clone(l.Entries)}
-	for i := range out.Entries {
-		e := &out.Entries[i]
+	out := l.At(l.Delta)
+	for i := range out.entries {
+		e := &out.entries[i]
 		e.Cost = e.Cost.bounded(tail)
 		if e.True != nil {
 			truth := e.True.bounded(tail)
@@ -204,8 +204,8 @@ func (t Terms) price(l *Ledger, viewer string) (Charge, error) {
 	_, _, a := l.compose(viewer, true)
 	if a == nil {
 		why := "something that has no bound"
-		if i := slices.IndexFunc(l.Entries, func(e Entry) bool { return e.charged(viewer) && e.exposed(viewer) }); i >= 0 {
-			why = l.Entries[i].What + ", whose noise it knows: let the clients draw it, with --noise split"
+		if i := slices.IndexFunc(l.entries, func(e Entry) bool { return e.charged(viewer) && e.exposed(viewer) }); i >= 0 {
+			why = l.entries[i].What + ", whose noise it knows: let the clients draw it, with --noise split"
 		}
 		return Charge{}, fmt.Errorf("the %s would see %s: %w", viewer, why, ErrBudget)
 	}

@@ -6,26 +6,63 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"sync"
 )
 
 // Ledger is everything a run released, in order. The zero value is an empty ledger at delta 0.
 type Ledger struct {
 	// Delta is the delta at which entries and totals are stated.
-	Delta   float64
-	Entries []Entry
+	Delta float64
+
+	reading sync.Mutex // of entries that are not priced yet: the accountants take longer than a short run
+	entries []Entry
+	priced  int // so many entries have their prices
 }
 
-// Add appends an entry, filling in its epsilon, rho and mu from its Cost.
+// Add appends an entry. Its epsilon, rho and mu follow from its Cost, when the ledger is read.
 func (l *Ledger) Add(e Entry) error {
 	if e.Kind == "" {
 		e.Kind = Release
 	}
+	if err := e.check(); err != nil {
+		return fmt.Errorf("ledger entry %q: %w", e.What, err)
+	}
+	l.entries = append(l.entries, e)
+	return nil
+}
+
+// Entries are those of the ledger, with their prices. They are not to be changed.
+func (l *Ledger) Entries() []Entry {
+	l.reading.Lock()
+	defer l.reading.Unlock()
+	for ; l.priced < len(l.entries); l.priced++ {
+		l.entries[l.priced].charge(l.Delta)
+	}
+	return l.entries
+}
+
+// At is a copy of the ledger with totals at another delta; the prices of its entries stay.
+func (l *Ledger) At(delta float64) *Ledger {
+	entries := slices.Clone(l.Entries())
+	return &Ledger{Delta: delta, entries: entries, priced: len(entries)}
+}
+
+// check tells whether the mechanisms of an entry have prices.
+func (e *Entry) check() (err error) {
 	if e.Cost.Family != "" {
-		eps, acc, err := l.price(e.Cost)
-		if err != nil {
-			return fmt.Errorf("ledger entry %q: %w", e.What, err)
-		}
-		e.Epsilon, e.Delta = finite(roundUp(eps)), finite(l.Delta)
+		_, err = e.Cost.Mechanism()
+	}
+	if err == nil && e.True != nil {
+		_, err = e.True.Mechanism()
+	}
+	return err
+}
+
+// charge fills in the price at a delta, of mechanisms that have been checked.
+func (e *Entry) charge(delta float64) {
+	if e.Cost.Family != "" {
+		eps, acc := e.Cost.price(delta)
+		e.Epsilon, e.Delta = finite(roundUp(eps)), finite(delta)
 		if acc.pure.epsilon <= eps && acc.failure+acc.distance == 0 {
 			e.Delta = new(float64)
 		}
@@ -36,39 +73,33 @@ func (l *Ledger) Add(e Entry) error {
 		e.Unbounded = e.Unbounded || e.Epsilon == nil
 	}
 	if e.True != nil {
-		eps, _, err := l.price(*e.True)
-		if err != nil {
-			return fmt.Errorf("ledger entry %q: %w", e.What, err)
-		}
+		eps, _ := e.True.price(delta)
 		e.TrueEpsilon = finite(roundUp(eps))
 	}
-	l.Entries = append(l.Entries, e)
-	return nil
 }
 
 // Note appends a line that says what is not covered.
 func (l *Ledger) Note(what string) {
-	l.Entries = append(l.Entries, Entry{Kind: Note, What: what})
+	l.entries = append(l.entries, Entry{Kind: Note, What: what})
 }
 
-func (l *Ledger) price(s Spec) (float64, *accounts, error) {
-	m, err := s.Mechanism()
-	if err != nil {
-		return 0, nil, err
-	}
+// price is the least epsilon of a mechanism at a delta that is proven without the pld accountant.
+func (s Spec) price(delta float64) (float64, *accounts) {
 	a := newAccounts()
-	a.compose(m, s.Times())
+	if m, err := s.Mechanism(); err == nil {
+		a.compose(m, s.Times())
+	}
 	a.stray(s)
-	eps, _ := a.epsilon(l.Delta)
-	return eps, a, nil
+	eps, _ := a.epsilon(delta)
+	return eps, a
 }
 
 // Viewers lists the roles that see something, in order of appearance: those in an audience and, where
 // something is public, those who know noise.
 func (l *Ledger) Viewers() []string {
 	var vs []string
-	for i := range l.Entries {
-		e := &l.Entries[i]
+	for i := range l.entries {
+		e := &l.entries[i]
 		if e.Kind != Release {
 			continue
 		}
@@ -116,9 +147,9 @@ func (l *Ledger) Totals() []Entry {
 	var out []Entry
 	done := map[string]Entry{}
 	for _, v := range l.Viewers() {
-		seen := make([]byte, len(l.Entries))
-		for i := range l.Entries {
-			switch e := &l.Entries[i]; {
+		seen := make([]byte, len(l.entries))
+		for i := range l.entries {
+			switch e := &l.entries[i]; {
 			case !e.charged(v):
 			case e.exposed(v):
 				seen[i] = 2
@@ -145,8 +176,9 @@ func (l *Ledger) compose(viewer string, truth bool) (c Calibration, differs bool
 	groups := map[string][]Mechanism{}
 	var order []string
 	bounded := true
-	for i := range l.Entries {
-		e := &l.Entries[i]
+	entries := l.Entries()
+	for i := range entries {
+		e := &entries[i]
 		if !e.charged(viewer) {
 			continue
 		}
@@ -187,9 +219,7 @@ func (l *Ledger) compose(viewer string, truth bool) (c Calibration, differs bool
 
 // MarshalJSON writes the entries and, after them, one total per viewer, as one array.
 func (l *Ledger) MarshalJSON() ([]byte, error) {
-	out := make([]Entry, 0, len(l.Entries)+4)
-	out = append(out, l.Entries...)
-	return json.Marshal(append(out, l.Totals()...))
+	return json.Marshal(append(append([]Entry{}, l.Entries()...), l.Totals()...))
 }
 
 // UnmarshalJSON reads what MarshalJSON writes; totals are computed anew from the entries.
@@ -198,14 +228,13 @@ func (l *Ledger) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &all); err != nil {
 		return fmt.Errorf("ledger: %w", err)
 	}
-	*l = Ledger{}
+	l.Delta = 0
 	for _, e := range all {
-		if e.Kind != totalKind {
-			l.Entries = append(l.Entries, e)
-		}
 		if e.Delta != nil {
 			l.Delta = max(l.Delta, *e.Delta)
 		}
 	}
+	l.entries = slices.DeleteFunc(all, func(e Entry) bool { return e.Kind == totalKind })
+	l.priced = len(l.entries)
 	return nil
 }

@@ -230,7 +230,7 @@ func TestLedgerRefusesBadCosts(t *testing.T) {
 			t.Errorf("%+v is accepted", s)
 		}
 	}
-	if len(l.Entries) != 0 {
+	if len(l.entries) != 0 {
 		t.Error("a refused entry was added")
 	}
 }
@@ -246,7 +246,7 @@ func TestLedgerPricesAnyCost(t *testing.T) {
 		{Family: "fm", Gamma: tiny, Phantoms: math.MaxInt32, Parties: 1000, Cells: 1 << 20, Rounds: math.MaxInt32},
 		{Family: "drawn-gaussian", Scale: 1e-3, P: .5, Trials: 100, Rounds: 1e6},
 	} {
-		l := &Ledger{Delta: 1e-6, Entries: []Entry{
+		l := &Ledger{Delta: 1e-6, priced: 2, entries: []Entry{
 			{Kind: Release, What: "x", Viewers: []string{Outsider}, Mechanism: "x", Cost: s, Calibration: Proven},
 			{Kind: Release, What: "y", Viewers: []string{Outsider}, Mechanism: "y", Calibration: Proven,
 				Cost: Spec{Family: "laplace", Scale: 1}}}}
@@ -286,7 +286,7 @@ func TestLedgerChargesNobodyTwice(t *testing.T) {
 			t.Errorf("%s has no bound", total.What)
 		}
 	}
-	l.Entries[1].Derived = nil
+	l.Entries()[1].Derived = nil
 	if total := l.TotalFor(Server); !total.Unbounded {
 		t.Error("who draws the noise of what is not its own sees no more than others")
 	}

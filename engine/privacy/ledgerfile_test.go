@@ -98,12 +98,12 @@ func TestLedgerFileChargesEveryViewer(t *testing.T) {
 	}
 	// who draws the noise of what is public, or sees something exact, has no bound
 	drawn := planned(t, Spec{Family: "pure", Epsilon: 0.1}, 0)
-	drawn.Ledger.Entries[0].Noise = DrawnBy(Server)
+	drawn.Ledger.Entries()[0].Noise = DrawnBy(Server)
 	if _, err := f.Start(terms, drawn); !errors.Is(err, ErrBudget) || !strings.Contains(err.Error(), "--noise split") {
 		t.Errorf("a server that knows the noise: %v", err)
 	}
 	exact := PlannedRun{What: "exact", Columns: []string{"a"}, Salt: "salt",
-		Ledger: &Ledger{Entries: []Entry{{Kind: Release, What: "exact sums", Viewers: []string{Server}, Mechanism: "none",
+		Ledger: &Ledger{entries: []Entry{{Kind: Release, What: "exact sums", Viewers: []string{Server}, Mechanism: "none",
 			Unbounded: true}}}}
 	if _, err := f.Start(terms, exact); !errors.Is(err, ErrBudget) {
 		t.Errorf("an exact release: %v", err)
@@ -114,7 +114,7 @@ func TestLedgerFileChargesEveryViewer(t *testing.T) {
 // replaced, one for replacing says nothing where they are added or removed.
 func TestLedgerFileHasOneRelation(t *testing.T) {
 	replacing := pureRun(t, 0.1)
-	replacing.Ledger.Entries[0].Neighbours = ReplaceOne
+	replacing.Ledger.Entries()[0].Neighbours = ReplaceOne
 	if _, err := newFile(t).Start(pureTerms, replacing); !errors.Is(err, ErrRange) ||
 		!strings.Contains(err.Error(), "says nothing") {
 		t.Errorf("a guarantee for replacing: %v", err)

@@ -23,12 +23,12 @@ func (l *Ledger) Text(w io.Writer) error {
 			paragraph(&b, "  ", s)
 		}
 	}
-	for _, e := range l.Entries {
+	for _, e := range l.Entries() {
 		if e.Kind == Note {
 			line("not covered: " + e.What)
 		}
 	}
-	for _, e := range l.Entries {
+	for _, e := range l.Entries() {
 		for _, c := range e.Conditions {
 			line("condition: " + c)
 		}
@@ -45,7 +45,7 @@ func (l *Ledger) Text(w io.Writer) error {
 // releases writes what and its price, then how it was made and who sees it.
 func (l *Ledger) releases(b *strings.Builder) {
 	var entries []Entry
-	for _, e := range l.Entries {
+	for _, e := range l.Entries() {
 		if e.Kind == Release {
 			entries = append(entries, e)
 		}

@@ -30,7 +30,7 @@ func (pl *Plan) Outline() (*engine.Outline, error) {
 		epsilon, delta := pl.Budget.Epsilon, pl.Budget.Delta
 		o.Epsilon, o.Delta = &epsilon, &delta
 	}
-	for _, e := range ledger.Entries {
+	for _, e := range ledger.Entries() {
 		if e.Kind == privacy.Release {
 			o.Releases = append(o.Releases, pl.outline(e))
 		}

@@ -540,13 +540,13 @@ func (a *attacker) judge(t *testing.T, res *engine.Result) {
 		t.Errorf("a record moved what left by %g deviations: epsilon %g, the ledger says %g", f.distance, e, *total.Epsilon)
 	}
 	const rare = 1e-7
-	at := privacy.Ledger{Delta: rare, Entries: ledger.Entries}
+	at := ledger.At(rare)
 	if most := *at.TotalFor(privacy.Outsider).Epsilon + math.Ln2; f.loss > most {
 		t.Errorf("what left is e^%.2f times as likely with a record as without it, the ledger says e^%.2f", f.loss, most)
 	}
 	if e := *res.Ledger.TotalFor(privacy.Outsider).Epsilon; !(e > 0 && e <= *total.Epsilon*(1+1e-9)) ||
-		len(res.Ledger.Entries) != len(ledger.Entries) {
-		t.Errorf("the result says epsilon %g in %d lines, its plan %g in %d", e, len(res.Ledger.Entries), *total.Epsilon,
-			len(ledger.Entries))
+		len(res.Ledger.Entries()) != len(ledger.Entries()) {
+		t.Errorf("the result says epsilon %g in %d lines, its plan %g in %d", e, len(res.Ledger.Entries()), *total.Epsilon,
+			len(ledger.Entries()))
 	}
 }

@@ -49,7 +49,7 @@ func (t *Terms) Pay(with Payment, again bool) (run int, err error) {
 	}
 	planned := privacy.PlannedRun{What: t.Study.paidAs(), Columns: with.Columns, Salt: with.Salt, Ledger: outline.Ledger,
 		Mark: t.mark()}
-	for _, e := range outline.Ledger.Entries {
+	for _, e := range outline.Ledger.Entries() {
 		if e.Kind == privacy.Note {
 			planned.NotCovered = append(planned.NotCovered, e.What)
 		}

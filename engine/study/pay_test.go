@@ -144,7 +144,7 @@ func TestALedgerSaysWhatOthersSee(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return slices.ContainsFunc(outline.Ledger.Entries, func(e privacy.Entry) bool {
+		return slices.ContainsFunc(outline.Ledger.Entries(), func(e privacy.Entry) bool {
 			return e.Kind == privacy.Note && strings.HasPrefix(e.What, what)
 		})
 	}

@@ -388,7 +388,7 @@ func TestRadiusByRound(t *testing.T) {
 		plain(2, math.Sqrt2/2, "", code.Start); !slices.Equal(got, want) {
 		t.Errorf("the released code gives %v, want %v", got, want)
 	}
-	if remark := run(t, 1, code).Ledger.Entries[1].Remark; !strings.Contains(remark, "neither is Theorem 7.1") {
+	if remark := run(t, 1, code).Ledger.Entries()[1].Remark; !strings.Contains(remark, "neither is Theorem 7.1") {
 		t.Errorf("the ledger says %q", remark)
 	}
 	for _, c := range []struct {

@@ -26,7 +26,7 @@ func TestTiesAreInTheLedger(t *testing.T) {
 				t.Fatal(err)
 			}
 			failure, want := 0.0, 0.0
-			for _, e := range o.Ledger.Entries {
+			for _, e := range o.Ledger.Entries() {
 				failure += e.Cost.Failure
 			}
 			if m.Constrained() {

@@ -148,7 +148,7 @@ func TestNoisedReturn(t *testing.T) {
 	}
 	j := noisedJob(t, 1000, 2, privacy.Budget{Epsilon: 2, Delta: -1})
 	j.Return, j.Sketches = ToServer, 64
-	for _, e := range runJob(t, 1, j).Ledger.Entries {
+	for _, e := range runJob(t, 1, j).Ledger.Entries() {
 		if e.SeenBy(privacy.Clients) || e.SeenBy(privacy.Outsider) {
 			t.Errorf("%s is seen by %v, and stays with the server", e.What, e.Viewers)
 		}
