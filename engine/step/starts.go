@@ -145,7 +145,17 @@ func (g *grid) place(c []float64) {
 }
 
 // clear tells whether no centre is nearer to c than 2a.
-func (g *grid) clear(c []float64) bool { return g.clearFrom(c, 0, 0) }
+func (g *grid) clear(c []float64) bool {
+	if g.axes > 0 {
+		return g.clearFrom(c, 0, 0)
+	}
+	for rows := g.centres[:g.placed*g.d]; len(rows) > 0; rows = rows[g.d:] {
+		if nearer(rows, c, g.apart) {
+			return false
+		}
+	}
+	return true
+}
 
 // clearFrom looks into the cells beside c's along the axes from axis on, in the given cell of those before.
 func (g *grid) clearFrom(c []float64, axis, cell int) bool {
@@ -167,16 +177,24 @@ func (g *grid) clearFrom(c []float64, axis, cell int) bool {
 }
 
 // nearer tells whether the squared distance between row and c is below apart. A sum of squares never falls, so that
-// it ends once it is not.
+// it ends once it is not, which is looked at now and then.
 func nearer(row, c []float64, apart float64) bool {
 	s := 0.0
+	for len(c) > 8 && s < apart {
+		s = squares(s, row[:8], c[:8])
+		row, c = row[8:], c[8:]
+	}
+	return squares(s, row, c) < apart
+}
+
+// squares adds the squared distance between the first columns of row and c to s.
+func squares(s float64, row, c []float64) float64 {
+	row = row[:len(c)]
 	for h, x := range c {
 		t := x - row[h]
-		if s += float64(t * t); s >= apart {
-			return false
-		}
+		s += float64(t * t)
 	}
-	return true
+	return s
 }
 
 // RandomCentres returns k independent uniform points of [-1,1]^d, row-major
