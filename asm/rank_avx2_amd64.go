@@ -8,8 +8,8 @@ package asm
 // coordinates times scale, rounded to the nearest integer, fit 16 bits. A tile at c is [1+(d+1)/2][6] words: those
 // that the products of a point with the integers of 16 bits in the next ones are added to, modulo 2^32; one of
 // [1+(d+1)/2][4] follows where last is not 0. The upper halves of the sums count: the label is the number of the
-// first least, and a bit of doubts, 16 for each panel, says that the second least is at most the least plus band.
-// room is for [(d+1)/2][16] words, which begin a cache line.
+// least but for a bit of doubts, 16 for each panel, which says that the second least is at most the least plus band.
+// room is for [(d+1)/2][16] words, and then 48 and 8 for each tile, and begins a cache line.
 //
 //go:noescape
 func RankLongAVX2(x *float32, groups int, d int, c *int32, tiles int, last int, scale float32, band int32, room *int32, labels *uint16, doubts *uint16)

@@ -6,7 +6,7 @@
 
 // func RankLongAVX2(x *float32, groups int, d int, c *int32, tiles int, last int, scale float32, band int32, room *int32, labels *uint16, doubts *uint16)
 // Requires: AVX, AVX2, FMA3, MMX+
-TEXT ·RankLongAVX2(SB), $104-80
+TEXT ·RankLongAVX2(SB), $0-80
 	MOVQ x+0(FP), CX
 	MOVQ d+16(FP), BX
 	SHLQ $0x06, BX
@@ -16,13 +16,13 @@ TEXT ·RankLongAVX2(SB), $104-80
 	MOVQ $0x00000100, AX
 	XORQ DX, DX
 	DIVQ SI
-	MOVQ AX, R8
-	MOVQ groups+8(FP), R9
-	MOVQ labels+64(FP), R10
-	MOVQ doubts+72(FP), R11
+	MOVQ AX, R9
+	MOVQ groups+8(FP), R10
+	MOVQ labels+64(FP), R11
+	MOVQ doubts+72(FP), R12
 
 groups:
-	LEAQ         4096(CX)(BX*1), DI
+	LEAQ         4096(CX)(BX*1), R8
 	VBROADCASTSS scale+48(FP), Y0
 	VMOVUPS      rankShiftAVX2<>+0(SB), Y1
 	MOVQ         room+56(FP), DX
@@ -70,13 +70,15 @@ rounded:
 	MOVQ     DX, SI
 	VPCMPEQW Y0, Y0, Y0
 	VPSRLW   $0x01, Y0, Y0
-	VMOVDQU  Y0, (SP)
-	VMOVDQU  Y0, 32(SP)
-	VPXOR    Y0, Y0, Y0
-	VMOVDQU  Y0, 64(SP)
-	MOVL     $0x00000000, 96(SP)
+	VMOVDQU  Y0, (SI)
+	VMOVDQU  Y0, 32(SI)
+	VMOVDQU  Y0, 64(SI)
+	VMOVDQU  Y0, 96(SI)
+	VMOVDQU  Y0, 128(SI)
+	VMOVDQU  Y0, 160(SI)
+	LEAQ     192(SI), DI
 	MOVQ     c+24(FP), AX
-	MOVQ     tiles+32(FP), R12
+	MOVQ     tiles+32(FP), R13
 
 tiles:
 	VPBROADCASTD (AX), Y0
@@ -93,9 +95,9 @@ tiles:
 	VMOVDQA      Y10, Y11
 	ADDQ         $0x18, AX
 	MOVQ         room+56(FP), DX
-	MOVQ         SI, R13
-	SUBQ         DX, R13
-	TESTQ        $0x00000040, R13
+	MOVQ         SI, R14
+	SUBQ         DX, R14
+	TESTQ        $0x00000040, R14
 	JZ           words
 	SUBQ         $0x40, DX
 	SUBQ         $0x18, AX
@@ -169,69 +171,45 @@ words_second:
 	VPMADDWD     Y14, Y13, Y14
 	VPADDD       Y15, Y10, Y10
 	VPADDD       Y14, Y11, Y11
-	PREFETCHT1   (DI)
-	PREFETCHT1   64(DI)
-	ADDQ         R8, DI
+	PREFETCHT1   (R8)
+	PREFETCHT1   64(R8)
+	ADDQ         R9, R8
 	ADDQ         $0x30, AX
 	ADDQ         $0x00000080, DX
 	CMPQ         DX, SI
 	JNE          words
-	VMOVDQU      (SP), Y12
-	VMOVDQU      32(SP), Y13
-	VMOVDQU      64(SP), Y14
-	VPBROADCASTW 96(SP), Y15
 	VPSRLD       $0x10, Y0, Y0
 	VPBLENDW     $0xaa, Y1, Y0, Y0
-	VPCMPGTW     Y0, Y12, Y1
-	VPBLENDVB    Y1, Y15, Y14, Y14
-	VPMAXSW      Y0, Y12, Y1
-	VPMINSW      Y0, Y12, Y12
-	VPMINSW      Y1, Y13, Y13
-	VPADDW       rankOnesAVX2<>+0(SB), Y15, Y15
+	VPMINSW      (SI), Y0, Y1
+	VMOVDQU      Y1, (SI)
 	VPSRLD       $0x10, Y2, Y2
 	VPBLENDW     $0xaa, Y3, Y2, Y2
-	VPCMPGTW     Y2, Y12, Y3
-	VPBLENDVB    Y3, Y15, Y14, Y14
-	VPMAXSW      Y2, Y12, Y3
-	VPMINSW      Y2, Y12, Y12
-	VPMINSW      Y3, Y13, Y13
-	VPADDW       rankOnesAVX2<>+0(SB), Y15, Y15
+	VPMINSW      32(SI), Y2, Y3
+	VMOVDQU      Y3, 32(SI)
+	VPMINSW      Y2, Y0, Y0
 	VPSRLD       $0x10, Y4, Y4
 	VPBLENDW     $0xaa, Y5, Y4, Y4
-	VPCMPGTW     Y4, Y12, Y5
-	VPBLENDVB    Y5, Y15, Y14, Y14
-	VPMAXSW      Y4, Y12, Y5
-	VPMINSW      Y4, Y12, Y12
-	VPMINSW      Y5, Y13, Y13
-	VPADDW       rankOnesAVX2<>+0(SB), Y15, Y15
+	VPMINSW      64(SI), Y4, Y5
+	VMOVDQU      Y5, 64(SI)
+	VPMINSW      Y4, Y0, Y0
 	VPSRLD       $0x10, Y6, Y6
 	VPBLENDW     $0xaa, Y7, Y6, Y6
-	VPCMPGTW     Y6, Y12, Y7
-	VPBLENDVB    Y7, Y15, Y14, Y14
-	VPMAXSW      Y6, Y12, Y7
-	VPMINSW      Y6, Y12, Y12
-	VPMINSW      Y7, Y13, Y13
-	VPADDW       rankOnesAVX2<>+0(SB), Y15, Y15
+	VPMINSW      96(SI), Y6, Y7
+	VMOVDQU      Y7, 96(SI)
+	VPMINSW      Y6, Y0, Y0
 	VPSRLD       $0x10, Y8, Y8
 	VPBLENDW     $0xaa, Y9, Y8, Y8
-	VPCMPGTW     Y8, Y12, Y9
-	VPBLENDVB    Y9, Y15, Y14, Y14
-	VPMAXSW      Y8, Y12, Y9
-	VPMINSW      Y8, Y12, Y12
-	VPMINSW      Y9, Y13, Y13
-	VPADDW       rankOnesAVX2<>+0(SB), Y15, Y15
+	VPMINSW      128(SI), Y8, Y9
+	VMOVDQU      Y9, 128(SI)
+	VPMINSW      Y8, Y0, Y0
 	VPSRLD       $0x10, Y10, Y10
 	VPBLENDW     $0xaa, Y11, Y10, Y10
-	VPCMPGTW     Y10, Y12, Y11
-	VPBLENDVB    Y11, Y15, Y14, Y14
-	VPMAXSW      Y10, Y12, Y11
-	VPMINSW      Y10, Y12, Y12
-	VPMINSW      Y11, Y13, Y13
-	VMOVDQU      Y12, (SP)
-	VMOVDQU      Y13, 32(SP)
-	VMOVDQU      Y14, 64(SP)
-	ADDL         $0x06, 96(SP)
-	DECQ         R12
+	VPMINSW      160(SI), Y10, Y11
+	VMOVDQU      Y11, 160(SI)
+	VPMINSW      Y10, Y0, Y0
+	VMOVDQU      Y0, (DI)
+	ADDQ         $0x20, DI
+	DECQ         R13
 	JNZ          tiles
 	MOVQ         last+40(FP), DX
 	TESTQ        DX, DX
@@ -246,9 +224,9 @@ words_second:
 	VMOVDQA      Y6, Y7
 	ADDQ         $0x10, AX
 	MOVQ         room+56(FP), DX
-	MOVQ         SI, R12
-	SUBQ         DX, R12
-	TESTQ        $0x00000040, R12
+	MOVQ         SI, R13
+	SUBQ         DX, R13
+	TESTQ        $0x00000040, R13
 	JZ           last_words
 	SUBQ         $0x40, DX
 	SUBQ         $0x10, AX
@@ -302,89 +280,175 @@ last_words_second:
 	VPMADDWD     Y10, Y9, Y10
 	VPADDD       Y11, Y6, Y6
 	VPADDD       Y10, Y7, Y7
-	PREFETCHT1   (DI)
-	PREFETCHT1   64(DI)
-	ADDQ         R8, DI
+	PREFETCHT1   (R8)
+	PREFETCHT1   64(R8)
+	ADDQ         R9, R8
 	ADDQ         $0x20, AX
 	ADDQ         $0x00000080, DX
 	CMPQ         DX, SI
 	JNE          last_words
-	VMOVDQU      (SP), Y8
-	VMOVDQU      32(SP), Y9
-	VMOVDQU      64(SP), Y10
-	VPBROADCASTW 96(SP), Y11
 	VPSRLD       $0x10, Y0, Y0
 	VPBLENDW     $0xaa, Y1, Y0, Y0
-	VPCMPGTW     Y0, Y8, Y1
-	VPBLENDVB    Y1, Y11, Y10, Y10
-	VPMAXSW      Y0, Y8, Y1
-	VPMINSW      Y0, Y8, Y8
-	VPMINSW      Y1, Y9, Y9
-	VPADDW       rankOnesAVX2<>+0(SB), Y11, Y11
+	VPMINSW      (SI), Y0, Y1
+	VMOVDQU      Y1, (SI)
 	VPSRLD       $0x10, Y2, Y2
 	VPBLENDW     $0xaa, Y3, Y2, Y2
-	VPCMPGTW     Y2, Y8, Y3
-	VPBLENDVB    Y3, Y11, Y10, Y10
-	VPMAXSW      Y2, Y8, Y3
-	VPMINSW      Y2, Y8, Y8
-	VPMINSW      Y3, Y9, Y9
-	VPADDW       rankOnesAVX2<>+0(SB), Y11, Y11
+	VPMINSW      32(SI), Y2, Y3
+	VMOVDQU      Y3, 32(SI)
+	VPMINSW      Y2, Y0, Y0
 	VPSRLD       $0x10, Y4, Y4
 	VPBLENDW     $0xaa, Y5, Y4, Y4
-	VPCMPGTW     Y4, Y8, Y5
-	VPBLENDVB    Y5, Y11, Y10, Y10
-	VPMAXSW      Y4, Y8, Y5
-	VPMINSW      Y4, Y8, Y8
-	VPMINSW      Y5, Y9, Y9
-	VPADDW       rankOnesAVX2<>+0(SB), Y11, Y11
+	VPMINSW      64(SI), Y4, Y5
+	VMOVDQU      Y5, 64(SI)
+	VPMINSW      Y4, Y0, Y0
 	VPSRLD       $0x10, Y6, Y6
 	VPBLENDW     $0xaa, Y7, Y6, Y6
-	VPCMPGTW     Y6, Y8, Y7
-	VPBLENDVB    Y7, Y11, Y10, Y10
-	VPMAXSW      Y6, Y8, Y7
-	VPMINSW      Y6, Y8, Y8
-	VPMINSW      Y7, Y9, Y9
-	VMOVDQU      Y8, (SP)
-	VMOVDQU      Y9, 32(SP)
-	VMOVDQU      Y10, 64(SP)
+	VPMINSW      96(SI), Y6, Y7
+	VMOVDQU      Y7, 96(SI)
+	VPMINSW      Y6, Y0, Y0
+	VMOVDQU      Y0, (DI)
+	ADDQ         $0x20, DI
 
 ranked:
+	VMOVDQU      (SI), Y0
+	VPMINSW      32(SI), Y0, Y0
+	VPMINSW      64(SI), Y0, Y0
+	VPMINSW      96(SI), Y0, Y0
+	VPMINSW      128(SI), Y0, Y0
+	VPMINSW      160(SI), Y0, Y0
 	MOVL         band+52(FP), AX
-	VMOVD        AX, X1
-	VPBROADCASTW X1, Y1
-	VMOVDQU      32(SP), Y0
-	VPSUBW       (SP), Y0, Y0
-	VPMINUW      Y1, Y0, Y1
+	VMOVD        AX, X3
+	VPBROADCASTW X3, Y3
+	VPADDSW      Y3, Y0, Y0
+	VPXOR        Y1, Y1, Y1
+	VPXOR        Y2, Y2, Y2
+	VPXOR        Y4, Y4, Y4
+	VMOVDQU      rankNumbersAVX2<>+192(SB), Y5
+	LEAQ         192(SI), AX
+
+rows:
+	VMOVDQU      (AX), Y3
+	VPCMPGTW     Y0, Y3, Y3
+	VPADDW       Y3, Y1, Y1
+	VPBLENDVB    Y3, Y4, Y2, Y4
+	VPADDW       Y5, Y2, Y2
+	ADDQ         $0x20, AX
+	CMPQ         AX, DI
+	JNE          rows
+	VMOVDQU      (SI), Y3
+	VPCMPGTW     Y0, Y3, Y3
+	VPADDW       Y3, Y1, Y1
+	VPANDN       rankNumbersAVX2<>+0(SB), Y3, Y3
+	VPADDW       Y3, Y4, Y4
+	VMOVDQU      32(SI), Y3
+	VPCMPGTW     Y0, Y3, Y3
+	VPADDW       Y3, Y1, Y1
+	VPANDN       rankNumbersAVX2<>+32(SB), Y3, Y3
+	VPADDW       Y3, Y4, Y4
+	VMOVDQU      64(SI), Y3
+	VPCMPGTW     Y0, Y3, Y3
+	VPADDW       Y3, Y1, Y1
+	VPANDN       rankNumbersAVX2<>+64(SB), Y3, Y3
+	VPADDW       Y3, Y4, Y4
+	VMOVDQU      96(SI), Y3
+	VPCMPGTW     Y0, Y3, Y3
+	VPADDW       Y3, Y1, Y1
+	VPANDN       rankNumbersAVX2<>+96(SB), Y3, Y3
+	VPADDW       Y3, Y4, Y4
+	VMOVDQU      128(SI), Y3
+	VPCMPGTW     Y0, Y3, Y3
+	VPADDW       Y3, Y1, Y1
+	VPANDN       rankNumbersAVX2<>+128(SB), Y3, Y3
+	VPADDW       Y3, Y4, Y4
+	VMOVDQU      160(SI), Y3
+	VPCMPGTW     Y0, Y3, Y3
+	VPADDW       Y3, Y1, Y1
+	VPANDN       rankNumbersAVX2<>+160(SB), Y3, Y3
+	VPADDW       Y3, Y4, Y4
+	MOVQ         SI, AX
+	SUBQ         DI, AX
+	SARQ         $0x05, AX
+	ADDQ         $0x02, AX
+	VMOVD        AX, X0
+	VPBROADCASTW X0, Y0
 	VPCMPEQW     Y1, Y0, Y0
 	VMOVMSKPS    Y0, DX
 	VPSLLD       $0x10, Y0, Y0
 	VMOVMSKPS    Y0, AX
 	SHLL         $0x08, DX
 	ORL          DX, AX
-	MOVW         AX, (R11)
-	VMOVDQU      64(SP), Y0
-	VPSRLD       $0x10, Y0, Y1
-	VPSLLD       $0x10, Y0, Y0
-	VPSRLD       $0x10, Y0, Y0
-	VPACKUSDW    Y1, Y0, Y0
-	VPERMQ       $0xd8, Y0, Y0
-	VMOVDQU      Y0, (R10)
-	ADDQ         $0x02, R11
-	ADDQ         $0x20, R10
-	DECQ         R9
+	NOTL         AX
+	MOVW         AX, (R12)
+	VPSRLD       $0x10, Y4, Y0
+	VPSLLD       $0x10, Y4, Y4
+	VPSRLD       $0x10, Y4, Y4
+	VPACKUSDW    Y0, Y4, Y4
+	VPERMQ       $0xd8, Y4, Y4
+	VMOVDQU      Y4, (R11)
+	ADDQ         $0x02, R12
+	ADDQ         $0x20, R11
+	DECQ         R10
 	JNZ          groups
 	VZEROUPPER
 	RET
 
-DATA rankOnesAVX2<>+0(SB)/4, $0x00010001
-DATA rankOnesAVX2<>+4(SB)/4, $0x00010001
-DATA rankOnesAVX2<>+8(SB)/4, $0x00010001
-DATA rankOnesAVX2<>+12(SB)/4, $0x00010001
-DATA rankOnesAVX2<>+16(SB)/4, $0x00010001
-DATA rankOnesAVX2<>+20(SB)/4, $0x00010001
-DATA rankOnesAVX2<>+24(SB)/4, $0x00010001
-DATA rankOnesAVX2<>+28(SB)/4, $0x00010001
-GLOBL rankOnesAVX2<>(SB), RODATA|NOPTR, $32
+DATA rankNumbersAVX2<>+0(SB)/4, $0x00000000
+DATA rankNumbersAVX2<>+4(SB)/4, $0x00000000
+DATA rankNumbersAVX2<>+8(SB)/4, $0x00000000
+DATA rankNumbersAVX2<>+12(SB)/4, $0x00000000
+DATA rankNumbersAVX2<>+16(SB)/4, $0x00000000
+DATA rankNumbersAVX2<>+20(SB)/4, $0x00000000
+DATA rankNumbersAVX2<>+24(SB)/4, $0x00000000
+DATA rankNumbersAVX2<>+28(SB)/4, $0x00000000
+DATA rankNumbersAVX2<>+32(SB)/4, $0x00010001
+DATA rankNumbersAVX2<>+36(SB)/4, $0x00010001
+DATA rankNumbersAVX2<>+40(SB)/4, $0x00010001
+DATA rankNumbersAVX2<>+44(SB)/4, $0x00010001
+DATA rankNumbersAVX2<>+48(SB)/4, $0x00010001
+DATA rankNumbersAVX2<>+52(SB)/4, $0x00010001
+DATA rankNumbersAVX2<>+56(SB)/4, $0x00010001
+DATA rankNumbersAVX2<>+60(SB)/4, $0x00010001
+DATA rankNumbersAVX2<>+64(SB)/4, $0x00020002
+DATA rankNumbersAVX2<>+68(SB)/4, $0x00020002
+DATA rankNumbersAVX2<>+72(SB)/4, $0x00020002
+DATA rankNumbersAVX2<>+76(SB)/4, $0x00020002
+DATA rankNumbersAVX2<>+80(SB)/4, $0x00020002
+DATA rankNumbersAVX2<>+84(SB)/4, $0x00020002
+DATA rankNumbersAVX2<>+88(SB)/4, $0x00020002
+DATA rankNumbersAVX2<>+92(SB)/4, $0x00020002
+DATA rankNumbersAVX2<>+96(SB)/4, $0x00030003
+DATA rankNumbersAVX2<>+100(SB)/4, $0x00030003
+DATA rankNumbersAVX2<>+104(SB)/4, $0x00030003
+DATA rankNumbersAVX2<>+108(SB)/4, $0x00030003
+DATA rankNumbersAVX2<>+112(SB)/4, $0x00030003
+DATA rankNumbersAVX2<>+116(SB)/4, $0x00030003
+DATA rankNumbersAVX2<>+120(SB)/4, $0x00030003
+DATA rankNumbersAVX2<>+124(SB)/4, $0x00030003
+DATA rankNumbersAVX2<>+128(SB)/4, $0x00040004
+DATA rankNumbersAVX2<>+132(SB)/4, $0x00040004
+DATA rankNumbersAVX2<>+136(SB)/4, $0x00040004
+DATA rankNumbersAVX2<>+140(SB)/4, $0x00040004
+DATA rankNumbersAVX2<>+144(SB)/4, $0x00040004
+DATA rankNumbersAVX2<>+148(SB)/4, $0x00040004
+DATA rankNumbersAVX2<>+152(SB)/4, $0x00040004
+DATA rankNumbersAVX2<>+156(SB)/4, $0x00040004
+DATA rankNumbersAVX2<>+160(SB)/4, $0x00050005
+DATA rankNumbersAVX2<>+164(SB)/4, $0x00050005
+DATA rankNumbersAVX2<>+168(SB)/4, $0x00050005
+DATA rankNumbersAVX2<>+172(SB)/4, $0x00050005
+DATA rankNumbersAVX2<>+176(SB)/4, $0x00050005
+DATA rankNumbersAVX2<>+180(SB)/4, $0x00050005
+DATA rankNumbersAVX2<>+184(SB)/4, $0x00050005
+DATA rankNumbersAVX2<>+188(SB)/4, $0x00050005
+DATA rankNumbersAVX2<>+192(SB)/4, $0x00060006
+DATA rankNumbersAVX2<>+196(SB)/4, $0x00060006
+DATA rankNumbersAVX2<>+200(SB)/4, $0x00060006
+DATA rankNumbersAVX2<>+204(SB)/4, $0x00060006
+DATA rankNumbersAVX2<>+208(SB)/4, $0x00060006
+DATA rankNumbersAVX2<>+212(SB)/4, $0x00060006
+DATA rankNumbersAVX2<>+216(SB)/4, $0x00060006
+DATA rankNumbersAVX2<>+220(SB)/4, $0x00060006
+GLOBL rankNumbersAVX2<>(SB), RODATA|NOPTR, $224
 
 DATA rankShiftAVX2<>+0(SB)/4, $0x4b400000
 DATA rankShiftAVX2<>+4(SB)/4, $0x4b400000

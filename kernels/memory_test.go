@@ -286,13 +286,17 @@ func TestRankLongStaysInsideItsSlices(t *testing.T) {
 				for k := 1; k <= 13; k++ {
 					n := 2 * rankGroup() * Lanes
 					p := guardedPanels(t, rand.New(rand.NewPCG(23, 11)), n, d, atEnd)
-					words := guarded[int32](t, rankRows(k)*(1+(d+1)/2), atEnd)
-					room := guarded[int32](t, (d+1)/2*rankGroup()*Lanes, atEnd)
+					rows, size := rankRows(k), 1+(d+1)/2
+					words := guarded[int32](t, rows*size, atEnd)
+					for j := range rows {
+						words[rankLongWord(k, size, j, 0)] = int32(rows-j) << 16
+					}
+					room := guarded[int32](t, rankLongRoom(k, d), atEnd)
 					labels, doubts := guarded[uint16](t, n, atEnd), guarded[uint16](t, n/Lanes, atEnd)
 					tiles, last := rankTiles(k)
 					rankLong(&p.Data[0], 2, d, &words[0], tiles, last, 1, 0, &room[0], &labels[0], &doubts[0])
-					if labels[n-1] != 0 || doubts[n/Lanes-1] != math.MaxUint16 {
-						t.Fatalf("d=%d, k=%d: label %d and doubts %x of equal centroids", d, k, labels[n-1], doubts[n/Lanes-1])
+					if int(labels[n-1]) != rows-1 || doubts[n/Lanes-1] != 0 {
+						t.Fatalf("d=%d, k=%d: label %d and doubts %x, want the last centroid", d, k, labels[n-1], doubts[n/Lanes-1])
 					}
 				}
 			}

@@ -241,9 +241,16 @@ func rankLongWord(k, size, j, w int) int {
 	return first*size + w*width + j - first
 }
 
+// rankLongRoom is the number of words that the ranking of k centroids takes where ranksLong says so: the integers of a
+// group, [(D+1)/2][rankGroup][Lanes], and perhaps least sums.
+func rankLongRoom(k, d int) int {
+	tiles, last := rankTiles(k)
+	return (d+1)/2*rankGroup()*Lanes + rankLeast(tiles+last)
+}
+
 // rankRoom is the memory of a call.
 type rankRoom struct {
-	words  []int32   // the integers of a group, [(D+1)/2][rankGroup][Lanes], where ranksLong says so
+	words  []int32   // of a group, where ranksLong says so
 	points []float32 // that wait for the chain
 }
 
@@ -272,7 +279,7 @@ func newRanker(c *Centroids) ranker {
 	if size := doubtPoints * c.D; size > len(room.points) {
 		room.points = alignedFloat32(size)
 	}
-	if size := (c.D + 1) / 2 * rankGroup() * Lanes; ranksLong(c.D) && size > len(room.words) {
+	if size := rankLongRoom(c.K, c.D); ranksLong(c.D) && size > len(room.words) {
 		room.words = aligned[int32](size)
 	}
 	return ranker{room: room}

@@ -11,6 +11,8 @@ func ranksLong(d int) bool { return false }
 
 func rankGroup() int { return 1 }
 
+func rankLeast(tiles int) int { return 0 }
+
 func rankPairs(x *float32, pairs, d int, c *int32, k int, scale float32, band int32, labels, doubts *uint16) {
 	panic(noRoutine("Rank", d))
 }

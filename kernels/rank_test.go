@@ -331,7 +331,7 @@ func rankLongOnce(t *testing.T, rng *rand.Rand, groups, d, k int) {
 	tiles, last := rankTiles(k)
 	place := func(j, w int) int { return rankLongWord(k, size, j, w) }
 	words := rankTestWords(rng, rows, d, place)
-	band, room := rng.Int32N(8), aligned[int32](size*rankGroup()*Lanes)
+	band, room := rng.Int32N(8), aligned[int32](rankLongRoom(k, d))
 	labels, doubts := make([]uint16, n), make([]uint16, n/Lanes)
 	rankLong(&p.Data[0], groups, d, &words[0], tiles, last, scale, band, &room[0], &labels[0], &doubts[0])
 	compareRanks(t, p, words, rows, place, scale, band, labels, doubts)

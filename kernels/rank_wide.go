@@ -50,6 +50,15 @@ func rankGroup() int {
 	return 4
 }
 
+// rankLeast is the number of words of the least of each row and column where centroids are in so many tiles, which AVX2
+// keeps in memory.
+func rankLeast(tiles int) int {
+	if current == avx2 {
+		return (rankTile + tiles) * Lanes / 2
+	}
+	return 0
+}
+
 // rankPairs ranks the centroids for the points of pairs of panels.
 func rankPairs(x *float32, pairs, d int, c *int32, k int, scale float32, band int32, labels, doubts *uint16) {
 	asmRankN((d+1)/2, x, pairs, d, c, k, scale, band, labels, doubts)

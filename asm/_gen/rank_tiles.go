@@ -10,14 +10,14 @@ import (
 
 // tileRanking is longRanking for AVX2, with its arguments in registers: a panel at a time, whose integers the
 // first-level cache holds while the tiles pass by. A vector of upper halves has those of the first eight points of a
-// panel in its even words, and of the others in its odd ones.
+// panel in its even words, and of the others in its odd ones. Of each tile, as a row, and of each place in a tile, as a
+// column, the least sum is kept, as where points are ranked from registers.
 type tileRanking struct {
-	ones                  Mem // words of 1
-	shift                 Mem // 1.5*2^23: float32 numbers near it hold what was added, rounded, in their low bits
-	least, second, number Mem // on the stack: upper halves, and the numbers of the least ones
-	first                 Mem // on the stack: the number of a tile's first centroid
+	numbers Mem // vectors of words: what columns count, and the step of rows
+	shift   Mem // 1.5*2^23: float32 numbers near it hold what was added, rounded, in their low bits
 
 	x, panel, c, room, end reg.GPVirtual
+	rows                   reg.GPVirtual // the end of those so far, which begin after the columns at end
 	ahead, step            reg.GPVirtual
 }
 
@@ -33,13 +33,11 @@ func rankTiles() {
 		"coordinates times scale, rounded to the nearest integer, fit 16 bits. A tile at c is [1+(d+1)/2][6] words: those",
 		"that the products of a point with the integers of 16 bits in the next ones are added to, modulo 2^32; one of",
 		"[1+(d+1)/2][4] follows where last is not 0. The upper halves of the sums count: the label is the number of the",
-		"first least, and a bit of doubts, 16 for each panel, says that the second least is at most the least plus band.",
-		"room is for [(d+1)/2][16] words, which begin a cache line.")
-	r := &tileRanking{ones: wordConstants("rankOnesAVX2", 16, func(int) int { return 1 }),
+		"least but for a bit of doubts, 16 for each panel, which says that the second least is at most the least plus band.",
+		"room is for [(d+1)/2][16] words, and then 48 and 8 for each tile, and begins a cache line.")
+	r := &tileRanking{numbers: wordConstants("rankNumbersAVX2", 16*(longTile+1), func(i int) int { return i / 16 }),
 		shift: constants("rankShiftAVX2", slices.Repeat([]uint32{0x4b400000}, 8)...),
-		x:     GP64(), panel: GP64(), c: GP64(), room: GP64(), end: GP64(), ahead: GP64(), step: GP64()}
-	stack := AllocLocal(3*32 + 8)
-	r.least, r.second, r.number, r.first = stack, stack.Offset(32), stack.Offset(64), stack.Offset(96)
+		x:     GP64(), panel: GP64(), c: GP64(), room: GP64(), end: GP64(), rows: GP64(), ahead: GP64(), step: GP64()}
 	Load(Param("x"), r.x)
 	Load(Param("d"), r.panel)
 	SHLQ(Imm(6), r.panel)
@@ -111,22 +109,18 @@ func (r *tileRanking) round() {
 	MOVQ(r.room, r.end)
 }
 
-// tiles finds the least and the second least sums of a panel.
+// tiles finds the least sums of rows and columns of a panel.
 func (r *tileRanking) tiles() {
-	start, none := YMM(), YMM()
+	start := YMM()
 	VPCMPEQW(start, start, start)
 	VPSRLW(Imm(1), start, start)
-	VMOVDQU(start, r.least)
-	VMOVDQU(start, r.second)
-	VPXOR(none, none, none)
-	VMOVDQU(none, r.number)
-	MOVL(U32(0), r.first)
+	for q := range longTile {
+		VMOVDQU(start, r.column(q))
+	}
+	LEAQ(r.column(longTile), r.rows)
 	Load(Param("c"), r.c)
 	tiles := Load(Param("tiles"), GP64()).(reg.GPVirtual)
-	count("tiles", tiles, func() {
-		r.tile("words", longTile)
-		ADDL(Imm(longTile), r.first)
-	})
+	count("tiles", tiles, func() { r.tile("words", longTile) })
 	last := Load(Param("last"), GP64())
 	TESTQ(last, last)
 	JZ(LabelRef("ranked"))
@@ -181,48 +175,81 @@ func (r *tileRanking) tile(words string, n int) {
 	r.offer(sums)
 }
 
-// offer takes the sums of a tile, by centroid and vector, into those on the stack.
+// offer takes the sums of a tile, by centroid and vector, into its row and the columns.
 func (r *tileRanking) offer(sums [][]reg.VecVirtual) {
-	least, second, index, number := YMM(), YMM(), YMM(), YMM()
-	VMOVDQU(r.least, least)
-	VMOVDQU(r.second, second)
-	VMOVDQU(r.number, index)
-	VPBROADCASTW(r.first, number)
+	row := sums[0][0]
 	for q := range sums {
-		sum, other := sums[q][0], sums[q][1]
+		sum, other, column := sums[q][0], sums[q][1], r.column(q)
 		VPSRLD(Imm(16), sum, sum)
 		VPBLENDW(Imm(0xaa), other, sum, sum)
-		VPCMPGTW(sum, least, other)
-		VPBLENDVB(other, number, index, index)
-		VPMAXSW(sum, least, other)
-		VPMINSW(sum, least, least)
-		VPMINSW(other, second, second)
-		if q < len(sums)-1 {
-			VPADDW(r.ones, number, number)
+		VPMINSW(column, sum, other)
+		VMOVDQU(other, column)
+		if q > 0 {
+			VPMINSW(sum, row, row)
 		}
 	}
-	VMOVDQU(least, r.least)
-	VMOVDQU(second, r.second)
-	VMOVDQU(index, r.number)
+	VMOVDQU(row, Mem{Base: r.rows})
+	ADDQ(Imm(32), r.rows)
+}
+
+// column is the place of a column's least sums.
+func (r *tileRanking) column(q int) Mem { return Mem{Base: r.end, Disp: 32 * q} }
+
+// find leaves the numbers of the centroids of the least sums, and a mask of the points that have one row and one column
+// near the least.
+func (r *tileRanking) find() (index, decided reg.VecVirtual) {
+	limit, total, number, far := YMM(), YMM(), YMM(), YMM()
+	index, decided = YMM(), YMM()
+	VMOVDQU(r.column(0), limit)
+	for q := 1; q < longTile; q++ {
+		VPMINSW(r.column(q), limit, limit)
+	}
+	VMOVD(Load(Param("band"), GP32()), far.AsX())
+	VPBROADCASTW(far.AsX(), far)
+	VPADDSW(far, limit, limit)
+	for _, v := range []reg.VecVirtual{total, number, index} {
+		VPXOR(v, v, v)
+	}
+	step, at := YMM(), GP64()
+	VMOVDQU(r.numbers.Offset(32*longTile), step)
+	LEAQ(r.column(longTile), at)
+	Label("rows")
+	VMOVDQU(Mem{Base: at}, far)
+	VPCMPGTW(limit, far, far)
+	VPADDW(far, total, total) // less one for each that is far
+	VPBLENDVB(far, index, number, index)
+	VPADDW(step, number, number)
+	ADDQ(Imm(32), at)
+	CMPQ(at, r.rows)
+	JNE(LabelRef("rows"))
+	for q := range longTile {
+		VMOVDQU(r.column(q), far)
+		VPCMPGTW(limit, far, far)
+		VPADDW(far, total, total)
+		VPANDN(r.numbers.Offset(32*q), far, far)
+		VPADDW(far, index, index)
+	}
+	MOVQ(r.end, at)
+	SUBQ(r.rows, at)
+	SARQ(Imm(5), at)
+	ADDQ(Imm(2), at) // all rows and columns but one of each
+	VMOVD(at.As32(), decided.AsX())
+	VPBROADCASTW(decided.AsX(), decided)
+	VPCMPEQW(total, decided, decided)
+	return index, decided
 }
 
 // store writes the labels and doubts of a panel, and passes them.
 func (r *tileRanking) store(labels, doubts reg.Register) {
-	far, band, index, upper := YMM(), YMM(), YMM(), YMM()
-	low, high := GP32(), GP32()
-	VMOVD(Load(Param("band"), GP32()), band.AsX())
-	VPBROADCASTW(band.AsX(), band)
-	VMOVDQU(r.second, far)
-	VPSUBW(r.least, far, far)
-	VPMINUW(band, far, band)
-	VPCMPEQW(band, far, far)
-	VMOVMSKPS(far, high) // the last eight points
-	VPSLLD(Imm(16), far, far)
-	VMOVMSKPS(far, low)
+	index, decided := r.find()
+	low, high, upper := GP32(), GP32(), YMM()
+	VMOVMSKPS(decided, high) // the last eight points
+	VPSLLD(Imm(16), decided, decided)
+	VMOVMSKPS(decided, low)
 	SHLL(Imm(8), high)
 	ORL(high, low)
+	NOTL(low)
 	MOVW(low.As16(), Mem{Base: doubts})
-	VMOVDQU(r.number, index)
 	VPSRLD(Imm(16), index, upper)
 	VPSLLD(Imm(16), index, index)
 	VPSRLD(Imm(16), index, index)
