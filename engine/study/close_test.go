@@ -1,9 +1,12 @@
 package study
 
 import (
+	"context"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/cohort-engine/cohort/engine/study/journal"
 )
@@ -39,5 +42,32 @@ func TestCoordinatorEndsWhileItNotes(t *testing.T) {
 			t.Fatal(err)
 		}
 		j.Close()
+	}
+}
+
+// A party whose coordinator is gone for longer than messages are waited for ends, and says how to go on.
+func TestCoordinatorGone(t *testing.T) {
+	f := newFixture(t, "sulloyd", 2, 40, nil)
+	f.study.Deadlines.Message = 2
+	n := newNetwork(t, f)
+	n.watch = NewWatch(n.study)
+	c := n.coordinator(t)
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := Take(ctx, n.join(t, c.Invitations()[0]))
+		ended <- err
+	}()
+	for {
+		if status, _ := n.watch.Status(); status.Parties[0].Enrolled {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	c.Close()
+	if err := <-ended; err == nil || !strings.Contains(err.Error(), "has not answered for 2s") {
+		t.Errorf("the party ended with %v", err)
 	}
 }

@@ -213,10 +213,18 @@ func (p *Party) frames(from protocol.Role, b []byte) {
 	}
 }
 
-// ask asks the coordinator until it answers; it waits for the others if it must.
+// unanswered is how long a coordinator is asked in vain by a party that does not yet know the study's deadlines.
+const unanswered = time.Hour
+
+// ask asks the coordinator until it answers, or has not for as long as messages are waited for; it waits for the
+// others if it must.
 func (p *Party) ask(ctx context.Context, r request) ([]byte, error) {
+	limit := unanswered
+	if p.study != nil {
+		limit = p.study.Deadlines.message()
+	}
 	var body []byte
-	told := -1
+	told, answered := -1, time.Now()
 	for {
 		r.Version = version
 		once, cancel := context.WithTimeout(ctx, 5*time.Second)
@@ -225,12 +233,16 @@ func (p *Party) ask(ctx context.Context, r request) ([]byte, error) {
 		switch {
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
+		case err != nil && time.Since(answered) > limit:
+			return nil, fault.Failed("coordinator", fmt.Sprintf("has not answered for %v", limit),
+				"begin again with the same folder when it is back", err)
 		case err != nil: // away: the connection comes back by itself
 			if err := pause(ctx, 300*time.Millisecond); err != nil {
 				return nil, err
 			}
 			continue
 		}
+		answered = time.Now()
 		a, err := parseAnswer(b)
 		if err != nil {
 			return nil, err
