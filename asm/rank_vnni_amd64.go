@@ -6,62 +6,69 @@ package asm
 
 // Rank3VNNI ranks k centroids, 0 < k <= 128, for each point of pairs > 0 pairs of panels at x, of d dimensions,
 // d = 5 or 6. The coordinates times scale, rounded to the nearest integer, fit 16 bits. A centroid
-// at c is a word, to which the products of a point with the integers of 16 bits in the next 3 are added,
-// modulo 2^32. The upper halves of the sums count: a bit of doubts, 16 for each panel, says that the second least
-// is at most the least plus band; else the label is the number of the least.
+// at c is a word, to which the products of a point with the integers of 16 bits in the next 3 are added
+// modulo 2^32, where there are more than three, for the first two of each three crosswise. The upper halves of the
+// sums count: a bit of doubts, 16 for each panel, says that the second least is at most the least plus band; else the
+// label is the number of the least.
 //
 //go:noescape
 func Rank3VNNI(x *float32, pairs int, d int, c *int32, k int, scale float32, band int32, labels *uint16, doubts *uint16)
 
 // Rank4VNNI ranks k centroids, 0 < k <= 128, for each point of pairs > 0 pairs of panels at x, of d dimensions,
 // d = 7 or 8. The coordinates times scale, rounded to the nearest integer, fit 16 bits. A centroid
-// at c is a word, to which the products of a point with the integers of 16 bits in the next 4 are added,
-// modulo 2^32. The upper halves of the sums count: a bit of doubts, 16 for each panel, says that the second least
-// is at most the least plus band; else the label is the number of the least.
+// at c is a word, to which the products of a point with the integers of 16 bits in the next 4 are added
+// modulo 2^32, where there are more than three, for the first two of each three crosswise. The upper halves of the
+// sums count: a bit of doubts, 16 for each panel, says that the second least is at most the least plus band; else the
+// label is the number of the least.
 //
 //go:noescape
 func Rank4VNNI(x *float32, pairs int, d int, c *int32, k int, scale float32, band int32, labels *uint16, doubts *uint16)
 
 // Rank5VNNI ranks k centroids, 0 < k <= 128, for each point of pairs > 0 pairs of panels at x, of d dimensions,
 // d = 9 or 10. The coordinates times scale, rounded to the nearest integer, fit 16 bits. A centroid
-// at c is a word, to which the products of a point with the integers of 16 bits in the next 5 are added,
-// modulo 2^32. The upper halves of the sums count: a bit of doubts, 16 for each panel, says that the second least
-// is at most the least plus band; else the label is the number of the least.
+// at c is a word, to which the products of a point with the integers of 16 bits in the next 5 are added
+// modulo 2^32, where there are more than three, for the first two of each three crosswise. The upper halves of the
+// sums count: a bit of doubts, 16 for each panel, says that the second least is at most the least plus band; else the
+// label is the number of the least.
 //
 //go:noescape
 func Rank5VNNI(x *float32, pairs int, d int, c *int32, k int, scale float32, band int32, labels *uint16, doubts *uint16)
 
 // Rank6VNNI ranks k centroids, 0 < k <= 128, for each point of pairs > 0 pairs of panels at x, of d dimensions,
 // d = 11 or 12. The coordinates times scale, rounded to the nearest integer, fit 16 bits. A centroid
-// at c is a word, to which the products of a point with the integers of 16 bits in the next 6 are added,
-// modulo 2^32. The upper halves of the sums count: a bit of doubts, 16 for each panel, says that the second least
-// is at most the least plus band; else the label is the number of the least.
+// at c is a word, to which the products of a point with the integers of 16 bits in the next 6 are added
+// modulo 2^32, where there are more than three, for the first two of each three crosswise. The upper halves of the
+// sums count: a bit of doubts, 16 for each panel, says that the second least is at most the least plus band; else the
+// label is the number of the least.
 //
 //go:noescape
 func Rank6VNNI(x *float32, pairs int, d int, c *int32, k int, scale float32, band int32, labels *uint16, doubts *uint16)
 
 // Rank7VNNI ranks k centroids, 0 < k <= 128, for each point of pairs > 0 pairs of panels at x, of d dimensions,
 // d = 13 or 14. The coordinates times scale, rounded to the nearest integer, fit 16 bits. A centroid
-// at c is a word, to which the products of a point with the integers of 16 bits in the next 7 are added,
-// modulo 2^32. The upper halves of the sums count: a bit of doubts, 16 for each panel, says that the second least
-// is at most the least plus band; else the label is the number of the least.
+// at c is a word, to which the products of a point with the integers of 16 bits in the next 7 are added
+// modulo 2^32, where there are more than three, for the first two of each three crosswise. The upper halves of the
+// sums count: a bit of doubts, 16 for each panel, says that the second least is at most the least plus band; else the
+// label is the number of the least.
 //
 //go:noescape
 func Rank7VNNI(x *float32, pairs int, d int, c *int32, k int, scale float32, band int32, labels *uint16, doubts *uint16)
 
 // Rank8VNNI ranks k centroids, 0 < k <= 128, for each point of pairs > 0 pairs of panels at x, of d dimensions,
 // d = 15 or 16. The coordinates times scale, rounded to the nearest integer, fit 16 bits. A centroid
-// at c is a word, to which the products of a point with the integers of 16 bits in the next 8 are added,
-// modulo 2^32. The upper halves of the sums count: a bit of doubts, 16 for each panel, says that the second least
-// is at most the least plus band; else the label is the number of the least.
+// at c is a word, to which the products of a point with the integers of 16 bits in the next 8 are added
+// modulo 2^32, where there are more than three, for the first two of each three crosswise. The upper halves of the
+// sums count: a bit of doubts, 16 for each panel, says that the second least is at most the least plus band; else the
+// label is the number of the least.
 //
 //go:noescape
 func Rank8VNNI(x *float32, pairs int, d int, c *int32, k int, scale float32, band int32, labels *uint16, doubts *uint16)
 
 // RankLongVNNI ranks the centroids of tiles > 0 tiles for each point of groups > 0 groups of four panels of d > 0 dimensions
 // at x. The coordinates times scale, rounded to the nearest integer, fit 16 bits. A tile at c is
-// [1+(d+1)/2][6] words: those that the products of a point with the integers of 16 bits in the next ones are added
-// to, modulo 2^32; one of [1+(d+1)/2][4] follows where last is not 0. The upper halves of the sums count: the label
+// [1+(d+1)/2][4] words: those that the products of a point with the integers of 16 bits in the next ones are added
+// to, modulo 2^32, where there are more than three, for the first two of each three crosswise; one of
+// [1+(d+1)/2][2] follows where last is not 0. The upper halves of the sums count: the label
 // is the number of the first least, and a bit of doubts, 16 for each panel, says that the second least is at most
 // the least plus band. room is for [(d+1)/2][4][16] words, which begin a cache line.
 //

@@ -26,6 +26,7 @@ type Panels struct {
 	narrow     *narrowPoints // likewise; see PrepareNarrow
 	// longest is at least the length of each point, 0 where it is not known; see PrepareFilter.
 	longest float64
+	widest  float64 // the magnitude of coordinates, where longest is known
 	// stream says that these are part of panels that no cache holds, so that packing
 	// writes past the caches: they would push out each other, and reading lines before
 	// they are overwritten costs a third of the traffic.
@@ -82,7 +83,7 @@ func (p *Panels) Slice(lo, hi int) Panels {
 	}
 	end := lo*p.D + panelCount(hi-lo)*p.D*Lanes
 	return Panels{N: hi - lo, D: p.D, Data: p.Data[lo*p.D : end : end], Mapped: p.Mapped, filter: p.filter,
-		narrow: p.narrow, firstPanel: p.firstPanel + lo/Lanes, longest: p.longest, stream: p.stream}
+		narrow: p.narrow, firstPanel: p.firstPanel + lo/Lanes, longest: p.longest, widest: p.widest, stream: p.stream}
 }
 
 // Point copies the coordinates of point i to dst, which is grown when it is

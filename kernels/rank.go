@@ -3,6 +3,7 @@ package kernels
 import (
 	"math"
 	"math/bits"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -23,6 +24,11 @@ import (
 // where no second one has, the label is decided; the others' points go through the chain.
 //
 // a and b make the larger of the two terms of rounding least, as far as words of 32 bits and integers of 16 permit.
+// Where rankCrosses says so, two words of each three, u1 and u2 of a point and v1 and v2 of a centroid with its sign
+// turned, are multiplied crosswise, as (u1+v2).(u2+v1): then the sum has u1.u2 and v1.v2 beside the products. The
+// second is taken off the word before; the first, at most |u|^2/2 of all, is the same for all centroids of a point and
+// leaves differences as they are. a and b leave room for it, as they do for the sums of two integers in 16 bits.
+//
 // Only the upper halves H = floor(S/2^16) of words are compared, twice as many at a time as words. The difference of
 // two H is less than that of their S over 2^16, plus 1, so where no second H is within ceil(B/2^16) of the least, no
 // second S is within the band B of the least, and the label is decided. Where the second least is farther off than a
@@ -31,9 +37,11 @@ import (
 // rankCentroids is the form of centroids that [Assign] ranks, made by Set.
 type rankCentroids struct {
 	longest float64 // point that the centroids go with
+	widest  float64 // magnitude of its coordinates
+	crosses bool    // whether there are words that are multiplied crosswise
 	// words are [K][1+(D+1)/2], pairs of integers of 16 bits after the word that they are added to, or where
 	// ranksLong says so [tiles][1+(D+1)/2][rankTile] and perhaps [1+(D+1)/2][rankLast], with words that are never
-	// least beside the last centroid.
+	// least beside the last centroid, and without coordinates there.
 	words []int32
 	scale float32 // a, 0 if the centroids have no such form
 	band  int32   // the two largest W and more, in units of H
@@ -56,7 +64,7 @@ const (
 func (p *Panels) prepareRank(each func(n int, task func(i int))) {
 	origin := NewCentroids(1, p.D)
 	tasks := (p.N + rankTask - 1) / rankTask
-	longest := make([]float64, tasks)
+	longest, widest := make([]float64, tasks+1), make([]float64, tasks+1) // there may be no task
 	each(tasks, func(i int) {
 		var labels [chunkPoints]uint16
 		var squares [chunkPoints]float32
@@ -69,18 +77,29 @@ func (p *Panels) prepareRank(each func(n int, task func(i int))) {
 				most = max(most, math.Float32bits(x))
 			}
 		}
+		widest[i] = p.Slice(i*rankTask, min((i+1)*rankTask, p.N)).magnitude()
 		longest[i] = math.Sqrt(float64(math.Float32frombits(most))) * filterUp * (1 + float64(p.D)*0x1p-24)
 	})
-	p.longest = 0
-	for _, x := range longest {
-		p.longest = max(p.longest, x)
+	p.longest, p.widest = slices.Max(longest), slices.Max(widest)
+}
+
+// magnitude is that of the coordinates, or more.
+func (p Panels) magnitude() float64 {
+	most, r := 0.0, NewRanges[float32](Lanes)
+	if !Extend(r, p.Data) {
+		return math.Inf(1)
 	}
+	for j := range Lanes {
+		lo, hi := r.Column(j)
+		most = max(most, -lo, hi)
+	}
+	return most
 }
 
 // InBox says that all coordinates are in [-1, 1], which is enough for [Assign] to rank centroids where points have few
 // dimensions: for a single pass, without the one over the points that PrepareFilter makes. Call it once the points are
 // there, and [Centroids.PrepareFilter] before the centroids are set.
-func (p *Panels) InBox() { p.longest = math.Sqrt(float64(p.D)) * filterUp }
+func (p *Panels) InBox() { p.longest, p.widest = math.Sqrt(float64(p.D))*filterUp, 1 }
 
 // rankTask is the number of points of a task of prepareRank.
 const rankTask = 16 * chunkPoints
@@ -92,9 +111,10 @@ func (c *Centroids) prepareRank(p *Panels) {
 		if ranksLong(c.D) {
 			rows = rankRows(c.K)
 		}
-		c.rank = &rankCentroids{words: aligned[int32](rows * (1 + (c.D+1)/2))}
+		words := (c.D + 1) / 2
+		c.rank = &rankCentroids{words: aligned[int32](rows * (1 + words)), crosses: rankCrosses(0, words)}
 	}
-	c.rank.longest = max(c.rank.longest, p.longest)
+	c.rank.longest, c.rank.widest = max(c.rank.longest, p.longest), max(c.rank.widest, p.widest)
 }
 
 // set rounds the centroids.
@@ -115,8 +135,12 @@ func (r *rankCentroids) set(c *Centroids) {
 	most, next := 0.0, 0.0                          // errors
 	offset := a * b * (x*x - far*far - 2*x*far) / 4 // which makes the least and the largest S opposite
 	clear(r.words)
+	beside := 0.0 // the most that crosswise products have of a point
+	if u := a*x + 0.51*math.Sqrt(float64(c.D)); r.crosses {
+		beside = u * u / 2
+	}
 	for j := c.K; ranksLong(c.D) && j < rankRows(c.K); j++ {
-		r.words[rankWord(c.K, c.D, j, 0)] = math.MaxInt32
+		r.words[rankWord(c.K, c.D, j, 0)] = math.MaxInt32 - int32(beside)
 	}
 	for j := range c.K {
 		norm, sum, errors := r.setRow(c, j, b)
@@ -128,7 +152,7 @@ func (r *rankCentroids) set(c *Centroids) {
 			norm = 2 * float64(c.half[j])
 			off += 1.01 * float64(c.D) * 0x1p-24 * (norm/2 + x*length)
 		}
-		r.words[rankWord(c.K, c.D, j, 0)] = int32(math.RoundToEven(a*b*norm/2 + offset))
+		r.words[rankWord(c.K, c.D, j, 0)] = int32(math.RoundToEven(a*b*norm/2+offset)) - r.crossed(c, j)
 		most, next = max(most, off), max(next, min(most, off))
 	}
 	w := a*b*(most+next+float64(c.D)*0x1p-148)*filterUp + 2
@@ -154,10 +178,28 @@ func (r *rankCentroids) setRow(c *Centroids, j int, b float64) (norm, sum, error
 	return norm, sum, errors
 }
 
+// crossed is what the crosswise products of centroid j have beside those with a point.
+func (r *rankCentroids) crossed(c *Centroids, j int) (sum int32) {
+	words := (c.D + 1) / 2
+	for w := range words {
+		if rankCrosses(w, words) && w%rankBlock == 0 {
+			u, v := r.words[rankWord(c.K, c.D, j, 1+w)], r.words[rankWord(c.K, c.D, j, 2+w)]
+			sum += int32(int16(u))*int32(int16(v)) + (u>>16)*(v>>16)
+		}
+	}
+	return sum
+}
+
 // scales returns a, a float32, and b for centroids of length far at most and coordinates of magnitude most at most,
 // at most. The larger of the errors of rounding, |c|/a and |x|/b, is least where they are equal.
 func (r *rankCentroids) scales(far, most float64) (a, b float64) {
 	x := r.longest
+	if r.crosses {
+		ratio := max(far, x/16) / x // of a and b
+		b = math.Sqrt(rankTop / (ratio * ((x+far)*(x+far)/4 + ratio*x*x/2)))
+		b = min(b, (rankWidest-2)/(ratio*r.widest+most))
+		return float64(float32(ratio * b)), b
+	}
 	room := rankTop / ((x + far) * (x + far) / 4) // of ab
 	finest := (rankWidest - 1) / x
 	a = min(math.Sqrt(room*max(far, x/16)/x), finest)
@@ -168,7 +210,7 @@ func (r *rankCentroids) scales(far, most float64) (a, b float64) {
 // serves says whether points are ranked for the centroids; r may be nil.
 func (r *rankCentroids) serves(p *Panels) bool {
 	return r != nil && r.scale != 0 && p.filter == nil && p.longest != 0 && p.longest <= r.longest &&
-		r.doubted.Load()*mostDoubted <= r.seen.Load()
+		p.widest <= r.widest && r.doubted.Load()*mostDoubted <= r.seen.Load()
 }
 
 // assignRanked labels points by way of the ranking; it reports false, having done nothing, where there is none for
@@ -200,13 +242,13 @@ func assignAccumulateRanked(p *Panels, c *Centroids, labels []uint16, acc *Accum
 
 const (
 	rankWords = 8 // of points that may stay in registers
-	// Where ranksLong says so, a routine takes tiles of rankTile centroids and groups of rankGroup panels, whose integers
-	// go through memory. The last tile has rankLast centroids where these suffice.
-	rankTile, rankLast = 6, 4
+	// rankBlock is the number of words of which the first two are multiplied crosswise.
+	rankBlock = 3
 )
 
 // rankTiles is the number of tiles of k centroids, not 0, and whether one of rankLast follows, as 0 or 1.
 func rankTiles(k int) (tiles, last int) {
+	rankTile, rankLast := rankTile()
 	tiles = k / rankTile
 	switch rest := k % rankTile; {
 	case rest > rankLast, k < rankTile:
@@ -220,6 +262,7 @@ func rankTiles(k int) (tiles, last int) {
 // rankRows is the number of centroids in the tiles of k.
 func rankRows(k int) int {
 	tiles, last := rankTiles(k)
+	rankTile, rankLast := rankTile()
 	return tiles*rankTile + last*rankLast
 }
 
@@ -234,6 +277,7 @@ func rankWord(k, d, j, w int) int {
 
 // rankLongWord is rankWord where centroids are in tiles and have size words.
 func rankLongWord(k, size, j, w int) int {
+	rankTile, rankLast := rankTile()
 	width, first := rankTile, j/rankTile*rankTile
 	if tiles, _ := rankTiles(k); j >= tiles*rankTile {
 		width = rankLast

@@ -9,6 +9,10 @@ func rankSpeed() float64 { return 1 }
 
 func ranksLong(d int) bool { return false }
 
+func rankTile() (tile, last int) { return 1, 1 }
+
+func rankCrosses(w, words int) bool { return false }
+
 func rankGroup() int { return 1 }
 
 func rankLeast(tiles int) int { return 0 }

@@ -191,14 +191,22 @@ func TestRankBoundCoversScores(t *testing.T) {
 			p.Point(i, row)
 			var first, chain0 float64
 			for j := range k {
-				word := int64(r.words[rankWord(k, d, j, 0)])
+				word := int64(r.words[rankWord(k, d, j, 0)] + r.crossed(c, j))
+				var integers [257]int64
 				for h, y := range row {
 					u := math.RoundToEven(float64(y * r.scale))
 					v := int16(uint32(r.words[rankWord(k, d, j, 1+h/2)]) >> (h % 2 * 16))
 					if math.Abs(u) > math.MaxInt16 {
 						t.Fatalf("d=%d: the integer %g has more than 16 bits", d, u)
 					}
+					integers[h] = int64(u)
 					word += int64(u) * int64(v)
+					if sum := u + float64(v); math.Abs(sum) > math.MaxInt16 && rankCrosses(h/2, (d+1)/2) {
+						t.Fatalf("d=%d: the sum %g has more than 16 bits", d, sum)
+					}
+					if h%6/2 == 1 && rankCrosses(h/2, (d+1)/2) {
+						word += integers[h] * integers[h-2]
+					}
 				}
 				if word != int64(int32(word)) {
 					t.Fatalf("d=%d: the word of centroid %d is %d", d, j, word)
@@ -288,9 +296,16 @@ func compareRanks(t *testing.T, p *Panels, words []int32, rows int, place func(j
 		least, second, label := int32(math.MaxInt16), int32(math.MaxInt16), 0
 		for j := range rows {
 			word := words[place(j, 0)]
-			for h, y := range row {
-				v := int16(uint32(words[place(j, 1+h/2)]) >> (h % 2 * 16))
-				word += int32(math.RoundToEven(float64(y*scale))) * int32(v)
+			for h := range row {
+				w := h / 2
+				v := func(w int) int32 { return int32(int16(uint32(words[place(j, 1+w)]) >> (h % 2 * 16))) }
+				u := func(h int) int32 { return int32(math.RoundToEven(float64(row[h] * scale))) }
+				switch {
+				case !rankCrosses(w, (p.D+1)/2):
+					word += u(h) * v(w)
+				case w%rankBlock == 1: // with the word before, which the same dimensions stand in
+					word += (u(h-2) + v(w)) * (u(h) + v(w-1))
+				}
 			}
 			if word >>= 16; word < least {
 				label = j

@@ -35,12 +35,25 @@ func rankSpeed() float64 {
 	if current == avx2 {
 		return 1.35
 	}
-	return 1.9
+	return 2.4
 }
 
 // ranksLong is the rule that says where the ranking takes tiles of centroids, whose integers and those of points go
 // through memory.
 func ranksLong(d int) bool { return current == avx2 || d > 2*rankWords }
+
+// rankTile is the number of centroids of a tile where ranksLong says so, and of the last one where these suffice.
+func rankTile() (tile, last int) {
+	if current == avx2 {
+		return 6, 4
+	}
+	return 4, 2
+}
+
+// rankCrosses says whether word w of so many is multiplied crosswise, with the one before or after.
+func rankCrosses(w, words int) bool {
+	return current != avx2 && words > rankBlock && w%rankBlock < 2 && w/rankBlock*rankBlock+rankBlock <= words
+}
 
 // rankGroup is the number of panels that the tiles of centroids go by together.
 func rankGroup() int {

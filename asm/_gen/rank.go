@@ -18,14 +18,35 @@ func rankFile(s isa) {
 		rankTiles()
 		return
 	}
-	uppers := wordConstants("rankUppersVNNI", 32, func(i int) int { return 2*i + 1 })
+	halves := wordConstants("rankHalvesVNNI", 32, func(i int) int { return (2*i + 1) % 33 })
 	columns := wordConstants("rankColumnsVNNI", 32*rankRow, func(i int) int { return rankColumn + i/32 })
 	steps := wordConstants("rankStepsVNNI", 4, func(i int) int { return []int{rankFirst, rankRow, 1, rankMost}[i] })
 	for words := leastRanked; words <= mostRanked; words++ {
-		r := &ranking{words: words, uppers: uppers, columns: columns, steps: steps}
+		r := &ranking{words: words, halves: halves, columns: columns, steps: steps}
 		r.routine()
 	}
-	rankLong(uppers)
+	rankLong(halves)
+}
+
+// Words of points and centroids are multiplied one by one, as x1 c1 + x2 c2, or two of each crosswise, as
+// (x1 + c2) (x2 + c1): that is one product instead of two and more by x1 x2, which all centroids of a point have in
+// common, and c1 c2, which is known beforehand (Winograd, A new algorithm for inner product, IEEE Trans. Comp. C-17,
+// 1968). Additions have units of their own, so two words of three that go crosswise keep all units at work; of points
+// of a single block what comes after the products does.
+const rankBlock = 3 // words, the first two of which go crosswise
+
+// crosswise adds the crosswise products of words of a point and a centroid to sum.
+func crosswise(points, centroid [2]reg.VecVirtual, sum reg.VecVirtual) {
+	one, other := ZMM(), ZMM()
+	VPADDW(centroid[1], points[0], one)
+	VPADDW(centroid[0], points[1], other)
+	VPDPWSSD(one, other, sum)
+}
+
+// uppers leaves the upper halves of the words of two panels in other: those of sum in the odd places.
+func uppers(sum, other reg.VecVirtual, high reg.Register) {
+	VPSRLD(Imm(16), other, other)
+	VMOVDQU16(sum, high, other)
 }
 
 const (
@@ -43,14 +64,14 @@ const (
 // near the least of all, the point is doubtful; else they name the centroid.
 type ranking struct {
 	words   int
-	uppers  Mem // which words of two vectors the upper halves are
+	halves  Mem // the odd places of a vector, and then the even ones
 	columns Mem // vectors of what columns count
 	steps   Mem // words: what the first row counts, the steps of rows and of single centroids, and rankMost
 
 	x, stride, c, row reg.Register
 	points            [2][]reg.VecVirtual
-	upper             reg.VecVirtual
-	least             []reg.VecVirtual // of columns
+	high              reg.OpmaskVirtual // the upper halves of words
+	least             []reg.VecVirtual  // of columns
 }
 
 // routine emits it.
@@ -61,10 +82,11 @@ func (r *ranking) routine() {
 			rankMost),
 		fmt.Sprintf("d = %d or %d. The coordinates times scale, rounded to the nearest integer, fit 16 bits. A centroid",
 			2*r.words-1, 2*r.words),
-		fmt.Sprintf("at c is a word, to which the products of a point with the integers of 16 bits in the next %d are added,",
+		fmt.Sprintf("at c is a word, to which the products of a point with the integers of 16 bits in the next %d are added",
 			r.words),
-		"modulo 2^32. The upper halves of the sums count: a bit of doubts, 16 for each panel, says that the second least",
-		"is at most the least plus band; else the label is the number of the least.")
+		"modulo 2^32, where there are more than three, for the first two of each three crosswise. The upper halves of the",
+		"sums count: a bit of doubts, 16 for each panel, says that the second least is at most the least plus band; else the",
+		"label is the number of the least.")
 	r.x, r.stride, r.c, r.row = Load(Param("x"), GP64()), GP64(), GP64(), GP64()
 	pairs := Load(Param("pairs"), GP64()).(reg.GPVirtual)
 	labels, doubts := Load(Param("labels"), GP64()), Load(Param("doubts"), GP64())
@@ -72,19 +94,18 @@ func (r *ranking) routine() {
 	LEAQ(AllocLocal(64*rankRows+64), rows)
 	ADDQ(Imm(63), rows)
 	ANDQ(I8(-64), rows)
-	odd, high, bits := K(), K(), GP32()
+	odd, bits := K(), GP32()
+	r.high = K()
 	Load(Param("d"), r.stride.(reg.GPVirtual))
 	MOVQ(r.stride, bits.As64())
 	ANDL(Imm(1), bits)
 	DECL(bits) // ones where d is even
 	KMOVD(bits, odd)
 	MOVL(U32(0xaaaaaaaa), bits)
-	KMOVD(bits, high)
+	KMOVD(bits, r.high)
 	SHLQ(Imm(6), r.stride)
-	r.upper = ZMM()
-	VMOVDQU32(r.uppers, r.upper)
 	count("pairs", pairs, func() {
-		r.round(odd, high)
+		r.round(odd)
 		r.sums(rows)
 		r.store(rows, labels, doubts)
 		ADDQ(Imm(4), doubts)
@@ -97,7 +118,7 @@ func (r *ranking) routine() {
 
 // round leaves the integers of a pair of panels in registers. Numbers near 1.5*2^23 hold what was added, rounded, in
 // their low bits.
-func (r *ranking) round(odd, high reg.Register) {
+func (r *ranking) round(odd reg.Register) {
 	scale, shift, bits := ZMM(), ZMM(), GP32()
 	VBROADCASTSS(NewParamAddr("scale", 40), scale)
 	MOVL(U32(math.Float32bits(3<<22)), bits)
@@ -119,7 +140,7 @@ func (r *ranking) round(odd, high reg.Register) {
 				VFMADD231PS_Z(at, scale, odd, upper)
 			}
 			VPSLLD(Imm(16), upper, upper)
-			VMOVDQU16(upper, high, low)
+			VMOVDQU16(upper, r.high, low)
 		}
 	}
 }
@@ -178,17 +199,26 @@ func (r *ranking) eachRow(left reg.GPVirtual, name string, whole, single func())
 // centroid leaves the upper halves of the sums of a pair of panels and the centroid at disp, which lower those of its
 // column.
 func (r *ranking) centroid(disp, column int) reg.VecVirtual {
-	sum, other, word := ZMM(), ZMM(), ZMM()
-	VPBROADCASTD(Mem{Base: r.c, Disp: disp}, sum)
-	VMOVDQA32(sum, other)
-	for w := range r.words {
-		VPBROADCASTD(Mem{Base: r.c, Disp: disp + 4*(w+1)}, word)
-		VPDPWSSD(word, r.points[0][w], sum)
-		VPDPWSSD(word, r.points[1][w], other)
+	sums, word := avx512.vectors(2), avx512.vectors(2)
+	VPBROADCASTD(Mem{Base: r.c, Disp: disp}, sums[0])
+	VMOVDQA32(sums[0], sums[1])
+	for w := 0; w < r.words; w++ {
+		VPBROADCASTD(Mem{Base: r.c, Disp: disp + 4*(w+1)}, word[0])
+		if w%rankBlock > 0 || w+rankBlock > r.words || r.words == rankBlock {
+			for v, sum := range sums {
+				VPDPWSSD(word[0], r.points[v][w], sum)
+			}
+			continue
+		}
+		w++
+		VPBROADCASTD(Mem{Base: r.c, Disp: disp + 4*(w+1)}, word[1])
+		for v, sum := range sums {
+			crosswise([2]reg.VecVirtual(r.points[v][w-1:]), [2]reg.VecVirtual(word), sum)
+		}
 	}
-	VPERMT2W(other, r.upper, sum)
-	VPMINSW(sum, r.least[column], r.least[column])
-	return sum
+	uppers(sums[0], sums[1], r.high)
+	VPMINSW(sums[1], r.least[column], r.least[column])
+	return sums[1]
 }
 
 // store writes labels and doubts of a pair of panels.
@@ -226,6 +256,8 @@ func (r *ranking) store(rows, labels, doubts reg.Register) {
 	MOVL(U32(rankColumn), bits)
 	VPBROADCASTW(bits, number)
 	VPSUBW(number, total, total)
+	VMOVDQU32(r.halves, number)
+	VPERMW(total, number, total)
 	VMOVDQU32(total, Mem{Base: labels})
 	VPBROADCASTW(r.steps.Offset(6), number)
 	VPCMPUW(Imm(5), number, total, near) // of several rows or columns
@@ -237,12 +269,11 @@ func (r *ranking) store(rows, labels, doubts reg.Register) {
 // to memory, and tiles of centroids are multiplied with those of four panels at a time. Sums are compared by their
 // upper halves, those of two panels in a vector.
 type longRanking struct {
-	uppers  Mem // which words of two vectors the upper halves are
+	halves  Mem // the odd places of a vector, and then the even ones
 	numbers Mem // vectors of the numbers of a tile's centroids, as words
 	stack   Mem // the least, the second least and the index of two panels each, and the number of a tile's first centroid
 
 	x, stride, tripled, c, room reg.Register
-	scale                       reg.VecVirtual
 	high                        reg.OpmaskVirtual // the upper halves of words
 }
 
@@ -250,6 +281,8 @@ const (
 	longPanels = 4
 	longTile   = 6
 	longLast   = 4
+	// crossTile is the number of centroids of a tile of longRanking, whose crosswise products need registers.
+	crossTile = 4
 )
 
 // wordConstants are constants of 16 bits, two of words.
@@ -265,24 +298,24 @@ func (r *longRanking) place(pair, i int) Mem { return r.stack.Offset(64 * (3*pai
 func (r *longRanking) counter() Mem          { return r.stack.Offset(64 * 3 * longPanels / 2) }
 
 // rankLong emits the routine for any number of dimensions.
-func rankLong(uppers Mem) {
-	numbers := wordConstants("rankNumbersVNNI", 32*longTile, func(i int) int { return i / 32 })
+func rankLong(halves Mem) {
+	numbers := wordConstants("rankNumbersVNNI", 32*crossTile, func(i int) int { return i / 32 })
 	framed("RankLongVNNI", "func(x *float32, groups, d int, c *int32, tiles, last int, scale float32, band int32, "+
 		"room *int32, labels, doubts *uint16)",
 		"ranks the centroids of tiles > 0 tiles for each point of groups > 0 groups of four panels of d > 0 dimensions",
 		"at x. The coordinates times scale, rounded to the nearest integer, fit 16 bits. A tile at c is",
-		"[1+(d+1)/2][6] words: those that the products of a point with the integers of 16 bits in the next ones are added",
-		"to, modulo 2^32; one of [1+(d+1)/2][4] follows where last is not 0. The upper halves of the sums count: the label",
+		"[1+(d+1)/2][4] words: those that the products of a point with the integers of 16 bits in the next ones are added",
+		"to, modulo 2^32, where there are more than three, for the first two of each three crosswise; one of",
+		"[1+(d+1)/2][2] follows where last is not 0. The upper halves of the sums count: the label",
 		"is the number of the first least, and a bit of doubts, 16 for each panel, says that the second least is at most",
 		"the least plus band. room is for [(d+1)/2][4][16] words, which begin a cache line.")
-	r := &longRanking{uppers: uppers, numbers: numbers, x: Load(Param("x"), GP64()), stride: GP64(), tripled: GP64(),
-		c: GP64(), room: GP64(), scale: ZMM(), high: K()}
+	r := &longRanking{halves: halves, numbers: numbers, x: Load(Param("x"), GP64()), stride: GP64(), tripled: GP64(),
+		c: GP64(), room: GP64(), high: K()}
 	groups := Load(Param("groups"), GP64()).(reg.GPVirtual)
 	Load(Param("d"), r.stride.(reg.GPVirtual))
 	SHLQ(Imm(6), r.stride)
 	LEAQ(Mem{Base: r.stride, Index: r.stride, Scale: 2}, r.tripled)
 	r.stack = AllocLocal(64*3*longPanels/2 + 8)
-	VBROADCASTSS(NewParamAddr("scale", 48), r.scale)
 	odd := GP32()
 	MOVL(U32(0xaaaaaaaa), odd)
 	KMOVD(odd, r.high)
@@ -290,13 +323,16 @@ func rankLong(uppers Mem) {
 	count("groups", groups, func() {
 		r.round()
 		r.tiles()
-		band := ZMM()
+		band, halves := ZMM(), ZMM()
 		VPBROADCASTW(Load(Param("band"), GP32()), band)
+		VMOVDQU32(r.halves, halves)
 		for pair := range longPanels / 2 {
 			second, index, near, bits := ZMM(), ZMM(), K(), GP32()
 			VMOVDQU32(r.place(pair, 1), second)
 			VMOVDQU32(r.place(pair, 2), index)
 			VPSUBW(r.place(pair, 0), second, second)
+			VPERMW(second, halves, second)
+			VPERMW(index, halves, index)
 			VPCMPUW(Imm(2), band, second, near)
 			KMOVD(near, bits)
 			MOVL(bits, Mem{Base: doubts, Disp: 4 * pair})
@@ -310,15 +346,23 @@ func rankLong(uppers Mem) {
 	RET()
 }
 
-// round writes the integers of a group to room.
+// round writes the integers of a group to room. Numbers near 1.5*2^23 hold what was added, rounded, in their low bits.
 func (r *longRanking) round() {
-	at, left := GP64(), GP64()
+	at, left, d, scale, shift, bits := GP64(), GP64(), GP64(), ZMM(), ZMM(), GP32()
+	VBROADCASTSS(NewParamAddr("scale", 48), scale)
+	MOVL(U32(math.Float32bits(3<<22)), bits)
+	VPBROADCASTD(bits, shift)
 	MOVQ(r.x, at)
 	Load(Param("room"), r.room.(reg.GPVirtual))
-	Load(Param("d"), left)
+	Load(Param("d"), d)
+	MOVQ(d, left)
 	integers := func(disp, v int, to reg.VecVirtual) {
-		VMULPS(further(Mem{Base: at, Disp: disp}, v, r.stride, r.tripled), r.scale, to)
-		VCVTPS2DQ_RN_SAE(to, to)
+		VMOVAPS(shift, to)
+		VFMADD231PS(further(Mem{Base: at, Disp: disp}, v, r.stride, r.tripled), scale, to)
+	}
+	store := func(v int, low, upper reg.VecVirtual) {
+		VMOVDQU16(upper, r.high, low)
+		VMOVDQU32(low, Mem{Base: r.room, Disp: 64 * v})
 	}
 	SHRQ(Imm(1), left)
 	JZ(LabelRef("last"))
@@ -328,20 +372,20 @@ func (r *longRanking) round() {
 			integers(0, v, low)
 			integers(64, v, upper)
 			VPSLLD(Imm(16), upper, upper)
-			VMOVDQU16(upper, r.high, low)
-			VMOVDQU32(low, Mem{Base: r.room, Disp: 64 * v})
+			store(v, low, upper)
 		}
 		ADDQ(U32(128), at)
 		ADDQ(U32(64*longPanels), r.room)
 	})
 	Label("last")
-	d := Load(Param("d"), GP64())
 	TESTQ(U32(1), d)
 	JZ(LabelRef("rounded"))
+	none := ZMM()
+	avx512.zero(none)
 	for v := range longPanels {
 		low := ZMM()
 		integers(0, v, low)
-		VMOVDQU32(low, Mem{Base: r.room, Disp: 64 * v})
+		store(v, low, none)
 	}
 	Label("rounded")
 }
@@ -366,13 +410,13 @@ func (r *longRanking) tiles() {
 	LEAQ(Mem{Base: r.x, Index: r.stride, Scale: 4}, ahead)
 	MOVQ(U32(128), step) // two lines for each word of four panels, which have two for each dimension: 4 d lines
 	count("tiles", tiles, func() {
-		r.tile("words", longTile, func() {
+		r.tile("", crossTile, func() {
 			PREFETCHT1(Mem{Base: ahead})
 			PREFETCHT1(Mem{Base: ahead, Disp: 64})
 			ADDQ(step, ahead)
 		})
-		ADDL(Imm(longTile), r.counter())
-		CMPL(r.counter(), Imm(fetching*longTile))
+		ADDL(Imm(crossTile), r.counter())
+		CMPL(r.counter(), Imm(fetching*crossTile))
 		JLT(LabelRef("fetching"))
 		XORQ(step, step)
 		Label("fetching")
@@ -380,12 +424,12 @@ func (r *longRanking) tiles() {
 	last := Load(Param("last"), GP64())
 	TESTQ(last, last)
 	JZ(LabelRef("ranked"))
-	r.tile("last_words", longLast, func() {})
+	r.tile("last_", crossTile/2, func() {})
 	Label("ranked")
 }
 
 // tile ranks the next n centroids; fetch is done for each word.
-func (r *longRanking) tile(words string, n int, fetch func()) {
+func (r *longRanking) tile(tag string, n int, fetch func()) {
 	sums := make([][]reg.VecVirtual, n)
 	for q := range sums {
 		sums[q] = avx512.vectors(longPanels)
@@ -393,43 +437,74 @@ func (r *longRanking) tile(words string, n int, fetch func()) {
 			VPBROADCASTD(Mem{Base: r.c, Disp: 4 * q}, sum)
 		}
 	}
+	ADDQ(Imm(uint64(4*n)), r.c)
 	left := GP64()
 	Load(Param("d"), left)
 	INCQ(left)
 	SHRQ(Imm(1), left)
 	Load(Param("room"), r.room.(reg.GPVirtual))
-	points, word := avx512.vectors(longPanels), ZMM()
-	count(words, left, func() {
-		ADDQ(Imm(uint64(4*n)), r.c)
-		fetch()
-		for v := range points {
-			VMOVDQU32(Mem{Base: r.room, Disp: 64 * v}, points[v])
+	points, words := [2][]reg.VecVirtual{avx512.vectors(longPanels), avx512.vectors(longPanels)}, avx512.vectors(2)
+	load := func(word, of int) {
+		for v := range points[of] {
+			VMOVDQU32(Mem{Base: r.room, Disp: 64 * (longPanels*word + v)}, points[of][v])
 		}
+	}
+	multiply := func(word int) {
+		load(word, 0)
 		for q := range sums {
-			VPBROADCASTD(Mem{Base: r.c, Disp: 4 * q}, word)
-			for v := range points {
-				VPDPWSSD(word, points[v], sums[q][v])
+			VPBROADCASTD(Mem{Base: r.c, Disp: 4 * (n*word + q)}, words[0])
+			for v, sum := range sums[q] {
+				VPDPWSSD(words[0], points[0][v], sum)
 			}
 		}
-		ADDQ(U32(64*longPanels), r.room)
+	}
+	next := func(words int) {
+		for range words {
+			fetch()
+		}
+		ADDQ(Imm(uint64(4*n*words)), r.c)
+		ADDQ(U32(uint32(64*longPanels*words)), r.room)
+	}
+	CMPQ(left, Imm(rankBlock))
+	JLE(LabelRef(tag + "words"))
+	SUBQ(Imm(rankBlock), left)
+	Label(tag + "blocks")
+	load(0, 0)
+	load(1, 1)
+	for q := range sums {
+		for i, word := range words {
+			VPBROADCASTD(Mem{Base: r.c, Disp: 4 * (n*i + q)}, word)
+		}
+		for v, sum := range sums[q] {
+			crosswise([2]reg.VecVirtual{points[0][v], points[1][v]}, [2]reg.VecVirtual(words), sum)
+		}
+	}
+	multiply(2)
+	next(rankBlock)
+	SUBQ(Imm(rankBlock), left)
+	JGE(LabelRef(tag + "blocks"))
+	ADDQ(Imm(rankBlock), left)
+	JZ(LabelRef(tag + "multiplied"))
+	count(tag+"words", left, func() {
+		multiply(0)
+		next(1)
 	})
-	ADDQ(Imm(uint64(4*n)), r.c)
+	Label(tag + "multiplied")
 	r.offer(sums)
 }
 
 // offer takes the sums of a tile, by centroid and panel, into those on the stack.
 func (r *longRanking) offer(sums [][]reg.VecVirtual) {
-	first, uppers, nearer := ZMM(), ZMM(), K()
+	first, nearer := ZMM(), K()
 	VPBROADCASTW(r.counter(), first)
-	VMOVDQU32(r.uppers, uppers)
 	for pair := range longPanels / 2 {
 		least, second, index := ZMM(), ZMM(), ZMM()
 		VMOVDQU32(r.place(pair, 0), least)
 		VMOVDQU32(r.place(pair, 1), second)
 		VMOVDQU32(r.place(pair, 2), index)
 		for q := range sums {
-			sum, larger := sums[q][2*pair], sums[q][2*pair+1]
-			VPERMT2W(larger, uppers, sum)
+			larger, sum := sums[q][2*pair], sums[q][2*pair+1]
+			uppers(larger, sum, r.high)
 			VPCMPW(Imm(1), least, sum, nearer)
 			VPADDW(r.numbers.Offset(64*q), first, nearer, index)
 			VPMAXSW(sum, least, larger)
