@@ -66,8 +66,8 @@ func rankGroup() int {
 // rankLeast is the number of words of the least of each row and column where centroids are in so many tiles, which AVX2
 // keeps in memory.
 func rankLeast(tiles int) int {
-	if current == avx2 {
-		return (rankTile + tiles) * Lanes / 2
+	if tile, _ := rankTile(); current == avx2 {
+		return (tile + tiles) * Lanes / 2
 	}
 	return 0
 }
