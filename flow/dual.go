@@ -21,7 +21,7 @@ func (s *Solver) approach(ctx context.Context, run Runner, p *Problem, plain boo
 	s.ascent.resize(k)
 	s.ascent.ranges = append(s.ascent.ranges[:0], s.limits(p)[:k]...)
 	if n == 0 {
-		return 0, s.evaluateExactly(ctx, run, p, s.prices[:k], nil, &s.ascent.seen, 0)
+		return 0, s.evaluate(ctx, run, p, s.prices[:k], &s.ascent.seen, 0, true)
 	}
 	if plain && p.Points.D == 1 {
 		s.line.solve(p, s.prices[:k])
@@ -116,7 +116,7 @@ func (s *Solver) improve(ctx context.Context, run Runner, whole *Problem, size i
 func (s *Solver) lookExactly(ctx context.Context, run Runner, p *Problem) (float64, error) {
 	prices := s.prices[:p.k()]
 	s.ascent.level(p, prices)
-	err := s.evaluateExactly(ctx, run, p, prices, nil, &s.ascent.seen, -1)
+	err := s.evaluate(ctx, run, p, prices, &s.ascent.seen, 0, true)
 	return s.firstWindow(p.Points.N, p.k()), err
 }
 

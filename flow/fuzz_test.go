@@ -143,8 +143,7 @@ func TestForgottenSolverIsNew(t *testing.T) {
 	}
 }
 
-// TestExactPassesAgree compares passes by boxes, and passes that look only at points that the change
-// of prices may have moved, with all costs of all points.
+// TestExactPassesAgree compares passes by boxes with all costs of all points.
 func TestExactPassesAgree(t *testing.T) {
 	ctx, run := context.Background(), parallel.Serial{}
 	for form, change := range []func(p *Problem){
@@ -165,11 +164,11 @@ func TestExactPassesAgree(t *testing.T) {
 		s.ascent.resize(p.k())
 		rng := rand.New(rand.NewPCG(3, uint64(form)))
 		prices := make([]int64, p.k())
-		var want, boxes, again view
+		var want, boxes view
 		const window = 1e-4
-		look := func(before, v *view, ordered bool) {
+		look := func(v *view, ordered bool) {
 			s.ordered = ordered
-			if err := s.evaluateExactly(ctx, run, p, prices, before, v, window); err != nil {
+			if err := s.evaluate(ctx, run, p, prices, v, window, true); err != nil {
 				t.Fatal(err)
 			}
 			slices.SortFunc(v.extra, byPoint)
@@ -188,20 +187,9 @@ func TestExactPassesAgree(t *testing.T) {
 		for j := range prices {
 			prices[j] = int64(rng.NormFloat64() * 3e7)
 		}
-		// A view that is sure of no point.
-		unsure := view{prices: slices.Clone(prices), labels: make([]uint16, p.Points.N),
-			gap: slices.Repeat([]float32{-1}, p.Points.N), certain: math.Inf(1)}
-		look(&unsure, &want, false)
-		look(nil, &boxes, true)
+		look(&want, false)
+		look(&boxes, true)
 		same("a pass by boxes", &boxes)
-		for j := range prices {
-			prices[j] += int64(rng.NormFloat64() * 3e5)
-		}
-		look(&unsure, &want, false)
-		look(&boxes, &again, true)
-		same("a second pass by boxes", &again)
-		look(&boxes, &boxes, false)
-		same("a second pass over all clusters", &boxes)
 	}
 }
 

@@ -352,7 +352,7 @@ func (m *members) sharpen(ctx context.Context, window float64) error {
 		prices[j] = -m.offset[j]
 	}
 	again := &m.s.ascent.trial
-	if err := m.s.look(ctx, m.run, m.p, prices, nil, again, window); err != nil {
+	if err := m.s.look(ctx, m.run, m.p, prices, again, window); err != nil {
 		return err
 	}
 	for i, gap := range again.gap {

@@ -56,13 +56,11 @@ func (s *Solver) ascend(ctx context.Context, run Runner, p *Problem, target floa
 	a.ranges = append(a.ranges[:0], s.limits(p)[:k]...)
 	prices := s.prices[:k]
 	a.level(p, prices)
-	if a.radius == 0 && s.ordered && a.plain { // single precision would not tell a small window
-		if err := s.evaluateExactly(ctx, run, p, prices, nil, &a.seen, -1); err != nil {
-			return 0, err
-		}
-		a.radius = a.seen.window
-	} else if err := s.look(ctx, run, p, prices, nil, &a.seen, a.radius); err != nil {
+	if err := s.look(ctx, run, p, prices, &a.seen, a.radius); err != nil {
 		return 0, err
+	}
+	if a.plain { // a small one was chosen
+		a.radius = a.seen.window
 	}
 	outside := a.gradient(prices, &a.seen, a.excess)
 	if s.warm && a.plain && 8*outside > float64(p.total()) { // fewer than an eighth are worth no pass
@@ -74,8 +72,8 @@ func (s *Solver) ascend(ctx context.Context, run Runner, p *Problem, target floa
 	if a.radius == 0 {
 		a.radius = a.quantile(1. / 4)
 	}
-	if a.seen.window != a.radius && outside > 0 {
-		if err := s.look(ctx, run, p, prices, &a.seen, &a.seen, a.radius); err != nil {
+	if a.seen.window != a.radius && outside > 0 && !a.seen.exact {
+		if err := s.look(ctx, run, p, prices, &a.seen, a.radius); err != nil {
 			return 0, err
 		}
 	}
@@ -113,7 +111,7 @@ func (s *Solver) ascend(ctx context.Context, run Runner, p *Problem, target floa
 	}
 	if outside > least {
 		copy(prices, a.best)
-		if err := s.look(ctx, run, p, prices, &a.seen, &a.seen, a.radius); err != nil {
+		if err := s.look(ctx, run, p, prices, &a.seen, a.radius); err != nil {
 			return 0, err
 		}
 		outside = a.gradient(prices, &a.seen, a.excess)
@@ -127,7 +125,7 @@ func (s *Solver) compareWithNone(ctx context.Context, run Runner, p *Problem, ou
 	a := &s.ascent
 	clear(a.prices)
 	a.level(p, a.prices)
-	if err := s.look(ctx, run, p, a.prices, nil, &a.trial, a.radius); err != nil {
+	if err := s.look(ctx, run, p, a.prices, &a.trial, a.radius); err != nil {
 		return 0, err
 	}
 	if none := a.gradient(a.prices, &a.trial, a.after); none < outside {
@@ -238,7 +236,7 @@ func (s *Solver) step(ctx context.Context, run Runner, p *Problem, outside, leas
 	}
 	a.level(p, a.prices)
 	largest := a.largest()
-	if err := s.look(ctx, run, p, a.prices, &a.seen, &a.trial, min(a.radius, 2*largest)); err != nil {
+	if err := s.look(ctx, run, p, a.prices, &a.trial, min(a.radius, 2*largest)); err != nil {
 		return 0, err
 	}
 	then := a.gradient(a.prices, &a.trial, a.after)

@@ -294,10 +294,10 @@ func (c *choice) prune(s *Solver, w *scratch, wider *choice, box []float32) {
 		w.middle[h], widths[h] = (lo+hi)/2, hi-lo
 	}
 	best := wider.evaluate(w.middle, value)
-	if t.into.exact && t.limit < infinity {
+	if t.limit < infinity {
 		best = wider.confine(float64(t.limit)*s.unit, box, value)
 	}
-	if wider.compare(best, widths, value); t.into.exact && t.several > 1 {
+	if wider.compare(best, widths, value); t.several > 1 {
 		for at := range value {
 			price := wider.places[at*(d+1)]
 			near, _ := extent(box, wider.places[at*(d+1)+1:][:d])

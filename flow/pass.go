@@ -55,12 +55,8 @@ type passTask struct {
 	size   int // points of a shard
 
 	// Of an exact pass: the longest arc, the cost of "unassigned", the clusters of a point at
-	// most, gaps up to which points are near others, and those up to which they are looked at.
-	limit, leave, several, window, doubt int64
-
-	// What was seen at other prices, and by how much gaps may be less at these.
-	before *view
-	drift  []int64
+	// most, and gaps up to which points are near others.
+	limit, leave, several, window int64
 
 	// Of points in order: their boxes, the level of the largest ones, and how much dearer than
 	// another a cluster is at most that is looked at in a box.
@@ -113,41 +109,55 @@ func (w *scratch) grow(costs int) []int64 {
 // cluster into the low bits of distances and counts pairs in a table.
 const tableColumns = 512
 
-// evaluate fills v with what is seen at the given prices of the clusters, in single
-// precision.
-func (s *Solver) evaluate(ctx context.Context, run Runner, p *Problem, prices []int64, v *view, window float64) error {
+// singles is the least window that single precision is enough for.
+const singles = 5e-5
+
+// certainWindows is how large the gaps are that a pass over points in order tells, in windows: to tell larger ones it
+// has to look at more clusters in a box.
+const certainWindows = 3
+
+// look fills v with what is seen at the given prices of the clusters: exactly, if the problem
+// is not plain, and where points are in order and the window is small for single precision, or not known yet.
+func (s *Solver) look(ctx context.Context, run Runner, p *Problem, prices []int64, v *view, window float64) error {
+	return s.evaluate(ctx, run, p, prices, v, window, !s.ascent.plain || s.ordered && window < singles)
+}
+
+// evaluate is look, in integers or in single precision, which is for plain problems. An exact pass chooses a window
+// that is not positive. The prices of "unassigned" and "escape" are 0.
+func (s *Solver) evaluate(ctx context.Context, run Runner, p *Problem, prices []int64, v *view, window float64,
+	exact bool) error {
 	k, d := p.k(), p.Points.D
 	s.beginPass(run, p, prices, v)
-	v.window, v.exact, v.certain = window, false, math.Inf(1)
+	if exact && window <= 0 && p.Points.N > 0 {
+		window = s.spacing(1. / 4)
+	}
+	v.window, v.exact, v.certain = window, exact, math.Inf(1)
 	t := &s.pass
-	tabled := d < kernels.TopTwoDims && k <= tableColumns
-	work := s.works.near
+	t.window = int64(min(max(0, window)/s.unit, infinity))
+	tabled := !s.ordered && !exact && d < kernels.TopTwoDims && k <= tableColumns
+	work := s.works.cells
 	switch {
 	case s.ordered:
-		if v.window > 0 && p.Points.N*k > 4<<20 {
-			v.certain = certainWindows * v.window
+		spread := slices.Max(prices[:k]) - slices.Min(prices[:k])
+		// No two clusters are farther apart than that.
+		if certain := certainWindows * window; certain <= float64(p.reach()+spread)*s.unit && window > 0 &&
+			(exact || p.Points.N*k > 4<<20) {
+			v.certain = certain
 		}
 		s.beginCells(p, prices, v.certain)
-		work = s.works.cells
+	case exact:
 	case tabled:
-		lowest := slices.Min(prices[:k])
-		s.bias = s.bias[:0]
-		for _, price := range prices[:k] {
-			s.bias = append(s.bias, float32(float64(price-lowest)*s.unit))
-		}
-		t.slack = topTwoSlack(d, k)
+		s.beginTables(run, p, prices)
 		work = s.works.pairs
-		for i := range s.scratch[:run.Workers()] {
-			if w := &s.scratch[i]; len(w.pairs) != k*k+k {
-				w.pairs = slices.Grow(w.pairs[:0], k*k+k)[:k*k+k]
-				clear(w.pairs)
-			}
-		}
 	default:
 		s.filter.prepare(s, p, prices)
+		work = s.works.near
+	}
+	if exact {
+		s.shards = append(s.shards, make([][]Membership, max(0, t.shards()-len(s.shards)))...)
 	}
 	err := s.runPass(ctx, run, work)
-	if tabled && !s.ordered { // even if the pass has ended early: tables are left empty
+	if tabled { // even if the pass has ended early: tables are left empty
 		if s.shared(run) {
 			_ = run.Run(context.Background(), run.Workers(), s.works.drain) // the background does not end
 		} else {
@@ -157,98 +167,35 @@ func (s *Solver) evaluate(ctx context.Context, run Runner, p *Problem, prices []
 	if err != nil {
 		return err
 	}
+	if exact {
+		for index := range t.shards() {
+			v.extra = append(v.extra, s.shards[index]...)
+		}
+	}
 	s.sumSides(v, run.Workers())
 	return nil
+}
+
+// beginTables prepares a pass that counts pairs in tables.
+func (s *Solver) beginTables(run Runner, p *Problem, prices []int64) {
+	k, lowest := p.k(), slices.Min(prices)
+	s.bias = s.bias[:0]
+	for _, price := range prices {
+		s.bias = append(s.bias, float32(float64(price-lowest)*s.unit))
+	}
+	s.pass.slack = topTwoSlack(p.Points.D, k)
+	for i := range s.scratch[:run.Workers()] {
+		if w := &s.scratch[i]; len(w.pairs) != k*k+k {
+			w.pairs = slices.Grow(w.pairs[:0], k*k+k)[:k*k+k]
+			clear(w.pairs)
+		}
+	}
 }
 
 // topTwoSlack bounds the relative errors of [kernels.TopTwo]: each of the two sums has
 // d fused roundings, that of its bias and the bits that the kernel replaces.
 func topTwoSlack(d, k int) float32 {
 	return float32(math.Ldexp(float64(d+3), -23) + math.Ldexp(1, kernels.TopTwoBits(k)-22))
-}
-
-// singles is the least window that single precision is enough for.
-const singles = 5e-5
-
-// certainWindows is how large the gaps are that a pass over points in order tells, in windows: to tell larger ones it
-// has to look at more clusters in a box.
-const certainWindows = 3
-
-// look fills v with what is seen at the given prices of the clusters: exactly, if the problem
-// is not plain, and in windows that are small for single precision. Before is what was seen of
-// the same points at other prices, nil if nothing was.
-func (s *Solver) look(ctx context.Context, run Runner, p *Problem, prices []int64, before, v *view,
-	window float64) error {
-	if s.ascent.plain && !(s.ordered && 0 < window && window < singles) {
-		return s.evaluate(ctx, run, p, prices, v, window)
-	}
-	return s.evaluateExactly(ctx, run, p, prices, before, v, window)
-}
-
-// evaluateExactly is look for every form of the problem, in integers where gaps before or in
-// single precision leave a doubt. A negative window is chosen by these. The prices of
-// "unassigned" and "escape" are 0.
-func (s *Solver) evaluateExactly(ctx context.Context, run Runner, p *Problem, prices []int64, before, v *view,
-	window float64) error {
-	k, certain := p.k(), math.Inf(1)
-	single := before == nil && !s.ordered
-	if single {
-		if err := s.evaluate(ctx, run, p, prices, v, max(0, window)); err != nil {
-			return err
-		}
-		if window < 0 {
-			window = s.firstWindow(p.Points.N, k)
-		}
-	}
-	t := &s.pass
-	drift := t.drift[:0]
-	if before != nil {
-		certain = before.certain
-		least := int64(0)
-		for j, price := range prices {
-			least = min(least, price-before.prices[j])
-		}
-		for j, price := range prices {
-			drift = append(drift, max(0, price-before.prices[j])-least)
-		}
-		for len(drift) < s.columns {
-			drift = append(drift, -least)
-		}
-	}
-	s.beginPass(run, p, prices, v)
-	t.before, t.drift, t.leave, t.several = before, drift, p.Price(), int64(p.exclusivity())
-	if s.columns > k {
-		t.limit = p.reach()
-	}
-	if s.ordered {
-		if window <= 0 && p.Points.N > 0 {
-			window = s.spacing(1. / 4)
-		}
-		certain = certainWindows * window
-		if spread := slices.Max(prices) - slices.Min(prices); certain > float64(p.reach()+spread)*s.unit {
-			certain = math.Inf(1) // no two clusters are farther apart
-		}
-	}
-	v.exact, v.window, v.certain = true, window, certain
-	t.doubt, t.window = infinity, int64(min(max(0, window)/s.unit, infinity))
-	if before != nil || single {
-		t.doubt = t.window
-	}
-	if s.ordered {
-		s.beginCells(p, prices, certain)
-	}
-	for len(s.shards) < t.shards() {
-		s.shards = append(s.shards, nil)
-	}
-	if err := s.runPass(ctx, run, s.works.cells); err != nil {
-		return err
-	}
-	v.extra = v.extra[:0]
-	for index := range t.shards() {
-		v.extra = append(v.extra, s.shards[index]...)
-	}
-	s.sumSides(v, run.Workers())
-	return nil
 }
 
 // beginPass prepares the memory of a pass.
@@ -261,7 +208,10 @@ func (s *Solver) beginPass(run Runner, p *Problem, prices []int64, v *view) {
 	v.extra = v.extra[:0]
 	v.prices = append(v.prices[:0], prices...)
 	s.pass = passTask{p: p, prices: prices, into: v, size: s.shardSize(n, p.k()*p.Points.D), limit: infinity,
-		leave: infinity}
+		leave: p.Price(), several: int64(p.exclusivity())}
+	if s.columns > p.k() {
+		s.pass.limit = p.reach()
+	}
 	for i := range s.scratch[:run.Workers()] {
 		w := &s.scratch[i]
 		w.sides = w.sides[:0]
@@ -547,24 +497,18 @@ func (s *Solver) chooseLeaf(w *scratch, c *choice, first, last int) {
 		w.own = append(w.own, t.prices[j])
 	}
 	w.prices, w.bound = w.own, int64(min(c.bound/s.unit*(1-1e-9), infinity))
-	var few *kernels.Centroids
-	var rows []int64 // costs from point begin to before point known
-	begin, known := first, first
-	for i := first; i < last; i++ {
-		if s.settled(w, i) {
-			continue
+	few := s.centroids
+	if len(c.clusters) < few.K {
+		few = w.only(t.p, c.clusters)
+	}
+	rows := w.grow(kernels.Lanes * few.K)
+	for first < last {
+		end := min(last, first-first%kernels.Lanes+kernels.Lanes)
+		kernels.CostRows(t.p.Points, first, end, few, t.p.FractionBits, rows[:(end-first)*few.K])
+		for at := 0; first < end; first++ {
+			s.chooseExactly(w, first, rows[at:][:len(c.clusters)])
+			at += few.K
 		}
-		if i >= known {
-			if few == nil {
-				if few = s.centroids; len(c.clusters) < few.K {
-					few = w.only(t.p, c.clusters)
-				}
-				rows = w.grow(kernels.Lanes * few.K)
-			}
-			begin, known = i, min(last, i-i%kernels.Lanes+kernels.Lanes)
-			kernels.CostRows(t.p.Points, begin, known, few, t.p.FractionBits, rows[:(known-begin)*few.K])
-		}
-		s.chooseExactly(w, i, rows[(i-begin)*few.K:][:len(c.clusters)])
 	}
 }
 
@@ -587,55 +531,6 @@ func (w *scratch) only(p *Problem, clusters []uint16) *kernels.Centroids {
 	}
 	w.few[size].Set(w.rows32)
 	return w.few[size]
-}
-
-// settled gives point i the column that it has for sure, if the others are far enough, and
-// reports whether they are.
-func (s *Solver) settled(w *scratch, i int) bool {
-	t := &s.pass
-	if t.doubt == infinity {
-		return false
-	}
-	label, gap := s.apart(i)
-	if gap <= t.doubt {
-		return false
-	}
-	units := t.p.weight(i)
-	t.into.labels[i] = uint16(label)
-	w.size[label] += units
-	if s.escape >= 0 {
-		w.size[s.escape] += units * (t.several - 1)
-	}
-	t.into.gap[i] = float32(float64(gap) * s.unit * (1 - 1e-6))
-	return true
-}
-
-// apart returns the column of point i before, or that by single precision, and a lower bound
-// of how much dearer any others are; it is not certain of the column if that is not positive.
-func (s *Solver) apart(i int) (label int, gap int64) {
-	t := &s.pass
-	if t.before != nil {
-		label = int(t.before.labels[i])
-		return label, int64(max(-1, min(float64(t.before.gap[i])/s.unit, 4*maxPrice))) - t.drift[label]
-	}
-	label = int(t.into.labels[i])
-	gap = int64(min(float64(t.into.gap[i])/s.unit, 4*maxPrice))
-	second := gap
-	if s.columns == t.p.k() {
-		return label, gap
-	}
-	cost := t.p.cost(i, label)
-	if cost > t.limit {
-		return label, -1
-	}
-	value := cost + t.prices[label]
-	if s.outside >= 0 {
-		gap = min(gap, t.leave-value)
-	}
-	if s.escape >= 0 {
-		gap = min(gap, value+second)
-	}
-	return label, gap
 }
 
 // cost returns the squared grid distance of point i from centroid j.

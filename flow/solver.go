@@ -112,7 +112,7 @@ type tuning struct {
 
 var standard = tuning{sampleRatio: 4, shardPoints: 1024, blockClusters: 8,
 	firstCluster: 6, firstSample: 100, sampleRest: 0.3, fullRest: 1, stepWindow: 5, freeShare: 2,
-	orderClusters: 129, orderForms: 16, orderPoints: 8, bulkRounds: 64, rounds: 1000}
+	orderClusters: 129, orderForms: 2, orderPoints: 8, bulkRounds: 64, rounds: 1000}
 
 func (s *Solver) tune() *tuning {
 	if s.tuning != nil {
