@@ -34,7 +34,7 @@ type ascent struct {
 	damp   []float64
 	step   []float64
 	vector [4][]float64 // residual, preconditioned, direction, image
-	gaps   []float32    // of some points
+	gaps   []int64      // of some points, as ranked
 	some   handful
 	order  []entry   // of prices
 	degree []float64 // number of edges of each cluster
@@ -183,35 +183,6 @@ func (a *ascent) level(p *Problem, prices []int64) {
 	}
 }
 
-// nth returns the value that sorting would put at place n (Hoare's selection), and moves
-// values about.
-func nth[T cmp.Ordered](x []T, n int) T {
-	for lo, hi := 0, len(x)-1; lo < hi; {
-		pivot, i, j := x[(lo+hi)/2], lo, hi
-		for i <= j {
-			for x[i] < pivot {
-				i++
-			}
-			for x[j] > pivot {
-				j--
-			}
-			if i <= j {
-				x[i], x[j] = x[j], x[i]
-				i, j = i+1, j-1
-			}
-		}
-		switch {
-		case n <= j:
-			hi = j
-		case n >= i:
-			lo = i
-		default:
-			return x[n]
-		}
-	}
-	return x[n]
-}
-
 // step takes a step and adapts the radius. It returns the units outside the bounds,
 // negative if there is no step that raises the dual.
 func (s *Solver) step(ctx context.Context, run Runner, p *Problem, outside, least float64) (float64, error) {
@@ -317,12 +288,17 @@ func (a *ascent) quantile(share float64) float64 {
 	if share < 1./8 {
 		looked = 2048
 	}
-	gaps := a.gaps[:0]
+	a.gaps = a.gaps[:0]
 	for i := 0; i < len(a.seen.gap); i += max(1, len(a.seen.gap)/looked) {
-		gaps = append(gaps, a.seen.gap[i])
+		a.gaps = append(a.gaps, ranked(a.seen.gap[i], i))
 	}
-	a.gaps = gaps
-	return max(float64(nth(gaps, int(float64(len(gaps))*share))), math.SmallestNonzeroFloat32, 1/a.scale)
+	return max(a.share(share), math.SmallestNonzeroFloat32, 1/a.scale)
+}
+
+// share returns what the given share of the gaps is below.
+func (a *ascent) share(share float64) float64 {
+	bits := nth(a.gaps, a.gaps, int(float64(len(a.gaps))*share)) >> 32
+	return float64(math.Float32frombits(uint32(max(0, bits))))
 }
 
 // newton sets a.step and returns the gain that the model predicts for it and the

@@ -19,11 +19,11 @@ type order struct {
 	parts   []run
 
 	// Of halve: the rows in their next order, and what that goes by.
-	d           int
-	work        func(worker, index int)
-	spare       []float32
-	keys        []int64
-	left, right []int32
+	d            int
+	work         func(worker, index int)
+	spare        []float32
+	keys, others []int64
+	moved        []int32
 
 	whole, part cover // of all points, and of the sample
 }
@@ -99,7 +99,7 @@ func (o *order) sort(ctx context.Context, workers Runner, p *Problem) error {
 		*own = *kernels.NewPanels(n, d)
 	}
 	kernels.Pack(&o.problem.Points, o.rows)
-	o.rows, o.spare, o.keys, o.left, o.right = nil, nil, nil, nil, nil
+	o.rows, o.spare, o.keys, o.others, o.moved = nil, nil, nil, nil, nil
 	o.whole.set(o.problem.Points, leafPoints)
 	return nil
 }
@@ -108,9 +108,9 @@ func (o *order) sort(ctx context.Context, workers Runner, p *Problem) error {
 // the same size side by side.
 func (o *order) halve(ctx context.Context, workers Runner, n, d, leaf int) error {
 	o.d, o.spare = d, slices.Grow(o.spare[:0], n*d)[:n*d]
-	o.keys = slices.Grow(o.keys[:0], n)[:n]
+	o.keys, o.others = slices.Grow(o.keys[:0], n)[:n], slices.Grow(o.others[:0], n)[:n]
 	o.ids = slices.Grow(o.ids[:0], n)[:n]
-	o.left, o.right = slices.Grow(o.left[:0], n)[:n], slices.Grow(o.right[:0], n)[:n]
+	o.moved = slices.Grow(o.moved[:0], n)[:n]
 	for i := range o.ids {
 		o.ids[i] = int32(i)
 	}
@@ -153,64 +153,50 @@ func (o *order) cut(_, index int) {
 		}
 	}
 	keys, ids, spare := o.keys[first:last], o.ids[first:last], o.spare[first*d:last*d]
-	for i := range keys { // the bits of a float that is not -0, in the order of integers, and its place
-		bits := int32(math.Float32bits(rows[i*d+axis] + 0))
-		keys[i] = int64(bits^bits>>31&math.MaxInt32)<<32 | int64(i)
+	for i := range keys {
+		keys[i] = ranked(rows[i*d+axis], i)
 	}
-	moved := o.left[first:last]
-	split(keys, middle-first, moved, o.right[first:last])
+	moved := o.moved[first:last]
+	most := nth(keys, o.others[first:last], middle-first-1) // of the first part
+	places := [2]int{middle - first, 0}
 	for i, key := range keys {
-		from := int(uint32(key))
-		moved[i] = ids[from]
-		for c := range d {
-			spare[i*d+c] = rows[from*d+c]
-		}
+		part := &places[uint64(key-most-1)>>63]
+		moved[*part] = ids[i]
+		copy(spare[*part*d:(*part+1)*d], rows[i*d:(i+1)*d])
+		*part++
 	}
 	copy(rows, spare)
 	copy(ids, moved)
 }
 
-// split moves the least count of keys by their upper halves to the front (Hoare's selection). Which ones to exchange is
-// listed, without branches that depend on them, in left and right.
-func split(keys []int64, count int, left, right []int32) {
-	for first, last := 0, len(keys); last-first > 1; {
-		part := keys[first:last]
-		a, b, c := part[0]>>32, part[len(part)/2]>>32, part[len(part)-1]>>32
-		low := max(min(a, b), min(max(a, b), c)) << 32
-		high, l, r, s := low|math.MaxUint32, 0, 0, 0
-		for i, x := range part {
-			left[l] = int32(i)
-			l += int(uint64(low-1-x) >> 63)
+// ranked returns a number that orders as x does, other than -0, and i after it.
+func ranked(x float32, i int) int64 {
+	bits := int32(math.Float32bits(x + 0))
+	return int64(bits^bits>>31&math.MaxInt32)<<32 | int64(i)
+}
+
+// nth returns the number that sorting would put at place n, of different ones: by its bytes, from the first on. It
+// overwrites spare, which is as long as x, and may be x.
+func nth(x, spare []int64, n int) int64 {
+	sign := uint8(128) // is in the first one
+	for shift := 56; len(x) > 1; shift -= 8 {
+		var counts [256]int
+		for _, y := range x {
+			counts[uint8(y>>shift)^sign]++
 		}
-		for i := len(part) - 1; i >= 0; i-- {
-			right[r] = int32(i)
-			r += int(uint64(part[i]-high-1) >> 63)
+		own := uint8(0)
+		for ; n >= counts[own]; own++ {
+			n -= counts[own]
 		}
-		for ; s < l && s < r && left[s] < right[s]; s++ {
-			part[left[s]], part[right[s]] = part[right[s]], part[left[s]]
+		left := 0
+		for _, y := range x {
+			spare[left] = y
+			left += int((uint32(uint8(y>>shift)^sign^own) - 1) >> 31)
 		}
-		// From i on none is less than the pivot, and up to j none is more.
-		i, j := len(part), -1
-		if s < l {
-			i = int(left[s])
-		}
-		if s < r {
-			j = int(right[s])
-		}
-		if i == j {
-			i, j = i+1, j-1
-		} else if s > 0 {
-			i, j = min(i, int(right[s-1])), max(j, int(left[s-1]))
-		}
-		switch {
-		case count <= first+j:
-			last = first + j + 1
-		case count >= first+i:
-			first += i
-		default:
-			return
-		}
+		sign = 0
+		x = spare[:left]
 	}
+	return x[0]
 }
 
 // restore gives the result of the ordered problem the points of the problem; scratch is of that many labels.

@@ -474,8 +474,8 @@ func (w *scratch) side(u, v int, units int64) {
 // spacing returns a gap that about the given share of the points is below, from some of them.
 func (s *Solver) spacing(share float64) float64 {
 	t, w, n := &s.pass, &s.scratch[0], s.pass.p.Points.N
-	row, gaps := w.grow(t.p.k()), s.ascent.gaps[:0]
-	w.clusters, w.prices = s.every, t.prices
+	row, a := w.grow(t.p.k()), &s.ascent
+	w.clusters, w.prices, a.gaps = s.every, t.prices, a.gaps[:0]
 	for i := 0; i < n; i += max(1, n/256) {
 		kernels.CostRows(t.p.Points, i, i+1, s.centroids, t.p.FractionBits, row)
 		_, _, best, second := s.topTwo(w, row)
@@ -483,10 +483,9 @@ func (s *Solver) spacing(share float64) float64 {
 			best, second = max(best, 0), max(second, 0)
 			best = min(best, second)
 		}
-		gaps = append(gaps, float32(float64(second-best)*s.unit))
+		a.gaps = append(a.gaps, ranked(float32(float64(second-best)*s.unit), i))
 	}
-	s.ascent.gaps = gaps
-	return max(s.unit, float64(nth(gaps, int(float64(len(gaps))*share))))
+	return max(s.unit, a.share(share))
 }
 
 // chooseLeaf looks at the points [first, last) with the clusters of c.
