@@ -190,11 +190,6 @@ func (s *Solver) step(ctx context.Context, run Runner, p *Problem, outside, leas
 	prices := s.prices[:p.k()]
 	vacant := s.markVacant(p)
 	predicted, along := a.newton(prices)
-	for tries := 0; predicted <= 0 && tries < 6; tries++ {
-		// Prices that stopped at 0 have bent the step too much.
-		a.radius /= 4
-		predicted, along = a.newton(prices)
-	}
 	for j, x := range a.step {
 		a.prices[j] = prices[j] + int64(x*a.scale)
 	}

@@ -36,14 +36,13 @@ type Solver struct {
 	columns         int // clusters, then "unassigned" and "escape" where there are
 	outside, escape int // -1: none
 	pass            passTask
-	works           struct{ pairs, near, cells, drain, draw, answer func(worker, index int) } // shards, bound once
+	works           struct{ pairs, near, cells, drain, draw func(worker, index int) } // shards, bound once
 	shards          [][]Membership
 	scratch         []scratch // per worker
 	bias            []float32
 	order           order
 	ordered         bool     // the points are in order
 	every           []uint16 // all clusters
-	answer          []uint16 // labels of the result at hand
 	all             choice   // from them, at the prices of a pass
 	filter          filter
 	ascent          ascent
@@ -354,15 +353,7 @@ func (s *Solver) write(ctx context.Context, p *Problem, res *Result) error {
 	if s.outside >= 0 {
 		res.Unassigned = int(m.t.size[s.outside])
 	}
-	res.Labels = slices.Grow(res.Labels[:0], p.Points.N)[:p.Points.N]
-	s.answer = res.Labels
-	if s.works.answer == nil {
-		s.works.answer = s.answerPart
-	}
-	if err := m.run.Run(ctx, (p.Points.N+answerPoints-1)/answerPoints, s.works.answer); err != nil {
-		return err
-	}
-	s.answer = nil
+	res.Labels = append(res.Labels[:0], m.v.labels...)
 	res.Extra, res.Units = res.Extra[:0], append(res.Units[:0], p.Weights...)
 	for i := range res.Units {
 		if int(res.Labels[i]) == k {
@@ -378,15 +369,6 @@ func (s *Solver) write(ctx context.Context, p *Problem, res *Result) error {
 		extra = extra[own:]
 	}
 	return nil
-}
-
-// answerPoints is the number of points that one call of answerPart goes through.
-const answerPoints = 1 << 14
-
-// answerPart copies some of the labels, which are in the caches of the workers that have made them.
-func (s *Solver) answerPart(_, part int) {
-	first, last := part*answerPoints, min(len(s.answer), (part+1)*answerPoints)
-	copy(s.answer[first:last], s.members.v.labels[first:last])
 }
 
 // name makes the nearest of the columns of a point, by distance and tie hash, its
