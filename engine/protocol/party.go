@@ -462,9 +462,15 @@ func (p *Party) Receive(ctx context.Context, from Role) ([]byte, error) {
 	return p.transport.Receive(ctx, from)
 }
 
+// Same is Once for rounds, which allocate nothing: what it returns may be another role's, and changes when that role
+// goes on from the next sum.
+func (p *Party) Same(name string, round int, compute func() (any, error)) (any, error) {
+	return p.transport.Once(name, round, compute)
+}
+
 // Once returns what compute makes of public values, the same at every role.
 func Once[T any](p *Party, name string, round int, compute func() (T, error)) (T, error) {
-	v, err := p.transport.Once(name, round, func() (any, error) { return compute() })
+	v, err := p.Same(name, round, func() (any, error) { return compute() })
 	if err != nil {
 		var none T
 		return none, err

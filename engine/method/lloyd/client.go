@@ -9,6 +9,7 @@ import (
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/step"
 	"github.com/cohort-engine/cohort/flow"
@@ -30,6 +31,9 @@ type client struct {
 	labels  []uint16
 	private *protocol.Private
 	encode  func(words []int64) error
+	next    func() (any, error) // updates the model by sum, that of round t
+	t       int
+	sum     []int64
 	steps   assigner
 	// onBatches makes the rounds on batches, nil without such.
 	onBatches assigner
@@ -44,6 +48,10 @@ func newClient(p *Plan, own step.Records) *client {
 	c.encode = func(words []int64) error {
 		c.write(words)
 		return nil
+	}
+	c.next = func() (any, error) {
+		c.update(c.t, c.sum)
+		return &c.public, nil
 	}
 	return c
 }
@@ -71,7 +79,11 @@ func (c *client) run(ctx context.Context, party *protocol.Party) (*protocol.Outc
 		return nil, err
 	}
 	if t < c.rounds { // it ended early
-		if err := party.Book(c.Plan.release, c.entries(t)...); err != nil {
+		released, err := protocol.Once(party, "entries", t, func() ([]privacy.Entry, error) { return c.entries(t), nil })
+		if err == nil {
+			err = party.Book(c.Plan.release, released...)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -277,8 +289,25 @@ func (c *client) release(ctx context.Context, t int) error {
 		return err
 	}
 	span := c.party.Begin(engine.PhasePostprocess, t)
-	c.update(t, sum)
+	c.t, c.sum = t, sum
+	if c.plain { // which may move centroids before the next sum
+		_, err = c.next()
+	} else {
+		err = c.follow()
+	}
 	c.party.End(span)
+	return err
+}
+
+// follow updates the model as all roles do: in one process the first of them, whose the others copy.
+func (c *client) follow() error {
+	first, err := c.party.Same("model", c.t, c.next)
+	if err != nil {
+		return err
+	}
+	if m := first.(*public); m != &c.public {
+		c.copyFrom(m)
+	}
 	return nil
 }
 

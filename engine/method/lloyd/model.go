@@ -13,24 +13,29 @@ import (
 // model is a role's own copy of the public centroids: all roles that see the
 // releases compute the same.
 type model struct {
-	plan      *Plan
+	public
+	plan    *Plan
+	centres *kernels.Centroids
+	limit   float64  // of a coordinate that enters a distance
+	wcss    float64  // of the last round, without the squares of the records; NaN before
+	running *running // of rounds on batches
+	updated bool     // the centroids are as update left them
+}
+
+// public is what all roles make of a release.
+type public struct {
 	centroids []float64 // k x d, after post-processing
 	previous  []float64
 	grid      []float32 // what enters the distances
-	centres   *kernels.Centroids
-	limit     float64 // of a coordinate that enters a distance
 	sums      []float64
 	counts    []float64
-	wcss      float64  // of the last round, without the squares of the records; NaN before
-	running   *running // of rounds on batches
-	updated   bool     // the centroids are as update left them
 }
 
 func newModel(p *Plan) *model {
 	kd := p.k * p.d
-	return &model{plan: p, centroids: make([]float64, kd), previous: make([]float64, kd), grid: make([]float32, kd),
-		centres: kernels.NewCentroids(p.k, p.d), limit: p.limit(), sums: make([]float64, kd),
-		counts: make([]float64, p.k), wcss: math.NaN()}
+	return &model{public: public{centroids: make([]float64, kd), previous: make([]float64, kd),
+		grid: make([]float32, kd), sums: make([]float64, kd), counts: make([]float64, p.k)}, plan: p,
+		centres: kernels.NewCentroids(p.k, p.d), limit: p.limit(), wcss: math.NaN()}
 }
 
 // limit bounds the coordinates that enter a distance: beyond 2^(24-f) a float32
@@ -119,6 +124,17 @@ func (m *model) update(t int, words []int64) {
 	m.updated = true
 }
 
+// copyFrom makes a model that of another role, which has seen the same.
+func (m *model) copyFrom(o *public) {
+	copy(m.centroids, o.centroids)
+	copy(m.previous, o.previous)
+	copy(m.grid, o.grid)
+	copy(m.sums, o.sums)
+	copy(m.counts, o.counts)
+	m.centres.Set(m.grid)
+	m.updated = true
+}
+
 // repeats tells whether the sums and the count of centroid a are those that it was made of, in the same domain: as
 // post-processing left them, which changes nothing that it has brought into the domain.
 func (m *model) repeats(a int, words []int64, count int64, in domain) bool {
@@ -144,15 +160,15 @@ type domain struct{ least, most, reach float64 }
 
 // domain is that of round t.
 func (p *Plan) domain(t int) domain {
-	in := domain{float64(p.together(0)), float64(p.together(1)), boxBound}
-	if p.job.Calibration == privacy.Published {
+	in := domain{0, float64(p.n), boxBound}
+	switch {
+	case !p.job.Method.Constrained():
+	case p.job.Calibration == privacy.Published:
 		// The released code treats the sums and counts of all clients with the
 		// sizes that a cluster has at one.
 		in.least, in.most = float64(p.lo), float64(p.hi)
-	}
-	switch p.job.Method {
-	case Lloyd, SuLloyd, Relative:
-		in.least, in.most = 0, float64(p.n)
+	default:
+		in.least, in.most = float64(p.together(0)), float64(p.together(1))
 	}
 	if p.job.Method == Relative {
 		in.reach = min(p.radius[t], 2*boxBound)
