@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 
 	library "github.com/cohort-engine/cohort"
@@ -104,15 +103,11 @@ func afterCount(o *options, pay *library.Payment) ([]*privacy.Ledger, error) {
 }
 
 // addCount puts what the number of records has cost into the ledger of a run that follows it.
-func (in *input) addCount(o *options, r *engine.Result) error {
+func (in *input) addCount(o *options, r *engine.Result) {
 	if in.countedBy == nil {
-		return nil
+		return
 	}
-	whole, err := joined(in.countedBy.Ledger, r.Ledger)
-	if err != nil {
-		return err
-	}
-	r.Ledger, r.Epsilon = whole, &o.epsilon
+	r.Ledger, r.Epsilon = r.Ledger.After(in.countedBy.Ledger), &o.epsilon
 	count := max(census.Of(in.countedBy), in.k)
 	r.Notes = append(r.Notes, fmt.Sprintf("%s by a noisy count, for %g of epsilon; every parameter follows it",
 		fault.Count(count, "record"), o.countShare))
@@ -120,7 +115,6 @@ func (in *input) addCount(o *options, r *engine.Result) error {
 		r.Notes = append(r.Notes, fmt.Sprintf("parameters follow %s: the method has none for so many",
 			fault.Count(in.counted, "record")))
 	}
-	return nil
 }
 
 // countJob counts the records of all clients, or of the first party where all hold the same.
@@ -164,18 +158,6 @@ func (in *input) planCount(o *options, m *method.Method, outline *engine.Outline
 			c.BytesReceived[i] += before.Bytes.BytesReceived[i]
 		}
 	}
-	outline.Epsilon = &o.epsilon
-	outline.Ledger, err = joined(before.Ledger, outline.Ledger)
-	return err
-}
-
-// joined is the ledger of what is done before a run, and of the run.
-func joined(before, run *privacy.Ledger) (*privacy.Ledger, error) {
-	whole := &privacy.Ledger{Delta: run.Delta}
-	for _, e := range slices.Concat(before.Entries(), run.Entries()) {
-		if err := whole.Add(e); err != nil {
-			return nil, err
-		}
-	}
-	return whole, nil
+	outline.Epsilon, outline.Ledger = &o.epsilon, outline.Ledger.After(before.Ledger)
+	return nil
 }

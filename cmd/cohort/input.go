@@ -389,15 +389,11 @@ func (in *input) foresee(o *options, m *method.Method, n int) (*privacy.Ledger, 
 }
 
 // addBounds puts what the bounds have cost into the ledger of a run on them.
-func (in *input) addBounds(o *options, r *engine.Result) error {
+func (in *input) addBounds(o *options, r *engine.Result) {
 	if in.found == nil {
-		return nil
+		return
 	}
-	whole, err := joined(in.found.Ledger, r.Ledger)
-	if err != nil {
-		return err
-	}
-	r.Ledger, r.Epsilon = whole, &o.epsilon
+	r.Ledger, r.Epsilon = r.Ledger.After(in.found.Ledger), &o.epsilon
 	b, said := bounds.Of(in.found), []string(nil)
 	for h := range b.Lo[:min(len(b.Lo), textColumns)] {
 		said = append(said, fmt.Sprintf("%s %.4g to %.4g", columnName(in.table.Columns, h), b.Lo[h], b.Hi[h]))
@@ -419,7 +415,6 @@ func (in *input) addBounds(o *options, r *engine.Result) error {
 	}
 	r.Notes = append(r.Notes, fmt.Sprintf("bounds found for %g of epsilon: %s", o.boundsShare,
 		strings.Join(said, ", ")))
-	return nil
 }
 
 // notes says what was done to the records while they were read. Without quality the

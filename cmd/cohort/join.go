@@ -272,10 +272,7 @@ func deliverStudy(s *study.Study, r *engine.Result, o *options, out io.Writer) e
 	if s.Seed == nil {
 		r.Timings = nil // they depend on the records
 	}
-	bounds := dataset.Bounds{}
-	for _, p := range s.Bounds {
-		bounds.Lo, bounds.Hi = append(bounds.Lo, p[0]), append(bounds.Hi, p[1])
-	}
+	bounds := s.Box()
 	in := &input{k: s.K, table: &dataset.Table{Name: "study " + s.ID, N: s.Records, D: len(s.Bounds),
 		Columns: s.Columns}, norm: dataset.Shape(s.Records, bounds, s.FractionBits)}
 	d := &delivery{o: o, in: in, out: out}

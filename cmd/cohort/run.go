@@ -153,7 +153,9 @@ func once(ctx context.Context, eng *engine.Engine, m *method.Method, o *options,
 		return nil, pay.Lost(paid, err)
 	}
 	res.Convergence = in.trace.Steps
-	err = errors.Join(pay.End(paid, res), in.addCount(o, res), in.addBounds(o, res))
+	err = pay.End(paid, res)
+	in.addCount(o, res)
+	in.addBounds(o, res)
 	if o.quality == "full" {
 		if err := in.separate(ctx, eng, res); err != nil { // the result is paid for
 			res.Notes = append(res.Notes, "the separation of the clusters is left out: "+err.Error())

@@ -198,10 +198,7 @@ func printStudy(w io.Writer, s *study.Study) error {
 	if err != nil {
 		return err
 	}
-	bounds := dataset.Bounds{}
-	for _, p := range s.Bounds {
-		bounds.Lo, bounds.Hi = append(bounds.Lo, p[0]), append(bounds.Hi, p[1])
-	}
+	bounds := s.Box()
 	if s.Title != "" {
 		printSentence(w, s.Title)
 	}

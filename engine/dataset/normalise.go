@@ -2,9 +2,7 @@ package dataset
 
 import (
 	"context"
-	"fmt"
 
-	"github.com/cohort-engine/cohort/internal/fault"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
@@ -48,11 +46,6 @@ func Normalise(t *Table, b Bounds, fractionBits int) (*Normalised, error) {
 	s, err := t.Source()
 	if err != nil {
 		return nil, err
-	}
-	if len(b.Lo) != t.D || len(b.Hi) != t.D {
-		return nil, fault.Request("bounds", fmt.Sprintf("%s for %s", fault.Count(len(b.Lo), "pair"),
-			fault.Count(t.D, "column")),
-			"give one pair per column")
 	}
 	if fractionBits == 0 {
 		fractionBits = -1 // which is no default here

@@ -114,11 +114,8 @@ func (g *DiscreteGaussian) Fill(st *Stream, dst []int64) {
 
 // Sample returns one sample.
 func (g *DiscreteGaussian) Sample(st *Stream) int64 {
-	if g.t.shift != 0 {
-		return g.spread(st)
-	}
 	var one [1]int64
-	g.t.fillPoints(st, one[:], g.rarePoint)
+	g.Fill(st, one[:])
 	return one[0]
 }
 

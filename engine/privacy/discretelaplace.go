@@ -90,11 +90,8 @@ func (l *DiscreteLaplace) Fill(st *Stream, dst []int64) {
 
 // Sample returns one sample.
 func (l *DiscreteLaplace) Sample(st *Stream) int64 {
-	if l.t.shift != 0 {
-		return l.spread(st)
-	}
 	var one [1]int64
-	l.t.fillPoints(st, one[:], l.rarePoint)
+	l.Fill(st, one[:])
 	return one[0]
 }
 

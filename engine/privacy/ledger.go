@@ -41,6 +41,11 @@ func (l *Ledger) Entries() []Entry {
 	return l.entries
 }
 
+// After is the ledger of what another one has and then of this one, stated at this one's delta.
+func (l *Ledger) After(before *Ledger) *Ledger {
+	return &Ledger{Delta: l.Delta, entries: slices.Concat(before.Entries(), l.Entries())}
+}
+
 // At is a copy of the ledger with totals at another delta; the prices of its entries stay.
 func (l *Ledger) At(delta float64) *Ledger {
 	entries := slices.Clone(l.Entries())

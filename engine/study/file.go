@@ -181,7 +181,7 @@ func (s *Study) check() error {
 	if err := s.checkNames(); err != nil {
 		return err
 	}
-	bounds := s.bounds()
+	bounds := s.Box()
 	return bounds.Validate("--bounds")
 }
 
@@ -211,8 +211,8 @@ func (s *Study) checkNames() error {
 	return nil
 }
 
-// bounds are those of all columns.
-func (s *Study) bounds() dataset.Bounds {
+// Box has the bounds of all columns.
+func (s *Study) Box() dataset.Bounds {
 	b := dataset.Bounds{}
 	for _, p := range s.Bounds {
 		b.Lo, b.Hi = append(b.Lo, p[0]), append(b.Hi, p[1])
@@ -267,7 +267,7 @@ func (s *Study) span(party int) (from, to int) {
 // job makes the study's job from public values. ids are those of the records of a
 // party that matched them.
 func (s *Study) job(ids []string) (engine.Job, error) {
-	norm, clients := dataset.Shape(s.Records, s.bounds(), s.FractionBits), []dataset.Part(nil)
+	norm, clients := dataset.Shape(s.Records, s.Box(), s.FractionBits), []dataset.Part(nil)
 	if s.ByColumns() {
 		clients = norm.Table()
 	} else {

@@ -23,7 +23,7 @@ func (s *Study) Load(ctx context.Context, party int, path string, read dataset.R
 	if s.Columns != nil && read.Columns == "" {
 		read.Columns = dataset.QuoteColumns(s.Columns[from:to])
 	}
-	all := s.bounds()
+	all := s.Box()
 	bounds := dataset.Bounds{Lo: all.Lo[from:to], Hi: all.Hi[from:to]}
 	r := &Records{}
 	var source dataset.Source
