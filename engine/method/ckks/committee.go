@@ -595,10 +595,5 @@ func (a *alice) decryptTogether(ctx context.Context, round int, msg *aggregatesM
 	if err != nil {
 		return nil, err
 	}
-	n, k, d := a.run.lay.n, a.job.K, a.run.cols.d
-	if err := checkTotal(values, msg.Units, n, k, d, a.job.leastMembership(), a.noise); err != nil {
-		return nil, err
-	}
-	next := divide(a.average.add(inRecords(values, msg.Units), a.noise, n, k), current, a.noise, a.job.post())
-	return a.settle(round, current, next), nil
+	return a.follow(round, current, values, msg.Units, &a.average)
 }

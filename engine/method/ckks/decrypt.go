@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/step"
 	"github.com/cohort-engine/cohort/internal/fault"
 )
@@ -237,10 +239,9 @@ func (c *columnEncryption) forget() {
 // are about n, and no count or sum of features in [-1, 1] is larger than n or,
 // for a count, negative by more than a membership is at least. A comparison that left its domain or an overflow of
 // the modulus is off by orders of magnitude and otherwise silent. Memberships
-// sum to at most 1, and to less where several bisectors meet; what a sound round
-// may lose is half of the records. It is a function of noisy values, and its error
-// carries none of them.
-func checkTotal(values []int64, units []float64, n, k, d int, least float64, noise noisePlan) error {
+// sum to at most 1, and to less where several bisectors meet: what is at least left of the sum is public, too.
+// It is a function of noisy values, and its error carries none of them. It returns the sum of the counts.
+func checkTotal(values []int64, units []float64, n, k, d int, least memberships, noise noisePlan) (float64, error) {
 	const deviations = 8 // of the noise: 1e-15
 	spread := math.Sqrt(noise.surplus())
 	slack := noise.error() + 1
@@ -257,18 +258,51 @@ func checkTotal(values []int64, units []float64, n, k, d int, least float64, noi
 			lo, sigma := -hi, noise.sum
 			if h == 0 {
 				total += x
-				lo, sigma = float64(n)*least, noise.count
+				lo, sigma = float64(n)*least.one, noise.count
 			}
 			if s := slack + deviations*spread*sigma; x < lo-s || x > hi+s {
-				return fail("a total")
+				return 0, fail("a total")
 			}
 		}
 	}
 	s := slack + deviations*spread*noise.count*math.Sqrt(float64(k))
-	if total < float64(n)/2-s || total > hi+s {
-		return fail("the sum of the counts")
+	if total < float64(n)*least.sum-s || total > hi+s {
+		return 0, fail("the sum of the counts")
 	}
-	return nil
+	return total, nil
+}
+
+// follow checks the totals of a round that has begun with the current centroids, and returns those that follow.
+func (q *peer) follow(round int, current [][]float64, values []int64, units []float64,
+	average *averager) ([][]float64, error) {
+	n, k := q.run.lay.n, q.job.K
+	total, err := checkTotal(values, units, n, k, q.cols.d, q.job.leastMemberships(), q.noise)
+	if err != nil {
+		return nil, err
+	}
+	next := divide(average.add(inRecords(values, units), q.noise, n, k), current, q.noise, q.job.post())
+	if q.job.argmin() == Rank && total < float64(n)*mostLost {
+		q.Note("round %d: most records were between centroids that no comparison tells apart, and count for little", round)
+		if round < q.job.rounds() {
+			q.breakTies(round, current, next)
+		}
+	}
+	return q.settle(round, current, next), nil
+}
+
+// breakTies moves centroids that stay where they are, each a little in a public direction: where most records are
+// equally far from three of them or more, none would ever have any.
+func (q *peer) breakTies(round int, current, next [][]float64) {
+	const most = 1.0 / 16
+	st := q.PublicSeed.Streams().Stream(int(protocol.Server), round, "ties")
+	for j, c := range next {
+		if !slices.Equal(c, current[j]) {
+			continue
+		}
+		for h := range c {
+			c[h] = min(max(c[h]+most*(2*st.Float64()-1), -1), 1)
+		}
+	}
 }
 
 // averager smooths a run's totals once the centroids have settled: from the

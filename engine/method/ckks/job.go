@@ -188,7 +188,7 @@ func (j *Job) check() error {
 		return fault.Request("argmin", "is rank: a record's memberships by rank have no proven bound",
 			"use pairs, or --calibration claimed to reproduce the paper")
 	case j.Argmin == Rank && j.K > maxRankClusters:
-		return fault.Range("k", j.K, fmt.Sprintf("at most %d with rank, which takes 3 GB of memory there; "+
+		return fault.Range("k", j.K, fmt.Sprintf("at most %d with rank, which takes 3.5 GB of memory there; "+
 			"pairs take up to %d", maxRankClusters, maxClusters))
 	}
 	for i, x := range j.Start {

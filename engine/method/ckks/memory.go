@@ -148,13 +148,12 @@ func (r *room) pairs() {
 // other on each worker.
 func (r *room) ranks() {
 	k, batches, encrypted, sign := r.job.K, r.lay.batches, r.cols.count(), rankSignFor(r.job.K)
-	spread := r.primes - 2 // rows of half a column
-	input := spread - 2    // of a sign's
+	spread := r.primes - 1 // rows of half a column
+	input := spread - 1    // of a sign's
 	rank := input - sign.depth()
 	r.pool += 2*spread*encrypted*batches + membership*k*batches
-	// A column to be spread has two rescaled; distances have two differences for each column and what they come to; the
-	// indicator has a factor for each rank and their sum.
-	r.polynomials = 2 * max(3*r.primes-3, 2*encrypted*spread+spread-1, sign.rows(input), k*rank)
+	// A column that is spread has two copies; the indicator has a factor for each rank and their sum.
+	r.polynomials = 2 * max(3*spread, sign.rows(input), k*rank)
 }
 
 // rows are the most that halves of ciphertexts have at a time in an evaluation of s on a half of so many rows, with it.

@@ -127,10 +127,10 @@ func (r *reader) publicKey(levelQ, levelP int) *publicKey {
 }
 
 // rotationLevel is the highest level at which ciphertexts are rotated: after
-// the comparison, or everywhere when the nearest centroid is found by rank.
+// the comparison, or as soon as points are selected when the nearest centroid is found by rank.
 func (p *parameters) rotationLevel() int {
 	if len(p.Chain.LogTop) > 0 {
-		return p.MaxLevel()
+		return p.MaxLevel() - 1
 	}
 	return aggregateLevel + p.maxDepth()
 }

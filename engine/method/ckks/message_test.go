@@ -466,33 +466,42 @@ func TestCheckTotalFindsWrongCiphertexts(t *testing.T) {
 			}
 		},
 	} {
-		data := sample(t, "blobs", 300, 2, 2, 3)
-		j := &Job{Problem: protocol.Problem{Clients: data.Table(), Bounds: data.Bounds, Columns: [][]int{{0}, {1}},
-			K: 2, Iterations: 1, Calibration: privacy.None, Seed: seed(3)}, chain: &smallChain}
-		pool := engine.NewPool(1)
-		s, roles := setUp(t, j, pool)
-		round := func() error {
-			alice := func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
-				roles.alice.Party = p
-				_, err := roles.alice.playRound(ctx, 0, s.start)
-				return nil, err
-			}
-			bob := func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
-				roles.bob.Party = p
-				return nil, roles.bob.answer(ctx, 1)
-			}
-			return protocol.Start(engine.NewRuntime(pool), s.Plan, []protocol.Program{alice, bob}, nil,
-				protocol.Options{}).Run(context.Background())
+		checkFinds(t, name, &Job{chain: &smallChain}, spoil)
+		checkFinds(t, name+", by rank", &Job{Argmin: Rank, chain: smallRank(2)}, spoil)
+	}
+}
+
+// checkFinds lets a job run a round, spoils what it has encrypted, and wants the next round to be refused.
+func checkFinds(t *testing.T, name string, j *Job, spoil func(*run, *parties)) {
+	t.Helper()
+	data := sample(t, "blobs", 300, 2, 2, 3)
+	j.Problem = protocol.Problem{Clients: data.Table(), Bounds: data.Bounds, Columns: [][]int{{0}, {1}},
+		K: 2, Iterations: 1, Calibration: privacy.None, Seed: seed(3)}
+	pool := engine.NewPool(1)
+	defer pool.Close()
+	s, roles := setUp(t, j, pool)
+	round := func() error {
+		alice := func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
+			roles.alice.Party = p
+			_, err := roles.alice.playRound(ctx, 0, s.start)
+			return nil, err
 		}
-		if err := round(); err != nil {
-			t.Fatalf("sound ciphertexts: %v", err)
+		bob := func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
+			roles.bob.Party = p
+			return nil, roles.bob.answer(ctx, 1)
 		}
-		spoil(s, roles)
-		err := round()
-		if err == nil || !strings.Contains(err.Error(), "check total") {
-			t.Errorf("%s: error is %v", name, err)
-		}
-		pool.Close()
+		return protocol.Start(engine.NewRuntime(pool), s.Plan, []protocol.Program{alice, bob}, nil,
+			protocol.Options{}).Run(context.Background())
+	}
+	if err := round(); err != nil {
+		t.Fatalf("%s: sound ciphertexts: %v", name, err)
+	}
+	spoil(s, roles)
+	if err := roles.alice.spreadColumns(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if err := round(); err == nil || !strings.Contains(err.Error(), "check total") {
+		t.Errorf("%s: error is %v", name, err)
 	}
 }
 

@@ -270,7 +270,8 @@ func TestCheckTotalTellsNoValue(t *testing.T) {
 	units := []float64{1, 1, 1, 1}
 	var texts []string
 	for _, values := range [][]int64{{9000, 0, 1, 0}, {71234, 5, 1, 0}} {
-		err := checkTotal(values, units, 400, 2, 1, -signError, noisePlan{count: 3, sum: 3, bob: true, shares: 2, needed: 1})
+		_, err := checkTotal(values, units, 400, 2, 1, (&Job{}).leastMemberships(),
+			noisePlan{count: 3, sum: 3, bob: true, shares: 2, needed: 1})
 		if err == nil {
 			t.Fatalf("%v is taken for 400 records", values)
 		}
@@ -282,24 +283,30 @@ func TestCheckTotalTellsNoValue(t *testing.T) {
 }
 
 // By rank the memberships of undecided records are below 0 by as much as the indicator is between two ranks: so are the
-// counts of empty clusters, and no others.
+// counts of empty clusters, and no others. Records that no comparison decides may have next to nothing of any cluster.
 func TestCheckTotalByRank(t *testing.T) {
 	const k, n = 5, 10000
-	least := (&Job{Argmin: Rank, Problem: protocol.Problem{K: k}}).leastMembership()
+	least := (&Job{Argmin: Rank, Problem: protocol.Problem{K: k}}).leastMemberships()
 	for r := 1.0; r <= k; r += 1e-3 {
-		if y := indicator(k, r); y < least {
-			t.Errorf("the indicator is %v at %v, less than %v", y, r, least)
+		if y := indicator(k, r); y < least.one {
+			t.Errorf("the indicator is %v at %v, less than %v", y, r, least.one)
 		}
 	}
 	for _, c := range []struct {
-		count int64
-		least float64
-		sound bool
-	}{{-141, least, true}, {-141, -signError, false}, {-1000, least, false}} {
-		values, units := []int64{n - c.count, 0, c.count, 0, 0, 0, 0, 0, 0, 0}, slices.Repeat([]float64{1}, 2*k)
-		err := checkTotal(values, units, n, k, 1, c.least, noisePlan{count: 3, sum: 3, bob: true, shares: 2, needed: 1})
+		first, second int64
+		least         memberships
+		sound         bool
+	}{
+		{n + 141, -141, least, true}, {n + 141, -141, memberships{-signError, least.sum}, false},
+		{n + 1000, -1000, least, false}, {-400, -400, memberships{least.one, -1}, true},
+		{2000, 2000, least, true}, {2000, 2000, (&Job{}).leastMemberships(), false}, // all records between two centroids
+		{100, -100, least, true}, // or between three
+		{n + 1000, 1000, least, false}, {-400, -400, memberships{least.one, 0}, false},
+	} {
+		values, units := []int64{c.first, 0, c.second, 0, 0, 0, 0, 0, 0, 0}, slices.Repeat([]float64{1}, 2*k)
+		_, err := checkTotal(values, units, n, k, 1, c.least, noisePlan{count: 3, sum: 3, bob: true, shares: 2, needed: 1})
 		if (err == nil) != c.sound {
-			t.Errorf("a count of %d of %d records with memberships from %v: %v", c.count, n, c.least, err)
+			t.Errorf("counts of %d and %d of %d records with memberships from %v: %v", c.first, c.second, n, c.least, err)
 		}
 	}
 }

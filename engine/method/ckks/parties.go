@@ -356,11 +356,7 @@ func (b *bob) update(ctx context.Context, round int, message []byte) ([][]float6
 	if err != nil {
 		return nil, err
 	}
-	if err := checkTotal(values, m.Units, b.lay.n, b.job.K, d, b.job.leastMembership(), b.noise); err != nil {
-		return nil, err
-	}
-	next := divide(b.average.add(inRecords(values, m.Units), b.noise, b.lay.n, b.job.K), b.current, b.noise, b.job.post())
-	return b.settle(round, b.current, next), nil
+	return b.follow(round, b.current, values, m.Units, &b.average)
 }
 
 // provider is a party that encrypts its columns under Bob's key.

@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"github.com/cohort-engine/cohort/engine"
-	"github.com/cohort-engine/cohort/engine/method/ckks/rns"
 )
 
 // Comparison by rank is the method of CKKS-V, sections 2.3 and 3.1 (after
@@ -15,16 +14,28 @@ import (
 // the one-hot nearest centroid. Matrices of m points are stored row by row side
 // by side, without padding to powers of two: entry (i, j) of point p is in slot
 // (i m + p) k + j.
+//
+// A difference of two squared distances is linear in the point, and each is
+// divided by what it is at most in the box. With one divisor for all of them,
+// whatever sign is within reach leaves most records undecided whose nearest
+// centroids are near each other: two of the same group of records, whose
+// distances differ by a hundredth of those across the box. So a comparison is
+// undecided within a strip about the plane between its centroids that is a
+// part of the box (a hundredth with the sharp sign), however near they are.
 
-// maxRankClusters bounds k for comparison by rank. It is dear: with k = 16 it sends 316 MB where pairs send 25, and
-// takes 2 GB of memory, with k = 32 it takes 3.
+// maxRankClusters bounds k for comparison by rank. It is dear: with k = 16 it sends 236 MB where pairs send 25, and
+// takes 1.2 GB of memory, with k = 32 it takes 3.5.
 const maxRankClusters = 32
 
-// rankScale is the scale of columns on their way to a squared distance.
-const rankScale = 1 << 31
+// rankScale is the scale of columns on their way to a comparison, and spreadGain the factor of what they have once they
+// are spread: up to k^2 roundings add up then.
+const (
+	rankScale  = 1 << 31
+	spreadGain = 4
+)
 
-// rankSignFor is the sign for so many clusters. With 8 in the plane a fourth to four fifths of the records have a
-// nearest one by the less sharp sign, with 16 a seventh to a half, which does not pass the check of totals.
+// rankSignFor is the sign for so many clusters. With more of them more records are near a plane between two centroids,
+// and such records have little of any membership.
 func rankSignFor(k int) *composite {
 	if k > 6 {
 		return sharpRankSign
@@ -32,26 +43,11 @@ func rankSignFor(k int) *composite {
 	return rankSign
 }
 
-// rankChain has, above the levels of the comparison, one for the masks that
-// select a cluster and two pairs of primes: for squaring and, above it, for
-// selecting points, which lose a pair each.
+// rankChain has, above the levels of the comparison, one for the masks that select a cluster and two of their own: for
+// the gains of comparisons and, above it, for the masks that select points.
 func rankChain(k int) Chain {
-	return Chain{LogN: 15, Levels: rankSignFor(k).depth() + treeDepth(k-1) + 1, LogLevel: 29, LogP: []int{30, 30, 30, 30},
-		LogTop: []int{24, 24, 24, 24}}
-}
-
-// pairScale is the product of the primes of level l and the one below.
-func (p *parameters) pairScale(l int) float64 {
-	return float64(p.Q()[l]) * float64(p.Q()[l-1])
-}
-
-// rescalePair divides a, which it frees, by the primes of its level and the one
-// below.
-func (e *evaluator) rescalePair(w *scratch, a *cipher) *cipher {
-	b := e.rescale(w, a)
-	c := e.rescale(w, b)
-	e.free(a, b)
-	return c
+	return Chain{LogN: 15, Levels: rankSignFor(k).depth() + treeDepth(k-1) + 1, LogLevel: 28, LogP: []int{30, 30, 30, 30},
+		LogTop: []int{28, 28}}
 }
 
 // rankLayout places points in packed ciphertexts, m in each. Columns travel
@@ -118,11 +114,9 @@ func (c *computer) spread(ctx context.Context, pool *engine.Pool) error {
 		a, col := g%(r.k*r.k)/r.k, g%r.k
 		clear(w.values)
 		r.points(g, c.lay.n, func(p, _ int) { w.values[(a*r.m+p)*r.k+col] = 1 })
-		one, err := c.masked(w, c.tops[h][g/(r.k*r.k)], w.values, c.params.pairScale(top))
-		if err != nil {
-			return err
-		}
-		x := c.ev.rescalePair(w, one)
+		one := c.masked(w, c.tops[h][g/(r.k*r.k)], w.values, spreadGain*float64(c.params.Q()[top]))
+		x, err := c.ev.rescale(w, one), error(nil)
+		c.ev.free(one)
 		for b := 1; b < r.k; b *= 2 {
 			if col&b != 0 && err == nil {
 				x, err = c.move(w, x, b)
@@ -143,17 +137,22 @@ func (c *computer) spread(ctx context.Context, pool *engine.Pool) error {
 }
 
 // masked multiplies a by the given slots, which it spoils, at a scale.
-func (c *computer) masked(w *scratch, a *cipher, slots []float64, scale float64) (*cipher, error) {
-	mask := w.encode(slots, a.level(), scale)
-	out := w.newCipher(a.level())
+func (c *computer) masked(w *scratch, a *cipher, slots []float64, scale float64) *cipher {
+	out := w.newZero(a.level())
 	out.scale = a.scale * scale
+	c.addMasked(w, out, a, slots)
+	return out
+}
+
+// addMasked adds a times the given slots, which it spoils, to out.
+func (c *computer) addMasked(w *scratch, out, a *cipher, slots []float64) {
+	mask := w.encode(slots, a.level(), out.scale/a.scale)
 	c.params.lattice.Factor(mask)
 	for i := range out.c {
-		c.params.lattice.Multiply(out.c[i], a.c[i], mask)
+		c.params.lattice.MultiplyAdd(out.c[i], a.c[i], mask)
 	}
 	w.Room().Free(mask)
 	w.ops.Plaintexts++
-	return out, nil
 }
 
 // move rotates x, which it frees.
@@ -213,68 +212,79 @@ func (c *computer) add(a, b *cipher) {
 
 // rankPlan is everything public about a round by rank.
 type rankPlan struct {
-	centroids [][]float64
-	// span bounds every difference of squared distances; the squares are
-	// multiplied by gain before they are rescaled.
-	span   float64
-	gain   float64
+	// pairs[i][j] is positive where centroid i is nearer than j.
+	pairs  [][]pair
 	scales signScales
+	sign   *composite
 	// mean is the geometric mean of the indicator's denominators.
 	mean float64
 }
 
 func planRank(p *parameters, cols columns, centroids [][]float64) *rankPlan {
 	k := len(centroids)
-	r := &rankPlan{centroids: centroids, mean: 1}
+	r := &rankPlan{pairs: make([][]pair, k), sign: rankSignFor(k), mean: 1}
 	for i := 2; i < k; i++ {
 		r.mean *= math.Pow(float64(i), 1/float64(k-1))
 	}
-	for i := range centroids {
-		for j := range i {
-			var linear, offset float64
-			for h := range cols.d {
-				linear += 2 * math.Abs(centroids[i][h]-centroids[j][h])
-				offset += float64(centroids[i][h]*centroids[i][h]) - float64(centroids[j][h]*centroids[j][h])
+	cols.spare = 0 // what columns are off by is within the least that is kept
+	for i, near := range centroids {
+		r.pairs[i] = make([]pair, k)
+		for j, far := range centroids {
+			q := newPair(j, i, far, near, cols, r.sign.undecided, math.Inf(1))
+			if q.size() == 0 {
+				// Of equal centroids the first one is the nearest, to all records, and each one comes before itself.
+				q.offset = math.Copysign(0.5, float64(j-i))
 			}
-			r.span = max(r.span, (linear+math.Abs(offset))/(1-2*inputSpare))
+			r.pairs[i][j] = q
 		}
 	}
-	if r.span == 0 {
-		r.span = 1
-	}
-	base := aggregateLevel + 1
-	r.scales = rankSignFor(k).plan(p, base, treeDepth(k-1), r.mean)
-	q := p.pairScale(p.MaxLevel() - 2)
-	r.gain = math.RoundToEven(math.Exp2(r.scales.in) * q / (rankScale * rankScale * r.span))
+	r.mean *= r.drawn()
+	r.scales = r.sign.plan(p, aggregateLevel+1, treeDepth(k-1), r.mean)
 	return r
 }
 
+// drawn is the factor by which the sign draws ranks together: where it is decided it is off by half its error on the
+// average. So of k comparisons rank i makes i drawn + k (1 - drawn)/2.
+func (r *rankPlan) drawn() float64 { return 1 - r.sign.error }
+
 // rankMembers computes the memberships out[cluster][packed ciphertext].
 func (c *computer) rankMembers(ctx context.Context, pool *engine.Pool, r *rankPlan) ([][]*cipher, error) {
-	k := len(r.centroids)
+	k := len(r.pairs)
 	out := make([][]*cipher, k)
 	for j := range out {
 		out[j] = make([]*cipher, c.lay.batches)
 	}
 	return out, c.each(ctx, pool, c.lay.batches, func(w *scratch, g int) error {
 		first, err := c.indicator(w, r, g)
-		for j := 0; j < k && err == nil; j++ {
-			out[j][g], err = c.selectCluster(w, first, g, j)
+		if err != nil {
+			return err
 		}
-		if err == nil {
-			c.ev.free(first)
+		for j := range k {
+			out[j][g] = c.selectCluster(w, first, g, j)
 		}
-		return err
+		c.ev.free(first)
+		return nil
 	})
 }
 
-// leastMembership is the least that a record's membership in a cluster may be. By rank it is that of the indicator
-// between two ranks: of a record that a comparison leaves undecided.
-func (j *Job) leastMembership() float64 {
-	if j.Argmin == Rank {
-		return leastIndicator(j.K) - signError
+// memberships are the least that a record's membership in a cluster and the sum of a record's memberships may be, in a
+// sum over all records.
+type memberships struct{ one, sum float64 }
+
+// mostLost is the part of all memberships that a sound round by pairs may lose, where several bisectors meet.
+const mostLost = 0.5
+
+// leastMemberships are known before a run. By rank a membership is at least the indicator between two ranks: of a
+// record that a comparison leaves undecided. Such a record's memberships may sum to anything from k times that on: the
+// indicator is 1 of the nearest alone; of two that no comparison decides between it is .38 each, with k = 3, and .1,
+// with 32; and of three, whose ranks are 2, it is 0. So there is no part of the records that a sound round keeps,
+// whatever they are: all of them may be the same one.
+func (j *Job) leastMemberships() memberships {
+	if j.Argmin != Rank {
+		return memberships{-signError, mostLost}
 	}
-	return -signError
+	one := leastIndicator(j.K) - signError
+	return memberships{one, float64(j.K) * one}
 }
 
 // leastIndicator is the least value of the indicator's polynomial at ranks from 1 to k, from a scan.
@@ -319,20 +329,17 @@ func apart(numbers []int) []int {
 
 // indicator returns, in row 0 of every matrix, 1 at the nearest centroid.
 func (c *computer) indicator(w *scratch, r *rankPlan, g int) (*cipher, error) {
-	lay, k := c.lay.rank, len(r.centroids)
-	t, err := c.distances(w, r, g)
-	if err != nil {
-		return nil, err
-	}
-	h := c.ev.sign(w, t, rankSignFor(k))
+	lay, k := c.lay.rank, len(r.pairs)
+	t := c.distances(w, r, g)
+	h := c.ev.sign(w, t, r.sign)
 	c.ev.free(t)
 	c.params.lattice.AddConstant(h.c[0], 0.5*h.scale)
 	sum, err := c.gather(w, h, lay.m*lay.k)
 	if err != nil {
 		return nil, err
 	}
-	// The rank of distance j is the sum of its column plus one half; the
-	// indicator is the product of (i - rank)/(i - 1) for i = 2 .. k.
+	// The rank of distance j is the sum of its column; the indicator is the product of (i - rank)/(i - 1) for
+	// i = 2 .. k.
 	l := sum.level()
 	var factors []*cipher
 	for _, i := range ranks(k) {
@@ -340,7 +347,8 @@ func (c *computer) indicator(w *scratch, r *rankPlan, g int) (*cipher, error) {
 		for side := range f.c {
 			c.params.lattice.Scale(f.c[side], sum.c[side], -1)
 		}
-		c.params.lattice.AddConstant(f.c[0], (float64(i)-0.5)*sum.scale)
+		root := float64(float64(i)*r.drawn()) + float64(k)*(1-r.drawn())/2
+		c.params.lattice.AddConstant(f.c[0], root*sum.scale)
 		f.scale = sum.scale * r.mean
 		factors = append(factors, f)
 	}
@@ -348,85 +356,53 @@ func (c *computer) indicator(w *scratch, r *rankPlan, g int) (*cipher, error) {
 	return c.ev.tree(w, factors), nil
 }
 
-// distances returns (d_j - d_i)/span in slot (i, p, j), for the squared
-// distances d of point p to the centroids: rows and columns are encoded with
-// the centroids in the clear, and squared.
-func (c *computer) distances(w *scratch, r *rankPlan, g int) (*cipher, error) {
-	lay, k, d := c.lay.rank, len(r.centroids), c.cols.d
-	l := c.params.MaxLevel() - 2
-	lattice := c.params.lattice
-	// fill writes f(i, record, j) in the slots of all points.
-	fill := func(f func(i, record, j int) float64) {
+// distances returns, in slot (i, p, j), by how much point p is nearer to centroid i than to j: the comparison's part of
+// encrypted columns times its gains, and that of the own ones in the clear.
+func (c *computer) distances(w *scratch, r *rankPlan, g int) *cipher {
+	lay, k := c.lay.rank, len(r.pairs)
+	// fill writes f of each comparison in the slots of all points.
+	fill := func(f func(q *pair, record int) float64) {
 		clear(w.values)
 		lay.points(g, c.lay.n, func(p, record int) {
 			for i := range k {
 				for j := range k {
-					w.values[(i*lay.m+p)*k+j] = f(i, record, j)
+					w.values[(i*lay.m+p)*k+j] = f(&r.pairs[i][j], record)
 				}
 			}
 		})
 	}
-	var diffs []*cipher
-	for h := range d {
-		if !c.cols.encrypted[h] {
-			continue
-		}
-		x := c.packed[h][g]
-		for _, byColumn := range []bool{true, false} {
-			fill(func(i, _, j int) float64 {
-				if byColumn {
-					return r.centroids[j][h]
-				}
-				return r.centroids[i][h]
-			})
-			m := w.encode(w.values, l, x.scale)
-			diff := w.newCipher(l)
-			rns.Copy(diff.c[1], x.c[1])
-			lattice.Sub(diff.c[0], x.c[0], m)
-			w.Room().Free(m)
-			times := 1
-			if !byColumn {
-				times = -1
-			}
-			if diffs == nil {
-				c.ev.product(w, diff, diff, times)
-			} else {
-				c.ev.addProduct(w, diff, diff, times)
-			}
-			diffs = append(diffs, diff)
+	l := c.params.MaxLevel() - 1
+	sum := w.newZero(l)
+	sum.scale = math.Exp2(r.scales.in) * float64(c.params.Q()[l])
+	for h, enc := range c.cols.encrypted {
+		if enc {
+			fill(func(q *pair, _ int) float64 { return q.gain[h] })
+			c.addMasked(w, sum, c.packed[h][g], w.values)
 		}
 	}
-	w.ScaleProduct(r.gain)
-	half := c.ev.finish(w, unfinished{l, rankScale * rankScale * r.gain})
-	c.ev.free(diffs...)
-	t := c.ev.rescale(w, half)
-	c.ev.free(half)
-	fill(func(i, record, j int) float64 {
-		var s float64
-		for h := range d {
+	t := c.ev.rescale(w, sum)
+	c.ev.free(sum)
+	fill(func(q *pair, record int) float64 {
+		s := q.offset
+		for h, x := range c.own {
 			if !c.cols.encrypted[h] {
-				a, b := c.own[h][record]-r.centroids[j][h], c.own[h][record]-r.centroids[i][h]
-				s += float64(a*a) - float64(b*b)
+				s += float64(q.gain[h] * x[record])
 			}
 		}
 		return s
 	})
 	m := w.encode(w.values, t.level(), t.scale)
-	lattice.Add(t.c[0], t.c[0], m)
+	c.params.lattice.Add(t.c[0], t.c[0], m)
 	w.Room().Free(m)
-	t.scale *= r.span
-	return t, nil
+	return t
 }
 
 // selectCluster masks all but cluster j's column of row 0.
-func (c *computer) selectCluster(w *scratch, first *cipher, g, j int) (*cipher, error) {
+func (c *computer) selectCluster(w *scratch, first *cipher, g, j int) *cipher {
 	lay, l := c.lay.rank, aggregateLevel+1
 	clear(w.values)
 	lay.points(g, c.lay.n, func(p, _ int) { w.values[p*lay.k+j] = 1 })
-	m, err := c.masked(w, first, w.values, float64(c.params.Q()[l]))
-	if err != nil {
-		return nil, err
-	}
+	m := c.masked(w, first, w.values, float64(c.params.Q()[l]))
 	defer c.ev.free(m)
-	return c.ev.rescale(w, m), nil
+	return c.ev.rescale(w, m)
 }

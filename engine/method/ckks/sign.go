@@ -26,9 +26,9 @@ const (
 )
 
 // Of compositions of so many levels with such errors these take the fewest relinearisations: 9, 10 and 16. Memberships
-// by pairs are products of values within [0, 1] and hardly moved by an error of .008. Ranks compare all distances at
-// one scale, and a point whose nearest centroids are within undecided of each other has the indicator of neither:
-// beyond some clusters most points are such at 1/16.
+// by pairs are products of values within [0, 1] and hardly moved by an error of .008. Ranks are sums of k comparisons
+// with all their errors, and a point whose nearest centroids are within undecided of each other has little of either's
+// indicator: beyond some clusters most points are such at 1/16.
 var (
 	pairSign = newComposite(undecided, 1.00823712, signError,
 		[]float64{0.7970490170915163, -0.27426178849329097, 0.47715173624552454},

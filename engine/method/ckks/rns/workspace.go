@@ -184,17 +184,6 @@ func (w *Workspace) AddConstant(x float64) {
 	})
 }
 
-// ScaleProduct multiplies the unfinished product by an integer.
-func (w *Workspace) ScaleProduct(f float64) {
-	w.terms = append(w.terms, func(j int) {
-		r := w.c.rings[j]
-		x := r.Constant(residue(f, r))
-		for _, c := range w.C {
-			r.Scale(c[j], c[j], x)
-		}
-	})
-}
-
 // Make computes the unfinished product of level l, which finishing it does otherwise.
 func (w *Workspace) Make(l int) {
 	w.rows(l+1, func(_, j int) { w.row(j) })
