@@ -68,6 +68,10 @@ odd:
 
 rounded:
 	MOVQ     DX, SI
+	MOVQ     c+24(FP), AX
+	MOVQ     tiles+32(FP), R13
+	CMPQ     R13, $0x02
+	JLE      few
 	VPCMPEQW Y0, Y0, Y0
 	VPSRLW   $0x01, Y0, Y0
 	VMOVDQU  Y0, (SI)
@@ -77,8 +81,6 @@ rounded:
 	VMOVDQU  Y0, 128(SI)
 	VMOVDQU  Y0, 160(SI)
 	LEAQ     192(SI), DI
-	MOVQ     c+24(FP), AX
-	MOVQ     tiles+32(FP), R13
 
 tiles:
 	VPBROADCASTD (AX), Y0
@@ -98,13 +100,13 @@ tiles:
 	MOVQ         SI, R14
 	SUBQ         DX, R14
 	TESTQ        $0x00000040, R14
-	JZ           words
+	JZ           tiles_words
 	SUBQ         $0x40, DX
 	SUBQ         $0x18, AX
-	JMP          words_second
+	JMP          tiles_words_second
 	PCALIGN $0x40
 
-words:
+tiles_words:
 	VMOVDQU      (DX), Y12
 	VMOVDQU      32(DX), Y13
 	VPBROADCASTD (AX), Y14
@@ -138,7 +140,7 @@ words:
 	VPADDD       Y15, Y10, Y10
 	VPADDD       Y14, Y11, Y11
 
-words_second:
+tiles_words_second:
 	VMOVDQU      64(DX), Y12
 	VMOVDQU      96(DX), Y13
 	VPBROADCASTD 24(AX), Y14
@@ -177,7 +179,7 @@ words_second:
 	ADDQ         $0x30, AX
 	ADDQ         $0x00000080, DX
 	CMPQ         DX, SI
-	JNE          words
+	JNE          tiles_words
 	VPSRLD       $0x10, Y0, Y0
 	VPBLENDW     $0xaa, Y1, Y0, Y0
 	VPMINSW      (SI), Y0, Y1
@@ -213,7 +215,7 @@ words_second:
 	JNZ          tiles
 	MOVQ         last+40(FP), DX
 	TESTQ        DX, DX
-	JZ           ranked
+	JZ           tiles_ranked
 	VPBROADCASTD (AX), Y0
 	VMOVDQA      Y0, Y1
 	VPBROADCASTD 4(AX), Y2
@@ -227,13 +229,13 @@ words_second:
 	MOVQ         SI, R13
 	SUBQ         DX, R13
 	TESTQ        $0x00000040, R13
-	JZ           last_words
+	JZ           tiles_last
 	SUBQ         $0x40, DX
 	SUBQ         $0x10, AX
-	JMP          last_words_second
+	JMP          tiles_last_second
 	PCALIGN $0x40
 
-last_words:
+tiles_last:
 	VMOVDQU      (DX), Y8
 	VMOVDQU      32(DX), Y9
 	VPBROADCASTD (AX), Y10
@@ -257,7 +259,7 @@ last_words:
 	VPADDD       Y11, Y6, Y6
 	VPADDD       Y10, Y7, Y7
 
-last_words_second:
+tiles_last_second:
 	VMOVDQU      64(DX), Y8
 	VMOVDQU      96(DX), Y9
 	VPBROADCASTD 16(AX), Y10
@@ -286,7 +288,7 @@ last_words_second:
 	ADDQ         $0x20, AX
 	ADDQ         $0x00000080, DX
 	CMPQ         DX, SI
-	JNE          last_words
+	JNE          tiles_last
 	VPSRLD       $0x10, Y0, Y0
 	VPBLENDW     $0xaa, Y1, Y0, Y0
 	VPMINSW      (SI), Y0, Y1
@@ -309,86 +311,384 @@ last_words_second:
 	VMOVDQU      Y0, (DI)
 	ADDQ         $0x20, DI
 
-ranked:
-	VMOVDQU      (SI), Y0
-	VPMINSW      32(SI), Y0, Y0
-	VPMINSW      64(SI), Y0, Y0
-	VPMINSW      96(SI), Y0, Y0
-	VPMINSW      128(SI), Y0, Y0
-	VPMINSW      160(SI), Y0, Y0
+tiles_ranked:
+	VMOVDQU      (SI), Y1
+	VMOVDQU      32(SI), Y5
+	VPMINSW      64(SI), Y1, Y1
+	VPMINSW      96(SI), Y5, Y5
+	VPMINSW      128(SI), Y1, Y1
+	VPMINSW      160(SI), Y5, Y5
+	VPMINSW      Y5, Y1, Y1
 	MOVL         band+52(FP), AX
-	VMOVD        AX, X3
-	VPBROADCASTW X3, Y3
-	VPADDSW      Y3, Y0, Y0
-	VPXOR        Y1, Y1, Y1
+	VMOVD        AX, X5
+	VPBROADCASTW X5, Y5
+	VPADDSW      Y5, Y1, Y1
 	VPXOR        Y2, Y2, Y2
+	VPXOR        Y3, Y3, Y3
+	VPXOR        Y0, Y0, Y0
 	VPXOR        Y4, Y4, Y4
-	VMOVDQU      rankNumbersAVX2<>+192(SB), Y5
+	VMOVDQU      rankNumbersAVX2<>+192(SB), Y6
 	LEAQ         192(SI), AX
 
 rows:
-	VMOVDQU      (AX), Y3
-	VPCMPGTW     Y0, Y3, Y3
-	VPADDW       Y3, Y1, Y1
-	VPBLENDVB    Y3, Y4, Y2, Y4
+	VMOVDQU      (AX), Y5
+	VPCMPGTW     Y1, Y5, Y5
 	VPADDW       Y5, Y2, Y2
+	VPBLENDVB    Y5, Y0, Y3, Y0
+	VPADDW       Y6, Y3, Y3
 	ADDQ         $0x20, AX
 	CMPQ         AX, DI
 	JNE          rows
-	VMOVDQU      (SI), Y3
-	VPCMPGTW     Y0, Y3, Y3
-	VPADDW       Y3, Y1, Y1
-	VPANDN       rankNumbersAVX2<>+0(SB), Y3, Y3
-	VPADDW       Y3, Y4, Y4
-	VMOVDQU      32(SI), Y3
-	VPCMPGTW     Y0, Y3, Y3
-	VPADDW       Y3, Y1, Y1
-	VPANDN       rankNumbersAVX2<>+32(SB), Y3, Y3
-	VPADDW       Y3, Y4, Y4
-	VMOVDQU      64(SI), Y3
-	VPCMPGTW     Y0, Y3, Y3
-	VPADDW       Y3, Y1, Y1
-	VPANDN       rankNumbersAVX2<>+64(SB), Y3, Y3
-	VPADDW       Y3, Y4, Y4
-	VMOVDQU      96(SI), Y3
-	VPCMPGTW     Y0, Y3, Y3
-	VPADDW       Y3, Y1, Y1
-	VPANDN       rankNumbersAVX2<>+96(SB), Y3, Y3
-	VPADDW       Y3, Y4, Y4
-	VMOVDQU      128(SI), Y3
-	VPCMPGTW     Y0, Y3, Y3
-	VPADDW       Y3, Y1, Y1
-	VPANDN       rankNumbersAVX2<>+128(SB), Y3, Y3
-	VPADDW       Y3, Y4, Y4
-	VMOVDQU      160(SI), Y3
-	VPCMPGTW     Y0, Y3, Y3
-	VPADDW       Y3, Y1, Y1
-	VPANDN       rankNumbersAVX2<>+160(SB), Y3, Y3
-	VPADDW       Y3, Y4, Y4
+	VMOVDQU      (SI), Y5
+	VPCMPGTW     Y1, Y5, Y5
+	VPADDW       Y5, Y2, Y2
+	VMOVDQU      32(SI), Y5
+	VPCMPGTW     Y1, Y5, Y5
+	VPADDW       Y5, Y2, Y2
+	VMOVDQU      rankNumbersAVX2<>+32(SB), Y3
+	VPBLENDVB    Y5, Y4, Y3, Y4
+	VMOVDQU      64(SI), Y5
+	VPCMPGTW     Y1, Y5, Y5
+	VPADDW       Y5, Y2, Y2
+	VMOVDQU      rankNumbersAVX2<>+64(SB), Y3
+	VPBLENDVB    Y5, Y4, Y3, Y4
+	VMOVDQU      96(SI), Y5
+	VPCMPGTW     Y1, Y5, Y5
+	VPADDW       Y5, Y2, Y2
+	VMOVDQU      rankNumbersAVX2<>+96(SB), Y3
+	VPBLENDVB    Y5, Y4, Y3, Y4
+	VMOVDQU      128(SI), Y5
+	VPCMPGTW     Y1, Y5, Y5
+	VPADDW       Y5, Y2, Y2
+	VMOVDQU      rankNumbersAVX2<>+128(SB), Y3
+	VPBLENDVB    Y5, Y4, Y3, Y4
+	VMOVDQU      160(SI), Y5
+	VPCMPGTW     Y1, Y5, Y5
+	VPADDW       Y5, Y2, Y2
+	VMOVDQU      rankNumbersAVX2<>+160(SB), Y3
+	VPBLENDVB    Y5, Y4, Y3, Y4
+	VPADDW       Y4, Y0, Y0
 	MOVQ         SI, AX
 	SUBQ         DI, AX
 	SARQ         $0x05, AX
 	ADDQ         $0x02, AX
-	VMOVD        AX, X0
-	VPBROADCASTW X0, Y0
-	VPCMPEQW     Y1, Y0, Y0
-	VMOVMSKPS    Y0, DX
-	VPSLLD       $0x10, Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLL         $0x08, DX
-	ORL          DX, AX
-	NOTL         AX
-	MOVW         AX, (R12)
-	VPSRLD       $0x10, Y4, Y0
-	VPSLLD       $0x10, Y4, Y4
+	VMOVD        AX, X5
+	VPBROADCASTW X5, Y5
+	VPCMPEQW     Y2, Y5, Y1
+	JMP          found
+
+few:
+	VPCMPEQW Y0, Y0, Y0
+	VPSRLW   $0x01, Y0, Y0
+	VPXOR    Y1, Y1, Y1
+	VMOVDQU  Y0, (SI)
+	VMOVDQU  Y0, 32(SI)
+	VMOVDQU  Y1, 64(SI)
+	XORL     DI, DI
+
+some:
+	VPBROADCASTD (AX), Y0
+	VMOVDQA      Y0, Y1
+	VPBROADCASTD 4(AX), Y2
+	VMOVDQA      Y2, Y3
+	VPBROADCASTD 8(AX), Y4
+	VMOVDQA      Y4, Y5
+	VPBROADCASTD 12(AX), Y6
+	VMOVDQA      Y6, Y7
+	VPBROADCASTD 16(AX), Y8
+	VMOVDQA      Y8, Y9
+	VPBROADCASTD 20(AX), Y10
+	VMOVDQA      Y10, Y11
+	ADDQ         $0x18, AX
+	MOVQ         room+56(FP), DX
+	MOVQ         SI, R14
+	SUBQ         DX, R14
+	TESTQ        $0x00000040, R14
+	JZ           some_words
+	SUBQ         $0x40, DX
+	SUBQ         $0x18, AX
+	JMP          some_words_second
+	PCALIGN $0x40
+
+some_words:
+	VMOVDQU      (DX), Y12
+	VMOVDQU      32(DX), Y13
+	VPBROADCASTD (AX), Y14
+	VPMADDWD     Y14, Y12, Y15
+	VPMADDWD     Y14, Y13, Y14
+	VPADDD       Y15, Y0, Y0
+	VPADDD       Y14, Y1, Y1
+	VPBROADCASTD 4(AX), Y14
+	VPMADDWD     Y14, Y12, Y15
+	VPMADDWD     Y14, Y13, Y14
+	VPADDD       Y15, Y2, Y2
+	VPADDD       Y14, Y3, Y3
+	VPBROADCASTD 8(AX), Y14
+	VPMADDWD     Y14, Y12, Y15
+	VPMADDWD     Y14, Y13, Y14
+	VPADDD       Y15, Y4, Y4
+	VPADDD       Y14, Y5, Y5
+	VPBROADCASTD 12(AX), Y14
+	VPMADDWD     Y14, Y12, Y15
+	VPMADDWD     Y14, Y13, Y14
+	VPADDD       Y15, Y6, Y6
+	VPADDD       Y14, Y7, Y7
+	VPBROADCASTD 16(AX), Y14
+	VPMADDWD     Y14, Y12, Y15
+	VPMADDWD     Y14, Y13, Y14
+	VPADDD       Y15, Y8, Y8
+	VPADDD       Y14, Y9, Y9
+	VPBROADCASTD 20(AX), Y14
+	VPMADDWD     Y14, Y12, Y15
+	VPMADDWD     Y14, Y13, Y14
+	VPADDD       Y15, Y10, Y10
+	VPADDD       Y14, Y11, Y11
+
+some_words_second:
+	VMOVDQU      64(DX), Y12
+	VMOVDQU      96(DX), Y13
+	VPBROADCASTD 24(AX), Y14
+	VPMADDWD     Y14, Y12, Y15
+	VPMADDWD     Y14, Y13, Y14
+	VPADDD       Y15, Y0, Y0
+	VPADDD       Y14, Y1, Y1
+	VPBROADCASTD 28(AX), Y14
+	VPMADDWD     Y14, Y12, Y15
+	VPMADDWD     Y14, Y13, Y14
+	VPADDD       Y15, Y2, Y2
+	VPADDD       Y14, Y3, Y3
+	VPBROADCASTD 32(AX), Y14
+	VPMADDWD     Y14, Y12, Y15
+	VPMADDWD     Y14, Y13, Y14
+	VPADDD       Y15, Y4, Y4
+	VPADDD       Y14, Y5, Y5
+	VPBROADCASTD 36(AX), Y14
+	VPMADDWD     Y14, Y12, Y15
+	VPMADDWD     Y14, Y13, Y14
+	VPADDD       Y15, Y6, Y6
+	VPADDD       Y14, Y7, Y7
+	VPBROADCASTD 40(AX), Y14
+	VPMADDWD     Y14, Y12, Y15
+	VPMADDWD     Y14, Y13, Y14
+	VPADDD       Y15, Y8, Y8
+	VPADDD       Y14, Y9, Y9
+	VPBROADCASTD 44(AX), Y14
+	VPMADDWD     Y14, Y12, Y15
+	VPMADDWD     Y14, Y13, Y14
+	VPADDD       Y15, Y10, Y10
+	VPADDD       Y14, Y11, Y11
+	PREFETCHT1   (R8)
+	PREFETCHT1   64(R8)
+	ADDQ         R9, R8
+	ADDQ         $0x30, AX
+	ADDQ         $0x00000080, DX
+	CMPQ         DX, SI
+	JNE          some_words
+	VMOVDQU      (SI), Y12
+	VMOVDQU      32(SI), Y13
+	VMOVDQU      64(SI), Y14
+	VMOVD        DI, X15
+	VPBROADCASTW X15, Y15
+	VPSRLD       $0x10, Y0, Y0
+	VPBLENDW     $0xaa, Y1, Y0, Y0
+	VPCMPGTW     Y0, Y12, Y1
+	VPBLENDVB    Y1, Y15, Y14, Y14
+	VPMAXSW      Y0, Y12, Y1
+	VPMINSW      Y0, Y12, Y12
+	VPMINSW      Y1, Y13, Y13
+	VPADDW       rankNumbersAVX2<>+32(SB), Y15, Y15
+	VPSRLD       $0x10, Y2, Y2
+	VPBLENDW     $0xaa, Y3, Y2, Y2
+	VPCMPGTW     Y2, Y12, Y3
+	VPBLENDVB    Y3, Y15, Y14, Y14
+	VPMAXSW      Y2, Y12, Y3
+	VPMINSW      Y2, Y12, Y12
+	VPMINSW      Y3, Y13, Y13
+	VPADDW       rankNumbersAVX2<>+32(SB), Y15, Y15
 	VPSRLD       $0x10, Y4, Y4
-	VPACKUSDW    Y0, Y4, Y4
-	VPERMQ       $0xd8, Y4, Y4
-	VMOVDQU      Y4, (R11)
-	ADDQ         $0x02, R12
-	ADDQ         $0x20, R11
-	DECQ         R10
-	JNZ          groups
+	VPBLENDW     $0xaa, Y5, Y4, Y4
+	VPCMPGTW     Y4, Y12, Y5
+	VPBLENDVB    Y5, Y15, Y14, Y14
+	VPMAXSW      Y4, Y12, Y5
+	VPMINSW      Y4, Y12, Y12
+	VPMINSW      Y5, Y13, Y13
+	VPADDW       rankNumbersAVX2<>+32(SB), Y15, Y15
+	VPSRLD       $0x10, Y6, Y6
+	VPBLENDW     $0xaa, Y7, Y6, Y6
+	VPCMPGTW     Y6, Y12, Y7
+	VPBLENDVB    Y7, Y15, Y14, Y14
+	VPMAXSW      Y6, Y12, Y7
+	VPMINSW      Y6, Y12, Y12
+	VPMINSW      Y7, Y13, Y13
+	VPADDW       rankNumbersAVX2<>+32(SB), Y15, Y15
+	VPSRLD       $0x10, Y8, Y8
+	VPBLENDW     $0xaa, Y9, Y8, Y8
+	VPCMPGTW     Y8, Y12, Y9
+	VPBLENDVB    Y9, Y15, Y14, Y14
+	VPMAXSW      Y8, Y12, Y9
+	VPMINSW      Y8, Y12, Y12
+	VPMINSW      Y9, Y13, Y13
+	VPADDW       rankNumbersAVX2<>+32(SB), Y15, Y15
+	VPSRLD       $0x10, Y10, Y10
+	VPBLENDW     $0xaa, Y11, Y10, Y10
+	VPCMPGTW     Y10, Y12, Y11
+	VPBLENDVB    Y11, Y15, Y14, Y14
+	VPMAXSW      Y10, Y12, Y11
+	VPMINSW      Y10, Y12, Y12
+	VPMINSW      Y11, Y13, Y13
+	VMOVDQU      Y12, (SI)
+	VMOVDQU      Y13, 32(SI)
+	VMOVDQU      Y14, 64(SI)
+	ADDL         $0x06, DI
+	DECQ         R13
+	JNZ          some
+	MOVQ         last+40(FP), DX
+	TESTQ        DX, DX
+	JZ           some_ranked
+	VPBROADCASTD (AX), Y0
+	VMOVDQA      Y0, Y1
+	VPBROADCASTD 4(AX), Y2
+	VMOVDQA      Y2, Y3
+	VPBROADCASTD 8(AX), Y4
+	VMOVDQA      Y4, Y5
+	VPBROADCASTD 12(AX), Y6
+	VMOVDQA      Y6, Y7
+	ADDQ         $0x10, AX
+	MOVQ         room+56(FP), DX
+	MOVQ         SI, R13
+	SUBQ         DX, R13
+	TESTQ        $0x00000040, R13
+	JZ           some_last
+	SUBQ         $0x40, DX
+	SUBQ         $0x10, AX
+	JMP          some_last_second
+	PCALIGN $0x40
+
+some_last:
+	VMOVDQU      (DX), Y8
+	VMOVDQU      32(DX), Y9
+	VPBROADCASTD (AX), Y10
+	VPMADDWD     Y10, Y8, Y11
+	VPMADDWD     Y10, Y9, Y10
+	VPADDD       Y11, Y0, Y0
+	VPADDD       Y10, Y1, Y1
+	VPBROADCASTD 4(AX), Y10
+	VPMADDWD     Y10, Y8, Y11
+	VPMADDWD     Y10, Y9, Y10
+	VPADDD       Y11, Y2, Y2
+	VPADDD       Y10, Y3, Y3
+	VPBROADCASTD 8(AX), Y10
+	VPMADDWD     Y10, Y8, Y11
+	VPMADDWD     Y10, Y9, Y10
+	VPADDD       Y11, Y4, Y4
+	VPADDD       Y10, Y5, Y5
+	VPBROADCASTD 12(AX), Y10
+	VPMADDWD     Y10, Y8, Y11
+	VPMADDWD     Y10, Y9, Y10
+	VPADDD       Y11, Y6, Y6
+	VPADDD       Y10, Y7, Y7
+
+some_last_second:
+	VMOVDQU      64(DX), Y8
+	VMOVDQU      96(DX), Y9
+	VPBROADCASTD 16(AX), Y10
+	VPMADDWD     Y10, Y8, Y11
+	VPMADDWD     Y10, Y9, Y10
+	VPADDD       Y11, Y0, Y0
+	VPADDD       Y10, Y1, Y1
+	VPBROADCASTD 20(AX), Y10
+	VPMADDWD     Y10, Y8, Y11
+	VPMADDWD     Y10, Y9, Y10
+	VPADDD       Y11, Y2, Y2
+	VPADDD       Y10, Y3, Y3
+	VPBROADCASTD 24(AX), Y10
+	VPMADDWD     Y10, Y8, Y11
+	VPMADDWD     Y10, Y9, Y10
+	VPADDD       Y11, Y4, Y4
+	VPADDD       Y10, Y5, Y5
+	VPBROADCASTD 28(AX), Y10
+	VPMADDWD     Y10, Y8, Y11
+	VPMADDWD     Y10, Y9, Y10
+	VPADDD       Y11, Y6, Y6
+	VPADDD       Y10, Y7, Y7
+	PREFETCHT1   (R8)
+	PREFETCHT1   64(R8)
+	ADDQ         R9, R8
+	ADDQ         $0x20, AX
+	ADDQ         $0x00000080, DX
+	CMPQ         DX, SI
+	JNE          some_last
+	VMOVDQU      (SI), Y8
+	VMOVDQU      32(SI), Y9
+	VMOVDQU      64(SI), Y10
+	VMOVD        DI, X11
+	VPBROADCASTW X11, Y11
+	VPSRLD       $0x10, Y0, Y0
+	VPBLENDW     $0xaa, Y1, Y0, Y0
+	VPCMPGTW     Y0, Y8, Y1
+	VPBLENDVB    Y1, Y11, Y10, Y10
+	VPMAXSW      Y0, Y8, Y1
+	VPMINSW      Y0, Y8, Y8
+	VPMINSW      Y1, Y9, Y9
+	VPADDW       rankNumbersAVX2<>+32(SB), Y11, Y11
+	VPSRLD       $0x10, Y2, Y2
+	VPBLENDW     $0xaa, Y3, Y2, Y2
+	VPCMPGTW     Y2, Y8, Y3
+	VPBLENDVB    Y3, Y11, Y10, Y10
+	VPMAXSW      Y2, Y8, Y3
+	VPMINSW      Y2, Y8, Y8
+	VPMINSW      Y3, Y9, Y9
+	VPADDW       rankNumbersAVX2<>+32(SB), Y11, Y11
+	VPSRLD       $0x10, Y4, Y4
+	VPBLENDW     $0xaa, Y5, Y4, Y4
+	VPCMPGTW     Y4, Y8, Y5
+	VPBLENDVB    Y5, Y11, Y10, Y10
+	VPMAXSW      Y4, Y8, Y5
+	VPMINSW      Y4, Y8, Y8
+	VPMINSW      Y5, Y9, Y9
+	VPADDW       rankNumbersAVX2<>+32(SB), Y11, Y11
+	VPSRLD       $0x10, Y6, Y6
+	VPBLENDW     $0xaa, Y7, Y6, Y6
+	VPCMPGTW     Y6, Y8, Y7
+	VPBLENDVB    Y7, Y11, Y10, Y10
+	VPMAXSW      Y6, Y8, Y7
+	VPMINSW      Y6, Y8, Y8
+	VPMINSW      Y7, Y9, Y9
+	VMOVDQU      Y8, (SI)
+	VMOVDQU      Y9, 32(SI)
+	VMOVDQU      Y10, 64(SI)
+	ADDL         $0x06, DI
+
+some_ranked:
+	MOVL         band+52(FP), AX
+	VMOVD        AX, X1
+	VPBROADCASTW X1, Y1
+	VMOVDQU      32(SI), Y0
+	VPSUBW       (SI), Y0, Y0
+	VPMINUW      Y1, Y0, Y1
+	VPCMPEQW     Y1, Y0, Y0
+	VPCMPEQW     Y1, Y1, Y1
+	VPXOR        Y0, Y1, Y1
+	VMOVDQU      64(SI), Y0
+
+found:
+	VMOVMSKPS Y1, DX
+	VPSLLD    $0x10, Y1, Y1
+	VMOVMSKPS Y1, AX
+	SHLL      $0x08, DX
+	ORL       DX, AX
+	NOTL      AX
+	MOVW      AX, (R12)
+	VPSRLD    $0x10, Y0, Y1
+	VPSLLD    $0x10, Y0, Y0
+	VPSRLD    $0x10, Y0, Y0
+	VPACKUSDW Y1, Y0, Y0
+	VPERMQ    $0xd8, Y0, Y0
+	VMOVDQU   Y0, (R11)
+	ADDQ      $0x02, R12
+	ADDQ      $0x20, R11
+	DECQ      R10
+	JNZ       groups
 	VZEROUPPER
 	RET
 

@@ -283,7 +283,7 @@ func TestRankLongStaysInsideItsSlices(t *testing.T) {
 		}
 		for _, atEnd := range []bool{false, true} {
 			for _, d := range []int{1, 2, 17, 64} {
-				for k := 1; k <= 13; k++ {
+				for _, k := range []int{1, 4, 5, 6, 7, 10, 11, 12, 13, 16, 17, 18, 19, 22, 23, 24, 25} {
 					n := 2 * rankGroup() * Lanes
 					p := guardedPanels(t, rand.New(rand.NewPCG(23, 11)), n, d, atEnd)
 					rows, size := rankRows(k), 1+(d+1)/2
