@@ -53,31 +53,21 @@ func runAgainstLimits(ctx context.Context, e *Env) {
 		}
 		return nil
 	})
-	for _, shape := range lloydShapes {
-		n, d, k := shape[0], shape[1], shape[2]
-		e.newCase(ctx, "lloyd", []Label{L("n", n), L("d", d), L("k", k), L("isa", kernels.ISA())},
-			func(ctx context.Context, c *Case) error {
-				limits = limits.Best(kernels.MeasureLimits())
-				return lloydAgainstLimits(ctx, c, limits, n, d, k)
-			})
+	against := func(table, last string, shapes [][3]int,
+		measure func(ctx context.Context, c *Case, limits kernels.Limits, n, d, last int) error) {
+		for _, x := range shapes {
+			e.newCase(ctx, table, []Label{L("n", x[0]), L("d", x[1]), L(last, x[2]), L("isa", kernels.ISA())},
+				func(ctx context.Context, c *Case) error {
+					limits = limits.Best(kernels.MeasureLimits())
+					return measure(ctx, c, limits, x[0], x[1], x[2])
+				})
+		}
 	}
+	against("lloyd", "k", lloydShapes, lloydAgainstLimits)
 	runLatticeKernels(ctx, e, limits)
 	runSketchKernels(ctx, e, limits)
-	for _, shape := range [][3]int{{4096, 2, 15}, {4096, 8, 8}, {20000, 20, 30}} {
-		n, d, k := shape[0], shape[1], shape[2]
-		e.newCase(ctx, "weighted points", []Label{L("n", n), L("d", d), L("k", k), L("isa", kernels.ISA())},
-			func(ctx context.Context, c *Case) error {
-				limits = limits.Best(kernels.MeasureLimits())
-				return weightedAgainstLimits(ctx, c, limits, n, d, k)
-			})
-	}
-	for _, shape := range [][3]int{{1600, 784, 12}, {70000, 784, 5}} {
-		e.newCase(ctx, "project", []Label{L("n", shape[0]), L("d", shape[1]), L("rows", shape[2]),
-			L("isa", kernels.ISA())}, func(ctx context.Context, c *Case) error {
-			limits = limits.Best(kernels.MeasureLimits())
-			return projectAgainstLimits(ctx, c, limits, shape[0], shape[1], shape[2])
-		})
-	}
+	against("weighted points", "k", [][3]int{{4096, 2, 15}, {4096, 8, 8}, {20000, 20, 30}}, weightedAgainstLimits)
+	against("project", "rows", [][3]int{{1600, 784, 12}, {70000, 784, 5}}, projectAgainstLimits)
 }
 
 // lloydAgainstLimits times one iteration on normal points, and its assignment and

@@ -412,6 +412,11 @@ func runEdlerTable7(ctx context.Context, e *Env) {
 	}
 }
 
+// splitOf are shares in the order of the thesis.
+func splitOf(x [5]float64) balcan.Split {
+	return balcan.Split{Candidates: x[0], Swap: x[1], Recover: x[2], KMeans: x[3], Choice: x[4]}
+}
+
 // edlerFirst is the table of the splits that give one stage nearly all, and the others
 // nearly nothing; the thesis prints it twice, with other figures.
 const edlerFirst = "Table 5.1"
@@ -428,7 +433,7 @@ func runEdlerSplits(ctx context.Context, e *Env) {
 			}
 			e.edlerCase(ctx, table, L("split", line[0]), onMNIST(edlerRuns, func(j *balcan.Edler) {
 				chapter4(j)
-				j.Split = balcan.Split{Candidates: x[0], Swap: x[1], Recover: x[2], KMeans: x[3], Choice: x[4]}
+				j.Split = splitOf(x)
 			}))
 		}
 	}

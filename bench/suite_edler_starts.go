@@ -82,8 +82,7 @@ func edlerStartRows() []edlerStart {
 		add("edler-table8", "inertia", L("split", strings.Trim(fmt.Sprint(split), "[]")), 10, 1, 0, 0,
 			func(j *balcan.Edler) {
 				chapter4(j)
-				j.Split = balcan.Split{Candidates: split[0], Swap: split[1], Recover: split[2], KMeans: split[3],
-					Choice: split[4]}
+				j.Split = splitOf(split)
 			})
 	}
 	for _, epsilon := range []float64{0.5, 0.7, 1, 0.1, 0.3, 0.9} {

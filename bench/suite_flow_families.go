@@ -28,12 +28,7 @@ type family struct {
 	adversarial bool
 }
 
-func mixtureProblem(d int) func(n, k int) *flow.Problem {
-	return func(n, k int) *flow.Problem {
-		s := instance.Mixture("mixture", n, d, k)
-		return s.Problem(s.Centroids(0))
-	}
-}
+func mixture(n, k int) *instance.Set { return instance.Mixture("mixture", n, 2, k) }
 
 func equalSizes(make func(n, k int) *instance.Set) func(n, k int) *flow.Problem {
 	return func(n, k int) *flow.Problem {
@@ -58,7 +53,7 @@ func families() []family {
 	lattice := func(n, k int) *instance.Set { return instance.Lattice(n, 12, k) }
 	with := func(change func(p *flow.Problem)) func(n, k int) *flow.Problem {
 		return func(n, k int) *flow.Problem {
-			p := mixtureProblem(2)(n, k)
+			p := ofSet(mixture)(n, k)
 			change(p)
 			return p
 		}
@@ -81,11 +76,11 @@ func families() []family {
 		{"50 places, equal sizes", 1000000, 50, equalSizes(places), 0, 1, 0, false},
 		{"coarse lattice, equal sizes", 100000, 100, equalSizes(lattice), 1, 0, 0, true},
 		{"Zipf sizes", 100000, 500, zipf, 10.8, 1.5, 0, false},
-		{"many clusters", 100000, 512, mixtureProblem(2), .203, 0, 0, false},
-		{"many clusters", 100000, 513, mixtureProblem(2), 2.5, 0, 0, false},
-		{"many clusters", 100000, 1000, mixtureProblem(2), 2.84, .6, 150e6, false},
-		{"many clusters", 1000000, 1000, mixtureProblem(2), 0, 8, 0, false},
-		{"many clusters", 100000, 4096, mixtureProblem(2), 0, 0, 0, false},
+		{"many clusters", 100000, 512, ofSet(mixture), .203, 0, 0, false},
+		{"many clusters", 100000, 513, ofSet(mixture), 2.5, 0, 0, false},
+		{"many clusters", 100000, 1000, ofSet(mixture), 2.84, .6, 150e6, false},
+		{"many clusters", 1000000, 1000, ofSet(mixture), 0, 8, 0, false},
+		{"many clusters", 100000, 4096, ofSet(mixture), 0, 0, 0, false},
 	}
 }
 
@@ -151,7 +146,7 @@ func familiesAgainstLEMON(ctx context.Context, e *Env, program *lemon.Program) {
 }
 
 func (c *Case) family(ctx context.Context, f family, n int) error {
-	problems := []*flow.Problem{mixtureProblem(2)(n, f.k), f.make(n, f.k)}
+	problems := []*flow.Problem{ofSet(mixture)(n, f.k), f.make(n, f.k)}
 	var times [3][]float64 // plain, cold, warm
 	var res flow.Result
 	var memory, kept, arcs float64 // allocated; in use between the solves, and its part for moves between clusters

@@ -93,18 +93,12 @@ func heParties(ctx context.Context, e *Env) {
 	for _, x := range []struct{ parties, threshold int }{{3, 2}, {3, 1}, {5, 4}, {5, 2}} {
 		// The computing party holds no share of the key, and a column as the others.
 		size := heCell{name: fmt.Sprintf("n=10000 k=5 d=%d, %d parties, %d decrypt", x.parties, x.parties, x.threshold)}
-		heSize(ctx, e, size, func(ctx context.Context) (*ckks.Job, error) {
-			data, err := timeSet(ctx, 10000, x.parties, 5)
-			if err != nil {
-				return nil, err
-			}
-			job := heJob(data, 5, heRounds, 1, heBudget())
+		heSize(ctx, e, size, heSynthetic(10000, x.parties, 5, heRounds, func(job *ckks.Job) {
 			job.Mode, job.Threshold, job.Columns = ckks.Multiparty, x.threshold, nil
 			for party := range x.parties {
 				job.Columns = append(job.Columns, []int{party})
 			}
-			return job, nil
-		})
+		}))
 	}
 }
 
@@ -175,6 +169,21 @@ func runHE(ctx context.Context, e *Env) {
 	heWorkers(ctx, e)
 }
 
+// heSynthetic makes runs on records around k centres, which edit changes unless it is nil.
+func heSynthetic(n, d, k, rounds int, edit func(*ckks.Job)) func(context.Context) (*ckks.Job, error) {
+	return func(ctx context.Context) (*ckks.Job, error) {
+		data, err := timeSet(ctx, n, d, k)
+		if err != nil {
+			return nil, err
+		}
+		job := heJob(data, k, rounds, 1, heBudget())
+		if edit != nil {
+			edit(job)
+		}
+		return job, nil
+	}
+}
+
 // heSizes are the paper's sizes, s1, and the paper's argmin.
 func heSizes(ctx context.Context, e *Env) {
 	for _, cell := range []int{0, 1, 3, 4, 2, 5, 6, 7, 8} {
@@ -182,13 +191,7 @@ func heSizes(ctx context.Context, e *Env) {
 		size := heCell{name: fmt.Sprintf("n=%d k=%d", paper.n, paper.k), wide: wideSeconds[cell],
 			source: wideSource, gain: 8, room: heRoom[[2]int{paper.n, paper.k}], file: "ckks-table3",
 			labels: []Label{L("n", paper.n), L("k", paper.k)}, time: "LAN10000"}
-		heSize(ctx, e, size, func(ctx context.Context) (*ckks.Job, error) {
-			data, err := timeSet(ctx, paper.n, 2, paper.k)
-			if err != nil {
-				return nil, err
-			}
-			return heJob(data, paper.k, heRounds, 1, heBudget()), nil
-		})
+		heSize(ctx, e, size, heSynthetic(paper.n, 2, paper.k, heRounds, nil))
 	}
 	hePlane(ctx, e)
 	heSize(ctx, e, heCell{name: "s1 k=15", file: "ckks-table4", labels: []Label{L("set", "s1"), L("parties", 2)},
@@ -203,15 +206,9 @@ func heSizes(ctx context.Context, e *Env) {
 	for _, x := range []struct{ k, rounds int }{{5, e.reps(heRounds, 2)}, {10, e.reps(heRounds, 1)},
 		{16, e.reps(heRounds, 1)}, {32, e.reps(3, 1)}} {
 		name := fmt.Sprintf("n=1000 k=%d by rank, rounds: %d", x.k, x.rounds)
-		heSize(ctx, e, heCell{name: name}, func(ctx context.Context) (*ckks.Job, error) {
-			data, err := timeSet(ctx, 1000, 2, x.k)
-			if err != nil {
-				return nil, err
-			}
-			job := heJob(data, x.k, x.rounds, 1, heBudget())
+		heSize(ctx, e, heCell{name: name}, heSynthetic(1000, 2, x.k, x.rounds, func(job *ckks.Job) {
 			job.Argmin, job.Calibration = ckks.Rank, privacy.Claimed // no other has a price for ranks
-			return job, nil
-		})
+		}))
 	}
 	if !e.Quick {
 		heScale(ctx, e)
@@ -222,13 +219,7 @@ func heSizes(ctx context.Context, e *Env) {
 func heScale(ctx context.Context, e *Env) {
 	for _, x := range []struct{ n, k int }{{1000000, 5}, {100000, 32}} {
 		cell := heCell{name: fmt.Sprintf("n=%d k=%d", x.n, x.k), room: heRoom[[2]int{x.n, x.k}]}
-		heSize(ctx, e, cell, func(ctx context.Context) (*ckks.Job, error) {
-			data, err := timeSet(ctx, x.n, 2, x.k)
-			if err != nil {
-				return nil, err
-			}
-			return heJob(data, x.k, heRounds, 1, heBudget()), nil
-		})
+		heSize(ctx, e, cell, heSynthetic(x.n, 2, x.k, heRounds, nil))
 	}
 }
 
@@ -241,17 +232,11 @@ func hePlane(ctx context.Context, e *Env) {
 		if all {
 			name += ", chain for all pairs"
 		}
-		heSize(ctx, e, heCell{name: name}, func(ctx context.Context) (*ckks.Job, error) {
-			data, err := timeSet(ctx, 1000, 2, k)
-			if err != nil {
-				return nil, err
-			}
-			job := heJob(data, k, 1, 1, heBudget())
+		heSize(ctx, e, heCell{name: name}, heSynthetic(1000, 2, k, 1, func(job *ckks.Job) {
 			if all { // a given start takes the chain for all pairs
 				job.Start = slices.Concat(job.StartCentroids()...)
 			}
-			return job, nil
-		})
+		}))
 	}
 }
 
