@@ -104,14 +104,29 @@ func (r *ranking) routine() {
 	MOVL(U32(0xaaaaaaaa), bits)
 	KMOVD(bits, r.high)
 	SHLQ(Imm(6), r.stride)
-	count("pairs", pairs, func() {
-		r.round(odd)
-		r.sums(rows)
-		r.store(rows, labels, doubts)
-		ADDQ(Imm(4), doubts)
-		ADDQ(U32(64), labels)
-		LEAQ(Mem{Base: r.x, Index: r.stride, Scale: 2}, r.x)
-	})
+	// What comes of a pair's sums waits until the next pair is rounded, so that it does not wait for the last sums, with
+	// all after it; beside the last pair that pair is rounded once more.
+	r.least = avx512.vectors(rankRow)
+	before, step := GP64(), GP64()
+	XORQ(before, before)
+	Label("pairs")
+	r.round(odd)
+	TESTQ(before, before)
+	JZ(LabelRef("first"))
+	r.store(rows, labels, doubts)
+	ADDQ(Imm(4), doubts)
+	ADDQ(U32(64), labels)
+	TESTQ(pairs, pairs)
+	JZ(LabelRef("stored"))
+	Label("first")
+	r.sums(rows)
+	MOVQ(U32(1), before)
+	LEAQ(Mem{Base: r.stride, Index: r.stride, Scale: 1}, step)
+	ADDQ(r.x, step)
+	DECQ(pairs)
+	CMOVQNE(step, r.x)
+	JMP(LabelRef("pairs"))
+	Label("stored")
 	VZEROUPPER()
 	RET()
 }
@@ -147,7 +162,6 @@ func (r *ranking) round(odd reg.Register) {
 
 // sums leaves the least sums of columns in registers, and those of rows at rows.
 func (r *ranking) sums(rows reg.Register) {
-	r.least = avx512.vectors(rankRow)
 	VPTERNLOGD(Imm(0xff), r.least[0], r.least[0], r.least[0])
 	VPSRLW(Imm(1), r.least[0], r.least[0])
 	for _, v := range r.least[1:] {
