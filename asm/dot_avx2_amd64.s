@@ -1238,7 +1238,7 @@ single_wide:
 single_wide_tile_rest:
 	VMOVUPS      (R13), Y8
 	VMOVUPS      32(R13), Y9
-	PREFETCHT0   (R11)
+	PREFETCHT1   (R11)
 	ADDQ         AX, R11
 	VBROADCASTSS (DX), Y10
 	VFNMADD231PS Y10, Y8, Y0
@@ -1265,7 +1265,7 @@ single_wide_tile_fours:
 single_wide_tile_dims:
 	VMOVUPS      (R13), Y8
 	VMOVUPS      32(R13), Y9
-	PREFETCHT0   (R11)
+	PREFETCHT1   (R11)
 	ADDQ         AX, R11
 	VBROADCASTSS (DX), Y10
 	VFNMADD231PS Y10, Y8, Y0
@@ -1295,7 +1295,7 @@ single_wide_tile_dims:
 	VFNMADD231PS Y10, Y9, Y7
 	VMOVUPS      128(R13), Y8
 	VMOVUPS      160(R13), Y9
-	PREFETCHT0   (R11)
+	PREFETCHT1   (R11)
 	ADDQ         AX, R11
 	VBROADCASTSS 32(DX), Y10
 	VFNMADD231PS Y10, Y8, Y0
@@ -1465,7 +1465,7 @@ single_narrow:
 single_narrow_tile_rest:
 	VMOVUPS      (R13), Y6
 	VMOVUPS      32(R13), Y7
-	PREFETCHT0   (R11)
+	PREFETCHT1   (R11)
 	ADDQ         AX, R11
 	VBROADCASTSS (DX), Y8
 	VFNMADD231PS Y8, Y6, Y0
@@ -1489,7 +1489,7 @@ single_narrow_tile_fours:
 single_narrow_tile_dims:
 	VMOVUPS      (R13), Y6
 	VMOVUPS      32(R13), Y7
-	PREFETCHT0   (R11)
+	PREFETCHT1   (R11)
 	ADDQ         AX, R11
 	VBROADCASTSS (DX), Y8
 	VFNMADD231PS Y8, Y6, Y0
@@ -1513,7 +1513,7 @@ single_narrow_tile_dims:
 	VFNMADD231PS Y8, Y7, Y5
 	VMOVUPS      128(R13), Y6
 	VMOVUPS      160(R13), Y7
-	PREFETCHT0   (R11)
+	PREFETCHT1   (R11)
 	ADDQ         AX, R11
 	VBROADCASTSS 24(DX), Y8
 	VFNMADD231PS Y8, Y6, Y0
@@ -1723,7 +1723,7 @@ single_wide:
 single_wide_tile_rest:
 	VMOVUPS      (R13), Y10
 	VMOVUPS      32(R13), Y11
-	PREFETCHT0   (R11)
+	PREFETCHT1   (R11)
 	ADDQ         AX, R11
 	VBROADCASTSS (DX), Y12
 	VFNMADD231PS Y12, Y10, Y0
@@ -1753,7 +1753,7 @@ single_wide_tile_fours:
 single_wide_tile_dims:
 	VMOVUPS      (R13), Y10
 	VMOVUPS      32(R13), Y11
-	PREFETCHT0   (R11)
+	PREFETCHT1   (R11)
 	ADDQ         AX, R11
 	VBROADCASTSS (DX), Y12
 	VFNMADD231PS Y12, Y10, Y0
@@ -1789,7 +1789,7 @@ single_wide_tile_dims:
 	VFNMADD231PS Y12, Y11, Y9
 	VMOVUPS      128(R13), Y10
 	VMOVUPS      160(R13), Y11
-	PREFETCHT0   (R11)
+	PREFETCHT1   (R11)
 	ADDQ         AX, R11
 	VBROADCASTSS 40(DX), Y12
 	VFNMADD231PS Y12, Y10, Y0
@@ -1989,7 +1989,7 @@ single_narrow:
 single_narrow_tile_rest:
 	VMOVUPS      (R13), Y8
 	VMOVUPS      32(R13), Y9
-	PREFETCHT0   (R11)
+	PREFETCHT1   (R11)
 	ADDQ         AX, R11
 	VBROADCASTSS (DX), Y10
 	VFNMADD231PS Y10, Y8, Y0
@@ -2016,7 +2016,7 @@ single_narrow_tile_fours:
 single_narrow_tile_dims:
 	VMOVUPS      (R13), Y8
 	VMOVUPS      32(R13), Y9
-	PREFETCHT0   (R11)
+	PREFETCHT1   (R11)
 	ADDQ         AX, R11
 	VBROADCASTSS (DX), Y10
 	VFNMADD231PS Y10, Y8, Y0
@@ -2046,7 +2046,7 @@ single_narrow_tile_dims:
 	VFNMADD231PS Y10, Y9, Y7
 	VMOVUPS      128(R13), Y8
 	VMOVUPS      160(R13), Y9
-	PREFETCHT0   (R11)
+	PREFETCHT1   (R11)
 	ADDQ         AX, R11
 	VBROADCASTSS 32(DX), Y10
 	VFNMADD231PS Y10, Y8, Y0
@@ -2286,7 +2286,7 @@ single_wide:
 single_wide_tile_rest:
 	VMOVUPS      (R13), Y12
 	VMOVUPS      32(R13), Y13
-	PREFETCHT0   (R11)
+	PREFETCHT1   (R11)
 	ADDQ         AX, R11
 	VBROADCASTSS (DX), Y14
 	VFNMADD231PS Y14, Y12, Y0
@@ -2319,7 +2319,7 @@ single_wide_tile_fours:
 single_wide_tile_dims:
 	VMOVUPS      (R13), Y12
 	VMOVUPS      32(R13), Y13
-	PREFETCHT0   (R11)
+	PREFETCHT1   (R11)
 	ADDQ         AX, R11
 	VBROADCASTSS (DX), Y14
 	VFNMADD231PS Y14, Y12, Y0
@@ -2361,7 +2361,7 @@ single_wide_tile_dims:
 	VFNMADD231PS Y14, Y13, Y11
 	VMOVUPS      128(R13), Y12
 	VMOVUPS      160(R13), Y13
-	PREFETCHT0   (R11)
+	PREFETCHT1   (R11)
 	ADDQ         AX, R11
 	VBROADCASTSS 48(DX), Y14
 	VFNMADD231PS Y14, Y12, Y0
@@ -2591,7 +2591,7 @@ single_narrow:
 single_narrow_tile_rest:
 	VMOVUPS      (R13), Y10
 	VMOVUPS      32(R13), Y11
-	PREFETCHT0   (R11)
+	PREFETCHT1   (R11)
 	ADDQ         AX, R11
 	VBROADCASTSS (DX), Y12
 	VFNMADD231PS Y12, Y10, Y0
@@ -2621,7 +2621,7 @@ single_narrow_tile_fours:
 single_narrow_tile_dims:
 	VMOVUPS      (R13), Y10
 	VMOVUPS      32(R13), Y11
-	PREFETCHT0   (R11)
+	PREFETCHT1   (R11)
 	ADDQ         AX, R11
 	VBROADCASTSS (DX), Y12
 	VFNMADD231PS Y12, Y10, Y0
@@ -2657,7 +2657,7 @@ single_narrow_tile_dims:
 	VFNMADD231PS Y12, Y11, Y9
 	VMOVUPS      128(R13), Y10
 	VMOVUPS      160(R13), Y11
-	PREFETCHT0   (R11)
+	PREFETCHT1   (R11)
 	ADDQ         AX, R11
 	VBROADCASTSS 40(DX), Y12
 	VFNMADD231PS Y12, Y10, Y0
