@@ -163,12 +163,8 @@ func (s *Solver) draw(ctx context.Context, run Runner, p *Problem, size int) err
 		s.sample.Weights = slices.Grow(weights, size)[:size]
 	}
 	s.pass.p = p
-	if s.works.draw == nil {
-		s.works.draw = s.pick
-	}
-	if count := (size + drawPoints - 1) / drawPoints; count == 1 {
-		s.pick(0, 0)
-	} else if err := run.Run(ctx, count, s.works.draw); err != nil {
+	parts := (size + drawPoints - 1) / drawPoints
+	if err := crewOf(run, parts > 1).Run(ctx, parts, s.works.draw); err != nil {
 		return err
 	}
 	s.scale(p)

@@ -213,9 +213,6 @@ func (m *members) list(ctx context.Context) error {
 	n := m.points.N
 	m.after = slices.Grow(m.after[:0], n)[:n]
 	m.found = slices.Grow(m.found[:0], n/listPoints+1)[:(n+listPoints-1)/listPoints]
-	if m.find == nil {
-		m.find, m.digest, m.lay, m.more = m.listPart, m.digestPart, m.layOut, m.enlistNext
-	}
 	if err := m.run.Run(ctx, len(m.found), m.find); err != nil {
 		return err
 	}
@@ -243,7 +240,7 @@ func (m *members) listPart(_, part int) {
 	m.found[part] = at
 }
 
-// admit makes the listed points members, groups them and lays their columns out.
+// admit makes the listed points members, groups them and lays their columns out, on all workers if that pays.
 func (m *members) admit(ctx context.Context) error {
 	for u := range m.t.columns {
 		m.known[u] = m.inGrid(m.least) - m.offset[u]
@@ -266,7 +263,10 @@ func (m *members) admit(ctx context.Context) error {
 		m.join(i, uint32(m.spot[i]))
 	}
 	m.laid = true
-	return m.spread(ctx)
+	m.see()
+	const worthwhile = 1 << 13
+	columns := m.t.columns
+	return crewOf(m.run, len(m.fresh)*m.dims+columns*columns >= worthwhile).Run(ctx, columns, m.lay)
 }
 
 // digestPoints is the number of points that one call of digestPart hashes.
@@ -362,20 +362,6 @@ func (m *members) sharpen(ctx context.Context, window float64) error {
 	}
 	m.v.certain = again.certain
 	return nil
-}
-
-// spread lays all columns out, on all workers if that pays.
-func (m *members) spread(ctx context.Context) error {
-	const worthwhile = 1 << 13
-	columns := m.t.columns
-	m.see()
-	if len(m.fresh)*m.dims+columns*columns < worthwhile || m.run.Workers() == 1 {
-		for u := range columns {
-			m.lay(0, u)
-		}
-		return ctx.Err()
-	}
-	return m.run.Run(ctx, columns, m.lay)
 }
 
 // join makes point i, of the given hash, a member: it adds its units to the group of all identical members and to the
@@ -634,13 +620,7 @@ func (m *members) extend(ctx context.Context) error {
 	if m.t.fallen {
 		m.see()
 	}
-	if m.run.Workers() > 1 && len(columns)*m.t.columns >= worthwhile {
-		return m.run.Run(ctx, len(columns), m.more)
-	}
-	for index := range columns {
-		m.enlistNext(0, index)
-	}
-	return nil
+	return crewOf(m.run, len(columns)*m.t.columns >= worthwhile).Run(ctx, len(columns), m.more)
 }
 
 // enlistNext lists more moves of a column that is asked for.
@@ -1017,15 +997,6 @@ func (m *members) release() {
 		}
 	}
 	slices.SortFunc(v.extra, byPoint)
-}
-
-// shed lets go of what groups take where these are a large part of the points: the next problem finds better prices, so
-// that it has fewer, or takes long enough for new memory.
-func (m *members) shed() {
-	m.table = nil
-	for u := range m.columns {
-		m.columns[u] = column{}
-	}
 }
 
 // share gives the units of group q back to its points.

@@ -156,13 +156,10 @@ func (s *Solver) evaluate(ctx context.Context, run Runner, p *Problem, prices []
 	if exact {
 		s.shards = append(s.shards, make([][]Membership, max(0, t.shards()-len(s.shards)))...)
 	}
-	err := s.runPass(ctx, run, work)
+	crew := crewOf(run, t.shards() > 1)
+	err := crew.Run(ctx, t.shards(), work)
 	if tabled { // even if the pass has ended early: tables are left empty
-		if s.shared(run) {
-			_ = run.Run(context.Background(), run.Workers(), s.works.drain) // the background does not end
-		} else {
-			s.drain(0, 0)
-		}
+		_ = crew.Run(context.Background(), crew.Workers(), s.works.drain) // the background does not end
 	}
 	if err != nil {
 		return err
@@ -218,9 +215,6 @@ func (s *Solver) beginPass(run Runner, p *Problem, prices []int64, v *view) {
 		w.size = slices.Grow(w.size[:0], s.columns)[:s.columns]
 		clear(w.size)
 	}
-	if s.works.cells == nil {
-		s.works.pairs, s.works.near, s.works.cells, s.works.drain = s.countPairs, s.countNear, s.lookAtCells, s.drain
-	}
 	s.stats.Passes++
 	s.looked += n
 }
@@ -242,23 +236,6 @@ func (s *Solver) shardSize(n, perPoint int) int {
 
 // shards returns the number of shards of a pass.
 func (t *passTask) shards() int { return (t.p.Points.N + t.size - 1) / t.size }
-
-// shared reports whether workers share a pass.
-func (s *Solver) shared(run Runner) bool { return s.pass.shards() > 1 && run.Workers() > 1 }
-
-// runPass runs the shards of a pass.
-func (s *Solver) runPass(ctx context.Context, run Runner, work func(worker, index int)) error {
-	if s.shared(run) {
-		return run.Run(ctx, s.pass.shards(), work)
-	}
-	for index := range s.pass.shards() {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		work(0, index)
-	}
-	return ctx.Err()
-}
 
 // countPairs is the shard of a pass that counts pairs in a table.
 func (s *Solver) countPairs(worker, index int) {

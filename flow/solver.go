@@ -164,9 +164,14 @@ func (s *Solver) Solve(ctx context.Context, run Runner, p *Problem, res *Result)
 	return err
 }
 
-// shed lets go of what passes and steps take for pairs of neighbours where it is more than what is kept of the points,
-// which many clusters have few of each; a solve takes long enough for new memory.
+// shed lets go of what groups take where these are a large part of the points, and of what passes and steps take for
+// pairs of neighbours where it is more than what is kept of the points, which many clusters have few of each: the next
+// problem has fewer groups, or takes long enough for new memory.
 func (s *Solver) shed(p *Problem) {
+	if m := &s.members; 4*m.count > p.Points.N {
+		m.table = nil
+		clear(m.columns)
+	}
 	const few = 32 // points of a cluster
 	if p.k() > tableColumns && p.Points.N < few*p.k() {
 		s.scratch, s.ascent = nil, ascent{}
@@ -191,6 +196,14 @@ func (p *Problem) plain() bool {
 	return lo <= total && total <= hi
 }
 
+// crewOf returns who does a job: all workers if that pays, else the calling goroutine.
+func crewOf(run Runner, pays bool) Runner {
+	if pays {
+		return run
+	}
+	return parallel.Serial{}
+}
+
 // prepare readies the memory and the starting prices.
 func (s *Solver) prepare(run Runner, p *Problem, plain bool) {
 	k, d := p.k(), p.Points.D
@@ -203,6 +216,10 @@ func (s *Solver) prepare(run Runner, p *Problem, plain bool) {
 		s.hash, s.hashBits = newTieHash(p.Key, p.FractionBits), p.FractionBits
 	}
 	s.hash.key = p.Key
+	if w, m := &s.works, &s.members; w.cells == nil {
+		w.pairs, w.near, w.cells, w.drain, w.draw = s.countPairs, s.countNear, s.lookAtCells, s.drain, s.pick
+		m.find, m.digest, m.lay, m.more = m.listPart, m.digestPart, m.layOut, m.enlistNext
+	}
 	s.columns, s.outside, s.escape = k, -1, -1
 	if !plain && p.mayLeave() {
 		s.outside = s.columns
@@ -337,9 +354,6 @@ func (s *Solver) write(ctx context.Context, p *Problem, res *Result) error {
 		return err
 	}
 	m.release()
-	if 4*m.count > p.Points.N {
-		m.shed()
-	}
 	res.Sizes = slices.Grow(res.Sizes[:0], k)[:k]
 	res.Fillers = slices.Grow(res.Fillers[:0], k)[:k]
 	for j := range k {
