@@ -88,7 +88,7 @@ DATA rankColumnsVNNI<>+248(SB)/4, $0x01030103
 DATA rankColumnsVNNI<>+252(SB)/4, $0x01030103
 GLOBL rankColumnsVNNI<>(SB), RODATA|NOPTR, $256
 
-DATA rankStepsVNNI<>+0(SB)/4, $0x00040800
+DATA rankStepsVNNI<>+0(SB)/4, $0x00040600
 DATA rankStepsVNNI<>+4(SB)/4, $0x00800001
 GLOBL rankStepsVNNI<>(SB), RODATA|NOPTR, $8
 
@@ -167,13 +167,13 @@ pairs:
 	MOVQ          R9, BX
 
 rows_whole:
-	SUBQ     $0x04, DX
-	JLT      rows_whole_end
-	VPCMPW   $0x05, (BX), Z4, K3
-	VPADDUSW Z5, Z10, K3, Z10
-	VPADDW   Z13, Z5, Z5
-	ADDQ     $0x40, BX
-	JMP      rows_whole
+	SUBQ   $0x04, DX
+	JLT    rows_whole_end
+	VPCMPW $0x05, (BX), Z4, K3
+	VPADDW Z5, Z10, K3, Z10
+	VPADDW Z13, Z5, Z5
+	ADDQ   $0x40, BX
+	JMP    rows_whole
 
 rows_whole_end:
 	ADDQ $0x04, DX
@@ -183,7 +183,7 @@ rows_single:
 	JLT          rows_single_end
 	VPBROADCASTW rankStepsVNNI<>+4(SB), Z13
 	VPCMPW       $0x05, (BX), Z4, K3
-	VPADDUSW     Z5, Z10, K3, Z10
+	VPADDW       Z5, Z10, K3, Z10
 	VPADDW       Z13, Z5, Z5
 	ADDQ         $0x40, BX
 	JMP          rows_single
@@ -419,13 +419,13 @@ pairs:
 	MOVQ          R9, BX
 
 rows_whole:
-	SUBQ     $0x04, DX
-	JLT      rows_whole_end
-	VPCMPW   $0x05, (BX), Z4, K3
-	VPADDUSW Z5, Z11, K3, Z11
-	VPADDW   Z15, Z5, Z5
-	ADDQ     $0x40, BX
-	JMP      rows_whole
+	SUBQ   $0x04, DX
+	JLT    rows_whole_end
+	VPCMPW $0x05, (BX), Z4, K3
+	VPADDW Z5, Z11, K3, Z11
+	VPADDW Z15, Z5, Z5
+	ADDQ   $0x40, BX
+	JMP    rows_whole
 
 rows_whole_end:
 	ADDQ $0x04, DX
@@ -435,7 +435,7 @@ rows_single:
 	JLT          rows_single_end
 	VPBROADCASTW rankStepsVNNI<>+4(SB), Z15
 	VPCMPW       $0x05, (BX), Z4, K3
-	VPADDUSW     Z5, Z11, K3, Z11
+	VPADDW       Z5, Z11, K3, Z11
 	VPADDW       Z15, Z5, Z5
 	ADDQ         $0x40, BX
 	JMP          rows_single
@@ -708,13 +708,13 @@ pairs:
 	MOVQ          R9, BX
 
 rows_whole:
-	SUBQ     $0x04, DX
-	JLT      rows_whole_end
-	VPCMPW   $0x05, (BX), Z4, K3
-	VPADDUSW Z5, Z12, K3, Z12
-	VPADDW   Z17, Z5, Z5
-	ADDQ     $0x40, BX
-	JMP      rows_whole
+	SUBQ   $0x04, DX
+	JLT    rows_whole_end
+	VPCMPW $0x05, (BX), Z4, K3
+	VPADDW Z5, Z12, K3, Z12
+	VPADDW Z17, Z5, Z5
+	ADDQ   $0x40, BX
+	JMP    rows_whole
 
 rows_whole_end:
 	ADDQ $0x04, DX
@@ -724,7 +724,7 @@ rows_single:
 	JLT          rows_single_end
 	VPBROADCASTW rankStepsVNNI<>+4(SB), Z17
 	VPCMPW       $0x05, (BX), Z4, K3
-	VPADDUSW     Z5, Z12, K3, Z12
+	VPADDW       Z5, Z12, K3, Z12
 	VPADDW       Z17, Z5, Z5
 	ADDQ         $0x40, BX
 	JMP          rows_single
@@ -1024,13 +1024,13 @@ pairs:
 	MOVQ          R9, BX
 
 rows_whole:
-	SUBQ     $0x04, DX
-	JLT      rows_whole_end
-	VPCMPW   $0x05, (BX), Z4, K3
-	VPADDUSW Z5, Z13, K3, Z13
-	VPADDW   Z19, Z5, Z5
-	ADDQ     $0x40, BX
-	JMP      rows_whole
+	SUBQ   $0x04, DX
+	JLT    rows_whole_end
+	VPCMPW $0x05, (BX), Z4, K3
+	VPADDW Z5, Z13, K3, Z13
+	VPADDW Z19, Z5, Z5
+	ADDQ   $0x40, BX
+	JMP    rows_whole
 
 rows_whole_end:
 	ADDQ $0x04, DX
@@ -1040,7 +1040,7 @@ rows_single:
 	JLT          rows_single_end
 	VPBROADCASTW rankStepsVNNI<>+4(SB), Z19
 	VPCMPW       $0x05, (BX), Z4, K3
-	VPADDUSW     Z5, Z13, K3, Z13
+	VPADDW       Z5, Z13, K3, Z13
 	VPADDW       Z19, Z5, Z5
 	ADDQ         $0x40, BX
 	JMP          rows_single
@@ -1377,13 +1377,13 @@ pairs:
 	MOVQ          R9, BX
 
 rows_whole:
-	SUBQ     $0x04, DX
-	JLT      rows_whole_end
-	VPCMPW   $0x05, (BX), Z4, K3
-	VPADDUSW Z5, Z14, K3, Z14
-	VPADDW   Z21, Z5, Z5
-	ADDQ     $0x40, BX
-	JMP      rows_whole
+	SUBQ   $0x04, DX
+	JLT    rows_whole_end
+	VPCMPW $0x05, (BX), Z4, K3
+	VPADDW Z5, Z14, K3, Z14
+	VPADDW Z21, Z5, Z5
+	ADDQ   $0x40, BX
+	JMP    rows_whole
 
 rows_whole_end:
 	ADDQ $0x04, DX
@@ -1393,7 +1393,7 @@ rows_single:
 	JLT          rows_single_end
 	VPBROADCASTW rankStepsVNNI<>+4(SB), Z21
 	VPCMPW       $0x05, (BX), Z4, K3
-	VPADDUSW     Z5, Z14, K3, Z14
+	VPADDW       Z5, Z14, K3, Z14
 	VPADDW       Z21, Z5, Z5
 	ADDQ         $0x40, BX
 	JMP          rows_single
@@ -1757,13 +1757,13 @@ pairs:
 	MOVQ          R9, BX
 
 rows_whole:
-	SUBQ     $0x04, DX
-	JLT      rows_whole_end
-	VPCMPW   $0x05, (BX), Z4, K3
-	VPADDUSW Z5, Z15, K3, Z15
-	VPADDW   Z23, Z5, Z5
-	ADDQ     $0x40, BX
-	JMP      rows_whole
+	SUBQ   $0x04, DX
+	JLT    rows_whole_end
+	VPCMPW $0x05, (BX), Z4, K3
+	VPADDW Z5, Z15, K3, Z15
+	VPADDW Z23, Z5, Z5
+	ADDQ   $0x40, BX
+	JMP    rows_whole
 
 rows_whole_end:
 	ADDQ $0x04, DX
@@ -1773,7 +1773,7 @@ rows_single:
 	JLT          rows_single_end
 	VPBROADCASTW rankStepsVNNI<>+4(SB), Z23
 	VPCMPW       $0x05, (BX), Z4, K3
-	VPADDUSW     Z5, Z15, K3, Z15
+	VPADDW       Z5, Z15, K3, Z15
 	VPADDW       Z23, Z5, Z5
 	ADDQ         $0x40, BX
 	JMP          rows_single

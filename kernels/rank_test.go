@@ -255,6 +255,14 @@ func TestRankEqualsReference(t *testing.T) {
 			}
 			rankPairsOnce(t, rng, 1, d, 128)
 		}
+		for k := 2; k <= 128; k++ { // all centroids are near: as many rows and columns as there are
+			p, words := packed(gridRows(rng, 2*Lanes, 16, 22), 2*Lanes, 16), make([]int32, 9*k)
+			labels, doubts := make([]uint16, 2*Lanes), make([]uint16, 2)
+			rankPairs(&p.Data[0], 1, 16, &words[0], k, 1, 0, &labels[0], &doubts[0])
+			if doubts[0] != math.MaxUint16 || doubts[1] != math.MaxUint16 {
+				t.Fatalf("k=%d: the doubts of equal centroids are %x", k, doubts)
+			}
+		}
 	})
 }
 

@@ -52,7 +52,7 @@ func uppers(sum, other reg.VecVirtual, high reg.Register) {
 const (
 	rankRow    = 4    // columns
 	rankMost   = 128  // centroids
-	rankFirst  = 2048 // what a row counts beside its number
+	rankFirst  = 1536 // what a row counts beside its number: more than all columns, and all rows fit 16 bits
 	rankColumn = 256  // what a column counts beside its number
 	rankRows   = rankMost/rankRow + rankRow - 1
 )
@@ -253,7 +253,7 @@ func (r *ranking) store(rows, labels, doubts reg.Register) {
 	MOVQ(rows, r.row)
 	row := func() {
 		VPCMPW(Imm(5), Mem{Base: r.row}, limit, near) // at most the limit
-		VPADDUSW(number, total, near, total)
+		VPADDW(number, total, near, total)
 		VPADDW(step, number, number)
 	}
 	r.eachRow(left, "rows", row, func() {
