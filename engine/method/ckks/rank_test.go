@@ -34,15 +34,32 @@ func softRanks(r *rankPlan, x []float64) []float64 {
 	return out
 }
 
-// Records are crowded about centroids that are near each other: both have what records of a few groups have as
-// centroids. One scale for all comparisons left most of them without a cluster, and the first round ended in the check
-// of totals.
+// planar makes n records in the box from -1 to 1.
+func planar(t *testing.T, n int, record func(i int) []float64) *dataset.Normalised {
+	t.Helper()
+	table := &dataset.Table{N: n, D: 2}
+	for i := range n {
+		table.Rows = append(table.Rows, record(i)...)
+	}
+	data, err := dataset.Normalise(table, dataset.Bounds{Lo: []float64{-1, -1}, Hi: []float64{1, 1}}, 16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// Two groups of records are far from each other, and each has half of the centroids. One scale for all comparisons left
+// most records without a cluster, and the first round ended in the check of totals.
 func TestCrowdedCentroidsByRank(t *testing.T) {
-	const k = 16
-	data := sample(t, "blobs", 200, 2, 3, 5)
+	const k = 12
+	r := rand.New(rand.NewPCG(1, 2))
+	data := planar(t, 150, func(i int) []float64 {
+		x := 0.75 * float64(i%2*2-1)
+		return []float64{x + 0.05*r.NormFloat64(), x + 0.05*r.NormFloat64()}
+	})
 	var start [][]float64
 	for j := range k {
-		start = append(start, row(data, j*12))
+		start = append(start, row(data, j))
 	}
 	want := loss(data, lloyd(data, start, 3))
 	var last Round
@@ -70,14 +87,7 @@ func TestAnyRecordsByRank(t *testing.T) {
 		"four records":          func(i int) []float64 { return []float64{float64(i%2) - 0.5, float64(i/2%2) - 0.5} },
 		"a constant column":     func(i int) []float64 { return []float64{float64(i)/n*2 - 1, 0} },
 	} {
-		table := &dataset.Table{Name: name, N: n, D: 2}
-		for i := range n {
-			table.Rows = append(table.Rows, x(i)...)
-		}
-		data, err := dataset.Normalise(table, dataset.Bounds{Lo: []float64{-1, -1}, Hi: []float64{1, 1}}, 16)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := planar(t, n, x)
 		var last Round
 		j := &Job{Problem: protocol.Problem{Clients: data.Table(), Bounds: data.Bounds, Columns: [][]int{{0}, {1}}, K: k,
 			Iterations: 3, Calibration: privacy.None, Seed: seed(1), Start: slices.Concat(corners...)}, Argmin: Rank,
