@@ -35,7 +35,7 @@ for package in encoding/json reflect fmt time os flag context syscall strings by
     github.com/cohort-engine/cohort/internal/fault github.com/cohort-engine/cohort/engine/protocol/... \
     github.com/cohort-engine/cohort/engine/method github.com/cohort-engine/cohort/cmd/libcohort/... \
     github.com/cohort-engine/cohort/internal/secagg github.com/cohort-engine/cohort/engine/step/seeding \
-    github.com/cohort-engine/cohort; do
+    github.com/cohort-engine/cohort/engine/synopsis github.com/cohort-engine/cohort; do
     plain+=("-gcflags=$package=-l")
 done
 

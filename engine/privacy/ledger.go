@@ -43,7 +43,7 @@ func (l *Ledger) Entries() []Entry {
 
 // After is the ledger of what another one has and then of this one, stated at this one's delta.
 func (l *Ledger) After(before *Ledger) *Ledger {
-	return &Ledger{Delta: l.Delta, entries: slices.Concat(before.Entries(), l.Entries())}
+	return &Ledger{Delta: l.Delta, entries: append(slices.Clone(before.Entries()), l.Entries()...)}
 }
 
 // At is a copy of the ledger with totals at another delta; the prices of its entries stay.
@@ -233,13 +233,15 @@ func (l *Ledger) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &all); err != nil {
 		return fmt.Errorf("ledger: %w", err)
 	}
-	l.Delta = 0
+	l.Delta, l.entries = 0, nil
 	for _, e := range all {
+		if e.Kind != totalKind {
+			l.entries = append(l.entries, e)
+		}
 		if e.Delta != nil {
 			l.Delta = max(l.Delta, *e.Delta)
 		}
 	}
-	l.entries = slices.DeleteFunc(all, func(e Entry) bool { return e.Kind == totalKind })
 	l.priced = len(l.entries)
 	return nil
 }

@@ -79,9 +79,9 @@ func (c *client) run(ctx context.Context, party *protocol.Party) (*protocol.Outc
 		return nil, err
 	}
 	if t < c.rounds { // it ended early
-		released, err := protocol.Once(party, "entries", t, func() ([]privacy.Entry, error) { return c.entries(t), nil })
+		released, err := party.Same("entries", t, func() (any, error) { return c.entries(t), nil })
 		if err == nil {
-			err = party.Book(c.Plan.release, released...)
+			err = party.Book(c.Plan.release, released.([]privacy.Entry)...)
 		}
 		if err != nil {
 			return nil, err
@@ -290,25 +290,17 @@ func (c *client) release(ctx context.Context, t int) error {
 	}
 	span := c.party.Begin(engine.PhasePostprocess, t)
 	c.t, c.sum = t, sum
+	var first any
 	if c.plain { // which may move centroids before the next sum
-		_, err = c.next()
-	} else {
-		err = c.follow()
+		first, err = c.next()
+	} else { // in one process the first role updates the model, and the others copy it
+		first, err = c.party.Same("model", t, c.next)
+	}
+	if m, _ := first.(*public); err == nil && m != &c.public {
+		c.copyFrom(m)
 	}
 	c.party.End(span)
 	return err
-}
-
-// follow updates the model as all roles do: in one process the first of them, whose the others copy.
-func (c *client) follow() error {
-	first, err := c.party.Same("model", c.t, c.next)
-	if err != nil {
-		return err
-	}
-	if m := first.(*public); m != &c.public {
-		c.copyFrom(m)
-	}
-	return nil
 }
 
 // write puts the client's sums, or means, into a message.
