@@ -518,31 +518,55 @@ func mergeColumns(e []columnEvent) int {
 	return n
 }
 
-// fitMargins scales the cells of each cluster to its released size. A cluster
-// without cells loses its margin.
-func fitMargins(g *Grid, margins [][]float64, sums []float64) {
+// fitMargins scales the cells of each cluster towards its released size, one party after the other, as far as the
+// noise of sizes, of so much variance, lets them say more than the sketches: with the events N_a and the exposed
+// weight X_a of cluster a, by the factor f that maximises N_a ln f - f X_a - (f s - t)^2/(2 variance), where s is
+// what the cells have and t the released size. Without variance it is t/s. It is post-processing. A cluster without
+// cells loses its margin.
+func (m *likelihood) fitMargins(margins [][]float64, variance float64) {
+	g, k := m.grid, m.grid.Clusters
+	events := make([]float64, len(margins)*k)
+	for l := range margins {
+		for i, w := range g.Weights {
+			events[l*k+int(g.Cells[i*g.Parties+l])] += float64(w * m.exposure[i])
+		}
+	}
+	factors, exposed := make([]float64, k), make([]float64, k)
 	for l, target := range margins {
-		g.margin(l, sums)
-		for a := range sums {
-			sums[a] = target[a] / max(sums[a], 1e-3)
+		clear(exposed)
+		for i, w := range g.Weights {
+			exposed[g.Cells[i*g.Parties+l]] += float64(w * m.exposure[i])
+		}
+		g.margin(l, factors)
+		for a, sum := range factors {
+			sum = max(sum, 1e-3)
+			scale := variance / (sum * sum)
+			half := (float64(exposed[a]*scale) - target[a]/sum) / 2
+			rest := float64(events[l*k+a] * scale)
+			root := math.Sqrt(float64(half*half) + rest)
+			if half <= 0 {
+				factors[a] = root - half
+			} else { // the same without cancellation
+				factors[a] = rest / (root + half)
+			}
 		}
 		for i := range g.Weights {
-			g.Weights[i] *= sums[g.Cells[i*g.Parties+l]]
+			g.Weights[i] *= factors[g.Cells[i*g.Parties+l]]
 		}
 	}
 }
 
 // jointEstimate maximises the joint likelihood of all sketches of v's parties.
 // records is the number of records; margins, if not nil, are the released sizes
-// of the clusters by party, to which the cells are scaled after every step.
+// of the clusters by party, whose noise has this variance and to which the cells are
+// scaled after every step (fitMargins).
 // Cells with w_g <= threshold sqrt(n_c/E_g), so many standard deviations of the
 // background, are dropped on the way, once for each threshold. Heights must come from a small
 // gamma: equal heights of two parties are taken for one arrival. The plan keeps clusters,
 // cells and events within their limits (plan.checkJoint).
 func jointEstimate(ctx context.Context, run runner, v *View, records float64, margins [][]float64,
-	thresholds []float64) (*Grid, error) {
-	k := v.clusters()
-	grid, err := newDenseGrid(v.parties(), k)
+	variance float64, thresholds []float64) (*Grid, error) {
+	grid, err := newDenseGrid(v.parties(), v.clusters())
 	if err != nil {
 		return nil, err
 	}
@@ -553,7 +577,6 @@ func jointEstimate(ctx context.Context, run runner, v *View, records float64, ma
 	if err != nil {
 		return nil, err
 	}
-	sums := make([]float64, k)
 	for round := -1; round < len(thresholds); round++ {
 		if round >= 0 && !m.prune(thresholds[round]) {
 			continue
@@ -562,7 +585,7 @@ func jointEstimate(ctx context.Context, run runner, v *View, records float64, ma
 			if err := m.step(ctx, run); err != nil {
 				return nil, err
 			}
-			fitMargins(grid, margins, sums)
+			m.fitMargins(margins, variance)
 		}
 	}
 	rescale(grid.Weights, records)
@@ -584,7 +607,7 @@ func pairwiseJointEstimate(ctx context.Context, run runner, r *Release) (*Grid, 
 			if r.Margins != nil {
 				margins = [][]float64{r.Margins[l1], r.Margins[l2]}
 			}
-			g, err := jointEstimate(ctx, run, r.pair(l1, l2), r.Records, margins, thresholds)
+			g, err := jointEstimate(ctx, run, r.pair(l1, l2), r.Records, margins, r.SizeVariance, thresholds)
 			if err != nil {
 				return nil, err
 			}

@@ -486,6 +486,33 @@ func TestEventsOfOneKey(t *testing.T) {
 	}
 }
 
+// Without noise margins are kept to; with it the factor of each cluster is where what it maximises is flat.
+func TestMarginsAreKeptToAsFarAsTheirNoiseAllows(t *testing.T) {
+	rng := rand.New(rand.NewPCG(15, 16))
+	for _, variance := range []float64{0, 1e-6, 30, 2500, 1e9} {
+		margin := []float64{400, 1, 350, 249}
+		g := &Grid{Parties: 1, Clusters: 4}
+		m := &likelihood{grid: g}
+		for i := range 16 {
+			g.Cells, g.Weights = append(g.Cells, uint8(i/4)), append(g.Weights, 200*rng.Float64())
+			m.exposure = append(m.exposure, 0.01+rng.Float64())
+		}
+		before := slices.Clone(g.Weights)
+		m.fitMargins([][]float64{margin}, variance)
+		for a, target := range margin {
+			events, sum, factor := 0.0, 0.0, g.Weights[a*4]/before[a*4]
+			for b := range 4 {
+				events += before[a*4+b] * m.exposure[a*4+b]
+				sum += before[a*4+b]
+			}
+			slope := variance*(events/factor-events) - sum*(factor*sum-target)
+			if math.Abs(slope) > 1e-9*(sum*target+variance*events) {
+				t.Errorf("variance %v, cluster %d: the factor %v of %v records has the slope %v", variance, a, factor, sum, slope)
+			}
+		}
+	}
+}
+
 func TestEstimatesDoNotDependOnWorkers(t *testing.T) {
 	rng := rand.New(rand.NewPCG(13, 14))
 	truth, margins := scattered(rng, 3, 5, 8000)
@@ -499,7 +526,7 @@ func TestEstimatesDoNotDependOnWorkers(t *testing.T) {
 			var g *Grid
 			var err error
 			if e == EstimatorEM {
-				g, err = jointEstimate(context.Background(), run, v, r.Records, margins, emThresholds)
+				g, err = jointEstimate(context.Background(), run, v, r.Records, margins, 0, emThresholds)
 			} else {
 				g, err = pairEstimate(context.Background(), run, r)
 			}

@@ -259,6 +259,8 @@ func (v *server) receive(messages []*message) *Release {
 	if messages[0].Sizes == nil {
 		return r
 	}
+	deviation := v.parties[0].sizes.deviation()
+	r.SizeVariance = float64(deviation * deviation)
 	// Every party counts all records; noisy sizes below 1 say no more than 1.
 	for _, m := range messages {
 		margin := floats(m.Sizes, m.SizeBits)
@@ -285,7 +287,7 @@ func (r *Release) estimate(ctx context.Context, run runner, e Estimator) (*Grid,
 	case e == EstimatorPair:
 		return pairEstimate(ctx, run, r)
 	case r.Joint != nil:
-		g, err := jointEstimate(ctx, run, r.Joint, r.Records, r.Margins, emThresholds)
+		g, err := jointEstimate(ctx, run, r.Joint, r.Records, r.Margins, r.SizeVariance, emThresholds)
 		if err != nil || !r.refit || r.search == nil {
 			return g, err
 		}

@@ -70,6 +70,8 @@ type Release struct {
 	// Margins are the noisy sizes of the local clusters, by party, scaled to
 	// Records; nil if they were not released.
 	Margins [][]float64
+	// SizeVariance is the variance of a released size's noise; 0 has the margins kept to exactly.
+	SizeVariance float64
 	// Mixture says that a mixture stands for the weights of the grid whatever its size. It has at most so many Classes.
 	Mixture bool
 	Classes int
