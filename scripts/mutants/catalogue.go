@@ -34,7 +34,7 @@ const (
 // catalogue is all mutants, by subject.
 func catalogue() []mutant {
 	return slices.Concat(noise(), randomness(), accounting(), ledgers(), files(), deals(), gate(), scales(),
-		steps(), messages())
+		steps(), byRank(), messages())
 }
 
 // noise has bugs of the samplers and mechanisms.
@@ -319,8 +319,8 @@ func gate() []mutant {
 			"TestPrivateShowsNothing", "[Mm]arshal|private"),
 		one("a release that costs more than the plan is booked", inProtocol, "e.Cost.Scale < p.Scale*rounding",
 			"e.Cost.Scale < 0", inProtocol, "TestBookRefusesWhatIsDearer", "booked"),
-		one("a private vector is in a remark", inHorizontal, "\tc.update(t, sum)\n",
-			"\tc.update(t, sum)\n\tc.party.Note(\"the sums were %v\", c.private)\n", inGate, "TestGate$", "sealed"),
+		one("a private vector is in a remark", inHorizontal, "\t\tc.update(c.t, c.sum)\n",
+			"\t\tc.update(c.t, c.sum)\n\t\tc.party.Note(\"the sums were %v\", c.private)\n", inGate, "TestGate$", "sealed"),
 		one("what fills a vector keeps a sum", inHorizontal, "\t\tc.write(words)\n",
 			"\t\tc.write(words)\n\t\tc.centroids[0] = float64(words[0])\n", inGate, "TestGate$", "fill"),
 		one("a message goes round the party", inProtocol, "type Party struct {\n\tRole Role\n",
@@ -447,6 +447,32 @@ func steps() []mutant {
 			"privacy.StreamsOf(s.Group.Derive(\"streams\"))", inAudit, "TestWhiteBox$", "independence"),
 		one("an audit by canaries refutes what is possible", inAudit,
 			"need := f.least(parameter, right)", "need := right", inAudit, "TestGuesses", "called impossible"),
+	}
+}
+
+// byRank has bugs of the comparison by rank and of what is released of its totals.
+func byRank() []mutant {
+	return []mutant{
+		one("ties by rank are broken by the key holder's secrets", inHE,
+			`q.Public.Stream(int(protocol.Server), round, "ties")`,
+			`q.Streams.Stream(int(protocol.Server), round, "ties")`, inHE, "TestTiesAreBrokenInPublic", "not public"),
+		one("what breaks ties of runs without noise is not in the ledger", inHE, "if j.argmin() == Rank {\n\t\t\tcentroids",
+			"if j.argmin() == Pairs {\n\t\t\tcentroids", inHE, "TestLedgersOfRanks", "ledger"),
+		one("comparisons by rank have one scale", inHE, "\t\t\tr.pairs[i][j] = q\n",
+			"\t\t\tfor h := range q.gain {\n\t\t\t\tq.gain[h] = (near[h] - far[h]) / 8\n\t\t\t}\n\t\t\tq.setOffset()\n"+
+				"\t\t\tr.pairs[i][j] = q\n", inHE, "TestCrowdedCentroidsByRank", "plaintext Lloyd"),
+		one("comparisons by rank have the other sign", inHE, "newPair(j, i, far, near,", "newPair(i, j, near, far,", inHE,
+			"TestModesFollowLloyd", "Lloyd|check total"),
+		one("of equal centroids the last one has the records", inHE, "math.Copysign(0.5, float64(j-i))",
+			"math.Copysign(0.5, float64(2*(i-j)+1))", inHE, "TestRanksMatchTheSoftFormula", "second of equal centroids is"),
+		one("comparisons by rank keep no room for many key holders", inHE, "rankSpare * math.Sqrt(float64(set.holders))",
+			"rankSpare / 5", inHE, "TestRankSpareCovers", "is kept"),
+		one("nobody notes that most records count for little", inHE, "if !q.tied {", "if q.tied {", inHE,
+			"TestAnyRecordsByRank", "notes of records"),
+		one("ties by rank are not broken", inHE, "q.breakTies(round, current, next)", "_ = next", inHE,
+			"TestAnyRecordsByRank", "plaintext Lloyd"),
+		one("the sum of counts by rank is not checked", inHE, "total > hi+float64(n)*bounds.more+s {",
+			"total > hi+float64(n*k)+s {", inHE, "TestCheckTotalByRank", "counts of"),
 	}
 }
 

@@ -32,6 +32,9 @@ const inputSpare = 1.0 / 512
 // domain is what is left of the polynomial's domain for comparisons of exact columns.
 func (c columns) domain() float64 { return 1 - inputSpare - max(c.spare, inputSpare) }
 
+// leastSize is the size below which centroids count as equal: the gains that it is brought to 1 with are numbers.
+const leastSize = 1e-300
+
 // newPair normalises the squared-distance difference
 //
 //	|x - c_i|^2 - |x - c_j|^2 = 2 (x - m).(c_j - c_i), m = (c_i + c_j)/2
@@ -48,8 +51,10 @@ func newPair(i, j int, ci, cj []float64, cols columns, undecided, unit float64) 
 	}
 	p.setOffset()
 	size := p.size()
-	if size == 0 {
+	if size < leastSize {
 		// Equal centroids: t is 0 everywhere and both sides win one half.
+		clear(p.gain)
+		p.offset = 0
 		return p
 	}
 	// Room for the rounding of the integer coefficients.

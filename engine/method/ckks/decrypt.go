@@ -239,9 +239,9 @@ func (c *columnEncryption) forget() {
 // are about n, and no count or sum of features in [-1, 1] is larger than n or,
 // for a count, negative by more than a membership is at least. A comparison that left its domain or an overflow of
 // the modulus is off by orders of magnitude and otherwise silent. Memberships
-// sum to at most 1, and to less where several bisectors meet: what is at least left of the sum is public, too.
+// sum to about 1, and to less where several bisectors meet: what the sum is at least and at most is public, too.
 // It is a function of noisy values, and its error carries none of them. It returns the sum of the counts.
-func checkTotal(values []int64, units []float64, n, k, d int, least memberships, noise noisePlan) (float64, error) {
+func checkTotal(values []int64, units []float64, n, k, d int, bounds memberships, noise noisePlan) (float64, error) {
 	const deviations = 8 // of the noise: 1e-15
 	spread := math.Sqrt(noise.surplus())
 	slack := noise.error() + 1
@@ -258,7 +258,7 @@ func checkTotal(values []int64, units []float64, n, k, d int, least memberships,
 			lo, sigma := -hi, noise.sum
 			if h == 0 {
 				total += x
-				lo, sigma = float64(n)*least.one, noise.count
+				lo, sigma = float64(n)*bounds.one, noise.count
 			}
 			if s := slack + deviations*spread*sigma; x < lo-s || x > hi+s {
 				return 0, fail("a total")
@@ -266,7 +266,7 @@ func checkTotal(values []int64, units []float64, n, k, d int, least memberships,
 		}
 	}
 	s := slack + deviations*spread*noise.count*math.Sqrt(float64(k))
-	if total < float64(n)*least.sum-s || total > hi+s {
+	if total < float64(n)*bounds.sum-s || total > hi+float64(n)*bounds.more+s {
 		return 0, fail("the sum of the counts")
 	}
 	return total, nil
@@ -276,13 +276,17 @@ func checkTotal(values []int64, units []float64, n, k, d int, least memberships,
 func (q *peer) follow(round int, current [][]float64, values []int64, units []float64,
 	average *averager) ([][]float64, error) {
 	n, k := q.run.lay.n, q.job.K
-	total, err := checkTotal(values, units, n, k, q.cols.d, q.job.leastMemberships(), q.noise)
+	total, err := checkTotal(values, units, n, k, q.cols.d, q.job.memberships(), q.noise)
 	if err != nil {
 		return nil, err
 	}
 	next := divide(average.add(inRecords(values, units), q.noise, n, k), current, q.noise, q.job.post())
 	if q.job.argmin() == Rank && total < float64(n)*mostLost {
-		q.Note("round %d: most records were between centroids that no comparison tells apart, and count for little", round)
+		if !q.tied {
+			q.Note("round %d: most records were between centroids that no comparison tells apart, and count for little; "+
+				"of later rounds this is not said again", round)
+			q.tied = true
+		}
 		if round < q.job.rounds() {
 			q.breakTies(round, current, next)
 		}
@@ -291,10 +295,10 @@ func (q *peer) follow(round int, current [][]float64, values []int64, units []fl
 }
 
 // breakTies moves centroids that stay where they are, each a little in a public direction: where most records are
-// equally far from three of them or more, none would ever have any.
+// equally far from three of them or more, none would ever have any. Which ones stay follows from released totals.
 func (q *peer) breakTies(round int, current, next [][]float64) {
 	const most = 1.0 / 16
-	st := q.PublicSeed.Streams().Stream(int(protocol.Server), round, "ties")
+	st := q.Public.Stream(int(protocol.Server), round, "ties")
 	for j, c := range next {
 		if !slices.Equal(c, current[j]) {
 			continue

@@ -188,8 +188,8 @@ func (j *Job) check() error {
 		return fault.Request("argmin", "is rank: a record's memberships by rank have no proven bound",
 			"use pairs, or --calibration claimed to reproduce the paper")
 	case j.Argmin == Rank && j.K > maxRankClusters:
-		return fault.Range("k", j.K, fmt.Sprintf("at most %d with rank, which takes 3.5 GB of memory there; "+
-			"pairs take up to %d", maxRankClusters, maxClusters))
+		return fault.Range("k", j.K, fmt.Sprintf("at most %d with rank, which takes 3.5 GB of memory there of 1,000 "+
+			"records; pairs take up to %d", maxRankClusters, maxClusters))
 	}
 	for i, x := range j.Start {
 		if !(x >= -1 && x <= 1) {
@@ -346,8 +346,11 @@ func (j *Job) columns(p *parameters, failure float64) (columns, error) {
 			cols.encrypted[c] = party > 0
 		}
 	}
-	cols.spare = j.setting(p, 1, failure).spare()
-	if cols.spare > mostSpare && j.argmin() == Pairs {
+	set := j.setting(p, 1, failure)
+	if cols.spare = set.spare(); j.argmin() == Rank {
+		cols.spare = rankSpare * math.Sqrt(float64(set.holders))
+	}
+	if cols.spare > mostSpare {
 		return columns{}, fault.Request("ckks parties", fmt.Sprintf("encryption under a key of %d parties may move "+
 			"comparisons by %.2g of their range", len(j.Columns)-1, cols.spare), "use fewer key holders or clusters")
 	}
@@ -453,7 +456,8 @@ func (s *run) play(ctx context.Context, rt *engine.Runtime, options protocol.Opt
 	return res, roles, s.complete(ctx, rt, session, res, roles.alice.rounds)
 }
 
-// forget clears the secrets of all roles.
+// forget clears the secrets of all roles, but not what these were drawn from: roots are values that Go copies and
+// crypto/aes clears no schedule, so both are left to the collection of the heap.
 func (r *parties) forget() {
 	if r.alice.computer != nil {
 		r.alice.masks.forget()

@@ -270,7 +270,7 @@ func TestCheckTotalTellsNoValue(t *testing.T) {
 	units := []float64{1, 1, 1, 1}
 	var texts []string
 	for _, values := range [][]int64{{9000, 0, 1, 0}, {71234, 5, 1, 0}} {
-		_, err := checkTotal(values, units, 400, 2, 1, (&Job{}).leastMemberships(),
+		_, err := checkTotal(values, units, 400, 2, 1, (&Job{}).memberships(),
 			noisePlan{count: 3, sum: 3, bob: true, shares: 2, needed: 1})
 		if err == nil {
 			t.Fatalf("%v is taken for 400 records", values)
@@ -286,7 +286,7 @@ func TestCheckTotalTellsNoValue(t *testing.T) {
 // counts of empty clusters, and no others. Records that no comparison decides may have next to nothing of any cluster.
 func TestCheckTotalByRank(t *testing.T) {
 	const k, n = 5, 10000
-	least := (&Job{Argmin: Rank, Problem: protocol.Problem{K: k}}).leastMemberships()
+	least := (&Job{Argmin: Rank, Problem: protocol.Problem{K: k}}).memberships()
 	for r := 1.0; r <= k; r += 1e-3 {
 		if y := indicator(k, r); y < least.one {
 			t.Errorf("the indicator is %v at %v, less than %v", y, r, least.one)
@@ -297,11 +297,12 @@ func TestCheckTotalByRank(t *testing.T) {
 		least         memberships
 		sound         bool
 	}{
-		{n + 141, -141, least, true}, {n + 141, -141, memberships{-signError, least.sum}, false},
-		{n + 1000, -1000, least, false}, {-400, -400, memberships{least.one, -1}, true},
-		{2000, 2000, least, true}, {2000, 2000, (&Job{}).leastMemberships(), false}, // all records between two centroids
-		{100, -100, least, true}, // or between three
-		{n + 1000, 1000, least, false}, {-400, -400, memberships{least.one, 0}, false},
+		{n + 141, -141, least, true}, {n + 141, -141, memberships{one: -signError, sum: least.sum}, false},
+		{n + 1000, -1000, least, false}, {-400, -400, memberships{one: least.one, sum: -1}, true},
+		{2000, 2000, least, true}, {2000, 2000, (&Job{}).memberships(), false}, // all records between two centroids
+		{100, -100, least, true},                                                                 // or between three
+		{n + 300, 800, least, true}, {n + 300, 800, memberships{least.one, least.sum, 0}, false}, // between the farthest
+		{n + 300, 1200, least, false}, {n + 1000, 1000, least, false}, {-400, -400, memberships{one: least.one}, false},
 	} {
 		values, units := []int64{c.first, 0, c.second, 0, 0, 0, 0, 0, 0, 0}, slices.Repeat([]float64{1}, 2*k)
 		_, err := checkTotal(values, units, n, k, 1, c.least, noisePlan{count: 3, sum: 3, bob: true, shares: 2, needed: 1})

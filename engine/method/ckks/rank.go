@@ -23,8 +23,8 @@ import (
 // undecided within a strip about the plane between its centroids that is a
 // part of the box (a hundredth with the sharp sign), however near they are.
 
-// maxRankClusters bounds k for comparison by rank. It is dear: with k = 16 it sends 236 MB where pairs send 25, and
-// takes 1.2 GB of memory, with k = 32 it takes 3.5.
+// maxRankClusters bounds k for comparison by rank. It is dear: ten rounds of 1,000 records with k = 16 send 249 MB
+// where pairs send 34, and take 1.2 GB of memory, with k = 32 they take 3.5, and of 10,000 records 20.
 const maxRankClusters = 32
 
 // rankScale is the scale of columns on their way to a comparison, and spreadGain the factor of what they have once they
@@ -33,6 +33,10 @@ const (
 	rankScale  = 1 << 31
 	spreadGain = 4
 )
+
+// rankSpare is by how much encryption, spreading and the rounding before the sign move a comparison with one key
+// holder: ten deviations, which no measurement exceeds. It grows as the root of the number of holders.
+const rankSpare = 1.0 / 900
 
 // rankSignFor is the sign for so many clusters. With more of them more records are near a plane between two centroids,
 // and such records have little of any membership.
@@ -226,7 +230,6 @@ func planRank(p *parameters, cols columns, centroids [][]float64) *rankPlan {
 	for i := 2; i < k; i++ {
 		r.mean *= math.Pow(float64(i), 1/float64(k-1))
 	}
-	cols.spare = 0 // what columns are off by is within the least that is kept
 	for i, near := range centroids {
 		r.pairs[i] = make([]pair, k)
 		for j, far := range centroids {
@@ -268,32 +271,49 @@ func (c *computer) rankMembers(ctx context.Context, pool *engine.Pool, r *rankPl
 }
 
 // memberships are the least that a record's membership in a cluster and the sum of a record's memberships may be, in a
-// sum over all records.
-type memberships struct{ one, sum float64 }
+// sum over all records, and how much more than 1 that sum may be, beside the sign's errors.
+type memberships struct{ one, sum, more float64 }
 
 // mostLost is the part of all memberships that a sound round by pairs may lose, where several bisectors meet.
 const mostLost = 0.5
 
-// leastMemberships are known before a run. By rank a membership is at least the indicator between two ranks: of a
+// memberships are known before a run. By rank a membership is at least the indicator between two ranks: of a
 // record that a comparison leaves undecided. Such a record's memberships may sum to anything from k times that on: the
 // indicator is 1 of the nearest alone; of two that no comparison decides between it is .38 each, with k = 3, and .1,
 // with 32; and of three, whose ranks are 2, it is 0. So there is no part of the records that a sound round keeps,
 // whatever they are: all of them may be the same one.
-func (j *Job) leastMemberships() memberships {
+//
+// The sum may be above 1, too. Memberships of ranks below 2 sum to at most 1: m ranks sum to at least m (m + 1)/2, so
+// that there are two at most, which sum to 3 or more, and the indicator falls and is convex there. Each of the others
+// adds what the indicator is at most from 2 on: with k = 4 records that are undecided between the two farthest
+// centroids alone have 1.12.
+func (j *Job) memberships() memberships {
 	if j.Argmin != Rank {
-		return memberships{-signError, mostLost}
+		return memberships{-signError, mostLost, 0}
 	}
-	one := leastIndicator(j.K) - signError
-	return memberships{one, float64(j.K) * one}
+	least, most := indicatorRange(j.K)
+	return memberships{least - signError, float64(j.K) * (least - signError), float64(j.K-1) * most}
 }
 
-// leastIndicator is the least value of the indicator's polynomial at ranks from 1 to k, from a scan.
-func leastIndicator(k int) (least float64) {
+// rankNorm bounds the 2-norm of a record's memberships by rank, beside errors, as memberships bounds their sum.
+func rankNorm(k int) float64 {
+	least, most := indicatorRange(k)
+	most = max(most, -least)
+	return math.Sqrt(1 + float64(float64(k-1)*most*most))
+}
+
+// indicatorRange is the least value of the indicator's polynomial at ranks from 1 to k and the most from 2 on, from a
+// scan.
+func indicatorRange(k int) (least, most float64) {
 	const steps = 256 // a rank
 	for step := range (k-1)*steps + 1 {
-		least = min(least, indicator(k, 1+float64(step)/steps))
+		y := indicator(k, 1+float64(step)/steps)
+		least = min(least, y)
+		if step >= steps {
+			most = max(most, y)
+		}
 	}
-	return least
+	return least, most
 }
 
 // indicator is 1 at rank 1 and 0 at ranks 2 .. k.

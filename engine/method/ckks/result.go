@@ -109,6 +109,9 @@ func (pl *jobPlan) entries() []privacy.Entry {
 		centroids := privacy.Entry{What: fmt.Sprintf("exact centroids of %s", fault.Count(pl.Rounds, "round")),
 			Viewers:   append(all, privacy.Outsider),
 			Mechanism: "none", Calibration: privacy.None, Unbounded: true}
+		if j.argmin() == Rank {
+			centroids.What += ", and of each whether most records count in it" // what breaks ties, and the note
+		}
 		return []privacy.Entry{exact, centroids}
 	}
 	entry := n.bound.Entry(fmt.Sprintf("counts and sums of %d clusters, %s, jointly", j.K,
@@ -122,6 +125,10 @@ func (pl *jobPlan) entries() []privacy.Entry {
 		entry.Viewers = pl.decryptors()
 		entry.Remark = scales + "; the paper calibrates each count and sum by itself, true_epsilon is that of their " +
 			"joint release"
+		if j.argmin() == Rank {
+			entry.Remark += fmt.Sprintf(" with memberships of 2-norm 1, where those by rank have up to %.3f and the roundings",
+				rankNorm(j.K))
+		}
 		// Whoever drew the noise knows it: against Alice nothing is hidden.
 		alice := jointBound(privacy.Claimed, "centroids, to who drew the noise", n.bound.Shape).Entry(
 			fmt.Sprintf("centroids of %s, of which %s knows all the noise", fault.Count(j.rounds(), "round"), partyName(0)),

@@ -64,6 +64,7 @@ type peer struct {
 	made    map[float64]*protocol.Distribution // noise of rounds so far, by its deviation
 	step    int                                // of communication: what is sent in one step travels at the same time
 	round   int
+	tied    bool // it was noted that most records had little of any membership
 }
 
 // newPeer hands a party its columns.
