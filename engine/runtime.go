@@ -13,7 +13,8 @@ type Runtime struct {
 	start     time.Time
 
 	mu        sync.Mutex
-	durations [phases][]int64 // nanoseconds, in order of completion
+	durations [phases][]int64 // nanoseconds
+	spans     int             // room that a phase's first span makes
 	lastEnd   time.Duration
 }
 
@@ -28,14 +29,12 @@ func NewRuntime(pool *Pool, observers ...Observer) *Runtime { return newRuntime(
 // Pool returns the worker pool.
 func (rt *Runtime) Pool() *Pool { return rt.pool }
 
-// Reserve makes room for spans per phase, so that steady-state iterations do
-// not allocate.
+// Reserve makes room for spans in each phase that has any, so that steady-state iterations
+// do not allocate.
 func (rt *Runtime) Reserve(spans int) {
 	rt.mu.Lock()
-	defer rt.mu.Unlock()
-	for i := range rt.durations {
-		rt.durations[i] = slices.Grow(rt.durations[i], spans)
-	}
+	rt.spans = spans
+	rt.mu.Unlock()
 }
 
 // Begin starts a span; End ends it. Party is the party's index or Server.
@@ -52,7 +51,11 @@ func (rt *Runtime) Begin(p Phase, iteration, party int) Span {
 func (rt *Runtime) End(s Span) {
 	s.End = time.Since(rt.start)
 	rt.mu.Lock()
-	rt.durations[s.Phase] = append(rt.durations[s.Phase], int64(s.End-s.Begin))
+	d := rt.durations[s.Phase]
+	if d == nil {
+		d = make([]int64, 0, rt.spans)
+	}
+	rt.durations[s.Phase] = append(d, int64(s.End-s.Begin))
 	rt.mu.Unlock()
 	for _, o := range rt.observers {
 		o.PhaseEnd(s)
@@ -83,7 +86,8 @@ func (rt *Runtime) Timings() map[string]Timing {
 	t := make(map[string]Timing)
 	for p := range rt.durations {
 		if len(rt.durations[p]) > 0 {
-			t[Phase(p).String()] = Summarise(rt.durations[p])
+			slices.Sort(rt.durations[p])
+			t[Phase(p).String()] = summarise(rt.durations[p])
 		}
 	}
 	return t
@@ -105,6 +109,11 @@ type Timing struct {
 func Summarise(durations []int64) Timing {
 	d := slices.Clone(durations)
 	slices.Sort(d)
+	return summarise(d)
+}
+
+// summarise is Summarise of what is sorted.
+func summarise(d []int64) Timing {
 	t := Timing{Count: len(d), MaxNS: d[len(d)-1]}
 	for _, x := range d {
 		t.TotalNS += x
