@@ -170,12 +170,15 @@ const (
 	few = 64
 )
 
-// growStack makes room for a role's rounds at once, rather than by several copies in the first.
+// growStack makes room for a role's rounds at once, rather than by several copies in the first. To enter it is enough:
+// the room that it would use is not cleared.
 //
 //go:noinline
-func growStack() {
-	var room [deep]byte
-	touch(&room)
+func growStack(use bool) {
+	if use {
+		var room [deep]byte
+		touch(&room)
+	}
 }
 
 //go:noinline
@@ -185,7 +188,7 @@ func touch(room *[deep]byte) { room[0]++ }
 func (s *seat) turns(ctx context.Context) iter.Seq[struct{}] {
 	return func(yield func(struct{}) bool) {
 		if len(s.order) <= few {
-			growStack()
+			growStack(false)
 		}
 		s.pause = yield
 		s.do = func() { s.workErr = s.work(ctx) }
