@@ -54,9 +54,17 @@ func NewSecrets(group secret.Root) Secrets { return Secrets{Own: secret.New(), G
 
 // SimulatedSecrets are the secrets of a role in the simulation of a seed.
 func SimulatedSecrets(seed uint64, r Role) Secrets {
+	return simulated(seed, r, secret.Simulated(seed, groupRoot))
+}
+
+// groupRoot is the name of the parties' simulated root.
+const groupRoot = "group"
+
+// simulated is SimulatedSecrets where the parties' root is known.
+func simulated(seed uint64, r Role, group secret.Root) Secrets {
 	s := Secrets{Own: secret.Simulated(seed, r.String())}
 	if !r.Serves() {
-		s.Group = secret.Simulated(seed, "group")
+		s.Group = group
 	}
 	return s
 }
@@ -65,7 +73,8 @@ func SimulatedSecrets(seed uint64, r Role) Secrets {
 // one process holds all of them. A role that is alone must have been given its own.
 func secretsOf(plan *Plan, alone bool) func(Role) Secrets {
 	if plan.Seed != nil {
-		return func(r Role) Secrets { return SimulatedSecrets(*plan.Seed, r) }
+		group := secret.Simulated(*plan.Seed, groupRoot)
+		return func(r Role) Secrets { return simulated(*plan.Seed, r, group) }
 	}
 	if alone {
 		return func(Role) Secrets { return Secrets{} }
@@ -79,8 +88,23 @@ func secretsOf(plan *Plan, alone bool) func(Role) Secrets {
 	}
 }
 
+// shared is what follows from what the parties of this process share, derived once.
+type shared struct {
+	group  secret.Root
+	of     *privacy.Streams
+	masks  secret.Root
+	public *privacy.Streams
+}
+
+// from sets what follows from the parties' root.
+func (s *shared) from(group secret.Root) {
+	if s.of == nil || s.group != group {
+		s.group, s.of, s.masks = group, privacy.StreamsOf(group.Derive("streams")), group.Derive("masks")
+	}
+}
+
 // take gives the party its randomness.
-func (p *Party) take(s Secrets) error {
+func (p *Party) take(s Secrets, common *shared) error {
 	switch none := (secret.Root{}); {
 	case s.Own == none:
 		return fmt.Errorf("protocol: %v has no root of its own", p.Role)
@@ -89,11 +113,15 @@ func (p *Party) take(s Secrets) error {
 	case p.single && p.Plan.PublicSeed == (PublicSeed{}):
 		return fmt.Errorf("protocol: the plan of %v states no public seed", p.Role)
 	}
-	p.Public, p.own, p.Streams = p.Plan.PublicSeed.Streams(), s.Own, privacy.StreamsOf(s.Own.Derive("streams"))
+	if common.public == nil {
+		common.public = p.Plan.PublicSeed.Streams()
+	}
+	p.Public, p.own, p.Streams = common.public, s.Own, privacy.StreamsOf(s.Own.Derive("streams"))
 	if p.Role.Serves() {
 		return nil
 	}
-	p.Group, p.maskRoot = privacy.StreamsOf(s.Group.Derive("streams")), s.Group.Derive("masks")
+	common.from(s.Group)
+	p.Group, p.maskRoot = common.of, common.masks
 	if p.Plan.Ring {
 		p.maskRoot = s.Own.Derive("masks")
 	}

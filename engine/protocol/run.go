@@ -51,6 +51,7 @@ type Session struct {
 	parties  []*Party // and the server, last, if there is one
 	outcomes []*Outcome
 	exact    *exactSum
+	shared   shared
 	round    int
 	replayed bool // one of two runs, of which only the releases count
 }
@@ -136,7 +137,7 @@ func (s *Session) join(role Role, program Program, o Options) {
 	p := &Party{Role: role, Plan: s.plan, Replay: o.Replay, rt: s.rt, views: o.Views, draws: o.Draws,
 		made:  make([]int, len(s.plan.Releases)),
 		exact: s.exact, seen: engine.Seen{Loss: math.NaN()}, single: s.seated}
-	err := p.take(o.Secrets(role))
+	err := p.take(o.Secrets(role), &s.shared)
 	seat := s.local.add(role)
 	p.transport, p.barrier, p.meet = seat, seat.barrier, seat.meet
 	if o.Connect != nil {
