@@ -17,7 +17,11 @@ import (
 type masks struct {
 	block   cipher.Block
 	blocks  uint64 // per round
-	streams []stream
+	clients int
+	// first is the stream of the client asked for first, at most ends the only one: -1 before; others those of the rest.
+	firstOf int
+	first   stream
+	others  []stream
 	pad     []byte
 }
 
@@ -36,14 +40,28 @@ func newMasks(root secret.Root, ring Ring, clients, length int) *masks {
 	if err != nil {
 		panic("secagg: " + err.Error()) // the key has 32 bytes
 	}
-	return &masks{block: block, blocks: uint64(blocks), streams: make([]stream, clients),
+	return &masks{block: block, blocks: uint64(blocks), clients: clients, firstOf: -1,
 		pad: make([]byte, blocks*aes.BlockSize)}
+}
+
+// stream is that of a client.
+func (m *masks) stream(client int) *stream {
+	if m.firstOf < 0 {
+		m.firstOf = client
+	}
+	if client == m.firstOf {
+		return &m.first
+	}
+	if m.others == nil {
+		m.others = make([]stream, m.clients)
+	}
+	return &m.others[client]
 }
 
 // of returns the mask of a client and round, valid until the next call. Only a
 // round that does not follow the last one of that client costs an allocation.
 func (m *masks) of(round uint32, client int) []byte {
-	s := &m.streams[client]
+	s := m.stream(client)
 	if s.ctr == nil || s.next != uint64(round) {
 		var iv [aes.BlockSize]byte
 		copy(iv[:], "mask")
