@@ -24,24 +24,34 @@ type Accumulator struct {
 // the grid 2^-fractionBits. It panics unless 0 < k <= 65535, d > 0 and
 // 0 <= fractionBits <= 22.
 func NewAccumulator(k, d, fractionBits int) *Accumulator {
+	return &NewAccumulators(1, k, d, fractionBits)[0]
+}
+
+// NewAccumulators makes n of them, which takes less room than one by one.
+func NewAccumulators(n, k, d, fractionBits int) []Accumulator {
 	if k <= 0 || k > maxK || d <= 0 || fractionBits < 0 || fractionBits > MaxFractionBits {
 		panic(fmt.Sprintf("kernels: NewAccumulator: k=%d, d=%d, fractionBits=%d, "+
 			"want 0 < k <= %d, d > 0 and 0 <= fractionBits <= %d",
 			k, d, fractionBits, maxK, MaxFractionBits))
 	}
 	lanes, table, tally := scratchSizes(k, d)
-	memory := newOwned(8*k*d, 8*k, 8*k, 4*lanes, 4*table, 4*tally)
-	return &Accumulator{
-		K: k, D: d, FractionBits: fractionBits,
-		Sums:   part[int64](&memory, k*d),
-		Counts: part[int64](&memory, k),
-		scratch: accumulatorScratch{
-			counts: part[int64](&memory, k),
-			lanes:  part[float32](&memory, lanes),
-			table:  part[int32](&memory, table),
-			tally:  part[int32](&memory, tally),
-		},
+	each := pagesFor(8*k*d, 8*k, 8*k, 4*lanes, 4*table, 4*tally)
+	all, list := newOwned(n*each), make([]Accumulator, n)
+	for i := range list {
+		memory := owned{part[int64](&all, each/8)}
+		list[i] = Accumulator{
+			K: k, D: d, FractionBits: fractionBits,
+			Sums:   part[int64](&memory, k*d),
+			Counts: part[int64](&memory, k),
+			scratch: accumulatorScratch{
+				counts: part[int64](&memory, k),
+				lanes:  part[float32](&memory, lanes),
+				table:  part[int32](&memory, table),
+				tally:  part[int32](&memory, tally),
+			},
+		}
 	}
+	return list
 }
 
 // Reset sets all sums and counts to zero.

@@ -47,12 +47,10 @@ type owned struct {
 const pageBytes = 4096
 
 // newOwned allocates room for parts of the given sizes in bytes.
+//
+//go:noinline
 func newOwned(sizes ...int) owned {
-	bytes := 0
-	for _, s := range sizes {
-		bytes += (s + lineBytes - 1) &^ (lineBytes - 1)
-	}
-	words := (bytes + pageBytes - 1) &^ (pageBytes - 1) / 8
+	words := pagesFor(sizes...) / 8
 	raw := make([]int64, words+pageBytes/8)
 	skip := 0
 	if rest := int(uintptr(unsafe.Pointer(unsafe.SliceData(raw))) % pageBytes); rest != 0 {
@@ -61,7 +59,18 @@ func newOwned(sizes ...int) owned {
 	return owned{raw[skip : skip+words]}
 }
 
+// pagesFor is the bytes of the pages for parts of the given sizes.
+func pagesFor(sizes ...int) int {
+	bytes := 0
+	for _, s := range sizes {
+		bytes += (s + lineBytes - 1) &^ (lineBytes - 1)
+	}
+	return (bytes + pageBytes - 1) &^ (pageBytes - 1)
+}
+
 // part takes n elements from o, aligned to a cache line.
+//
+//go:noinline
 func part[T int64 | int32 | float64 | float32](o *owned, n int) []T {
 	if n == 0 {
 		return nil

@@ -41,9 +41,9 @@ type client struct {
 	seeder    *seeder // nil where first centroids are no records
 }
 
-func newClient(p *Plan, own step.Records) *client {
+func newClient(p *Plan, own step.Records, acc *kernels.Accumulator) *client {
 	c := &client{Plan: p, own: own, points: *own.Part.Points, weights: own.Part.Weights,
-		acc:     kernels.NewAccumulator(p.k, p.d, p.fraction),
+		acc:     acc,
 		private: protocol.NewPrivate(p.length)}
 	c.encode = func(words []int64) error {
 		c.write(words)

@@ -9,6 +9,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/step"
 	"github.com/cohort-engine/cohort/internal/secagg"
+	"github.com/cohort-engine/cohort/kernels"
 )
 
 // Plan is what a job will do: its sizes, radii, noise and releases. It does not
@@ -437,6 +438,11 @@ func (p *Plan) Trial(ctx context.Context, rt *engine.Runtime, seed uint64, o pro
 func (p *Plan) start(rt *engine.Runtime, o protocol.Options) (*protocol.Session, []*client) {
 	rt.Reserve((p.rounds + 1) * (p.m + 1))
 	programs, clients := make([]protocol.Program, p.m), make([]*client, p.m)
+	playing := p.m
+	if o.Seat != nil {
+		playing = 1
+	}
+	accs := kernels.NewAccumulators(playing, p.k, p.d, p.fraction)
 	for i, part := range p.job.Clients {
 		if !o.Plays(protocol.Role(i)) {
 			continue
@@ -445,7 +451,7 @@ func (p *Plan) start(rt *engine.Runtime, o protocol.Options) (*protocol.Session,
 		if i == 0 {
 			own.Clamped = p.job.Clamped
 		}
-		clients[i] = newClient(p, own)
+		clients[i] = newClient(p, own, &accs[i%playing])
 		programs[i] = clients[i].run
 	}
 	var server protocol.Program

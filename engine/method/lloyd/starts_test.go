@@ -13,6 +13,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/step"
 	"github.com/cohort-engine/cohort/internal/fault"
+	"github.com/cohort-engine/cohort/kernels"
 )
 
 // startParts are the records of three clients.
@@ -113,7 +114,8 @@ func TestServersFirstCentroidsMustLieInTheBox(t *testing.T) {
 		}
 		var programs []protocol.Program
 		for _, part := range parts {
-			programs = append(programs, newClient(p, step.Records{Part: part}).run)
+			programs = append(programs, newClient(p, step.Records{Part: part},
+				kernels.NewAccumulator(p.k, p.d, p.fraction)).run)
 		}
 		server := func(ctx context.Context, party *protocol.Party) (*protocol.Outcome, error) {
 			centroids := make([]float64, 8)

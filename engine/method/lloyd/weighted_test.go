@@ -165,7 +165,7 @@ func TestCappedSensitivity(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				c := newClient(p, step.Records{Part: job.Clients[0]})
+				c := newClient(p, step.Records{Part: job.Clients[0]}, kernels.NewAccumulator(p.k, p.d, p.fraction))
 				c.model = newModel(p)
 				copy(c.centroids, job.Start)
 				c.setGrid()
