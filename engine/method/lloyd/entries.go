@@ -100,13 +100,13 @@ func (p *Plan) entries(rounds int) []privacy.Entry {
 // plainEntries are what parties see of rounds without noise.
 func (p *Plan) plainEntries(rounds int) []privacy.Entry {
 	var list []privacy.Entry
-	viewers := []string{privacy.Clients, privacy.Outsider}
+	viewers, conditions := []string{privacy.Clients, privacy.Outsider}, []string(nil)
+	if p.job.Aggregator != Naive {
+		conditions = []string{p.Capacity.String()}
+	}
 	for _, part := range p.parts {
 		e := privacy.Entry{What: fmt.Sprintf("exact %s of each cluster, %s", part.name, fault.Count(rounds, "round")),
-			Viewers: viewers, Mechanism: "none", Calibration: privacy.None}
-		if p.job.Aggregator != Naive {
-			e.Conditions = []string{p.Capacity.String()}
-		}
+			Viewers: viewers, Mechanism: "none", Calibration: privacy.None, Conditions: conditions}
 		list = append(list, e)
 		viewers = viewers[:1]
 	}
