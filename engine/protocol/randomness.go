@@ -96,11 +96,12 @@ type shared struct {
 	public *privacy.Streams
 }
 
-// from sets what follows from the parties' root.
-func (s *shared) from(group secret.Root) {
+// from is what follows from the parties' root.
+func (s *shared) from(group secret.Root) (of *privacy.Streams, masks secret.Root) {
 	if s.of == nil || s.group != group {
 		s.group, s.of, s.masks = group, privacy.StreamsOf(group.Derive("streams")), group.Derive("masks")
 	}
+	return s.of, s.masks
 }
 
 // take gives the party its randomness.
@@ -120,8 +121,7 @@ func (p *Party) take(s Secrets, common *shared) error {
 	if p.Role.Serves() {
 		return nil
 	}
-	common.from(s.Group)
-	p.Group, p.maskRoot = common.of, common.masks
+	p.Group, p.maskRoot = common.from(s.Group)
 	if p.Plan.Ring {
 		p.maskRoot = s.Own.Derive("masks")
 	}
