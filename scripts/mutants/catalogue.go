@@ -458,6 +458,8 @@ func byRank() []mutant {
 			`q.Streams.Stream(int(protocol.Server), round, "ties")`, inHE, "TestTiesAreBrokenInPublic", "not public"),
 		one("what breaks ties of runs without noise is not in the ledger", inHE, "if j.argmin() == Rank {\n\t\t\tcentroids",
 			"if j.argmin() == Pairs {\n\t\t\tcentroids", inHE, "TestLedgersOfRanks", "ledger"),
+		one("the true cost of the paper's noise is of memberships in one cluster", inHE, "s.Scale /= j.overlap()",
+			"s.Scale /= 1", inHE, "TestTrueCostIsOfSoftMemberships", "moves a round by"),
 		one("comparisons by rank have one scale", inHE, "\t\t\tr.pairs[i][j] = q\n",
 			"\t\t\tfor h := range q.gain {\n\t\t\t\tq.gain[h] = (near[h] - far[h]) / 8\n\t\t\t}\n\t\t\tq.setOffset()\n"+
 				"\t\t\tr.pairs[i][j] = q\n", inHE, "TestCrowdedCentroidsByRank", "plaintext Lloyd"),

@@ -297,6 +297,9 @@ func (j *Job) plan() (*jobPlan, error) {
 			}); err != nil {
 			return nil, err
 		}
+		if s := pl.noise.trueSpec; s != nil { // of memberships in one cluster each
+			s.Scale /= j.overlap()
+		}
 	}
 	if pl.cols, err = j.columns(pl.params, failure); err != nil {
 		return nil, err

@@ -48,7 +48,7 @@ type terms struct {
 }
 
 // wireVersion changes whenever the protocol does.
-const wireVersion = 3
+const wireVersion = 4
 
 func (t terms) marshal() ([]byte, error) { return json.Marshal(t) }
 

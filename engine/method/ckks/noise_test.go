@@ -66,6 +66,30 @@ func TestClaimedNoiseIsThePapers(t *testing.T) {
 	}
 }
 
+// What the paper's noise costs is that of memberships as they are, not of one cluster each.
+func TestTrueCostIsOfSoftMemberships(t *testing.T) {
+	data := sample(t, "blobs", 400, 2, 3, 3)
+	for _, c := range []struct {
+		argmin Argmin
+		nb     privacy.Neighbours
+		square float64 // of the sensitivity at least, with memberships of the norm below
+		norm   float64
+	}{{Pairs, privacy.AddRemove, 3, 1.0001}, {Rank, privacy.AddRemove, 3, rankNorm(3)},
+		{Rank, privacy.ReplaceOne, 8, rankNorm(3)}} {
+		j := &Job{Problem: protocol.Problem{Clients: data.Table(), Bounds: data.Bounds, Columns: [][]int{{0}, {1}},
+			K: 3, Iterations: 1, Calibration: privacy.Claimed, Seed: seed(3), Neighbours: c.nb,
+			Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5}}, Argmin: c.argmin}
+		pl, err := j.plan()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, one := pl.noise.count/pl.noise.trueSpec.Scale, math.Sqrt(c.square)
+		if got < one*c.norm || got > 1.6*one {
+			t.Errorf("%s, %s: a record moves a round by %g, want at least %g", c.argmin, c.nb, got, one*c.norm)
+		}
+	}
+}
+
 // Alice's integers are in the aggregates that Bob decrypts, and Bob's in the
 // centroids that Alice receives: neither knows all of the noise.
 func TestBothSidesAddTheirNoise(t *testing.T) {

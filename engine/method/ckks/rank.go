@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/privacy"
 )
 
 // Comparison by rank is the method of CKKS-V, sections 2.3 and 3.1 (after
@@ -293,6 +294,20 @@ func (j *Job) memberships() memberships {
 	}
 	least, most := indicatorRange(j.K)
 	return memberships{least - signError, float64(j.K) * (least - signError), float64(j.K-1) * most}
+}
+
+// overlap bounds what memberships do to the sensitivity of a release, roundings and encryption's errors aside: the
+// 2-norm of a record's, by rank with the signs' errors in each. Those of two records may have a negative product by
+// rank, which adds at most as much again to the square where one replaces the other.
+func (j *Job) overlap() float64 {
+	if j.argmin() != Rank {
+		return overlap(j.K)
+	}
+	norm := rankNorm(j.K) + math.Sqrt(float64(j.K))*signError
+	if j.neighbours() == privacy.ReplaceOne {
+		norm *= math.Sqrt2
+	}
+	return norm
 }
 
 // rankNorm bounds the 2-norm of a record's memberships by rank, beside errors, as memberships bounds their sum.

@@ -125,9 +125,8 @@ func (pl *jobPlan) entries() []privacy.Entry {
 		entry.Viewers = pl.decryptors()
 		entry.Remark = scales + "; the paper calibrates each count and sum by itself, true_epsilon is that of their " +
 			"joint release"
-		if j.argmin() == Rank {
-			entry.Remark += fmt.Sprintf(" with memberships of 2-norm 1, where those by rank have up to %.3f and the roundings",
-				rankNorm(j.K))
+		if over := j.overlap(); over > 1 {
+			entry.Remark += fmt.Sprintf(", of memberships of 2-norm %.4f at most", over)
 		}
 		// Whoever drew the noise knows it: against Alice nothing is hidden.
 		alice := jointBound(privacy.Claimed, "centroids, to who drew the noise", n.bound.Shape).Entry(
