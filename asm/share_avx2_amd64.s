@@ -136,7 +136,7 @@ GLOBL shareMembers<>(SB), RODATA|NOPTR, $512
 
 // func Share8AVX2(weights *float64, shares *float64, rows *int32, rowCount int, sets *uint64, counts *float64, backgrounds *float64, events int)
 // Requires: AVX, AVX2
-TEXT ·Share8AVX2(SB), $128-64
+TEXT ·Share8AVX2(SB), $192-64
 	MOVQ    rows+16(FP), AX
 	MOVQ    sets+32(FP), CX
 	MOVQ    counts+40(FP), DX
@@ -145,11 +145,14 @@ TEXT ·Share8AVX2(SB), $128-64
 	MOVQ    shares+8(FP), R12
 	MOVQ    rowCount+24(FP), SI
 	MOVQ    events+56(FP), DI
+	LEAQ    (SP), R13
+	ADDQ    $0x3f, R13
+	ANDQ    $-64, R13
 	VPXOR   Y0, Y0, Y0
 	VPXOR   Y3, Y3, Y3
-	VMOVUPD Y0, 64(SP)
+	VMOVUPD Y0, 64(R13)
 	VPXOR   Y4, Y4, Y4
-	VMOVUPD Y0, 96(SP)
+	VMOVUPD Y0, 96(R13)
 	MOVQ    AX, R10
 	MOVQ    SI, R9
 
@@ -160,8 +163,8 @@ sums0:
 	ADDQ    $0x04, R10
 	DECQ    R9
 	JNZ     sums0
-	VMOVUPD Y3, (SP)
-	VMOVUPD Y4, 32(SP)
+	VMOVUPD Y3, (R13)
+	VMOVUPD Y4, 32(R13)
 	LEAQ    shareMembers<>+0(SB), R8
 
 events:
@@ -170,12 +173,12 @@ events:
 	SHLQ         $0x05, R10
 	ANDL         $0x000001e0, R10
 	VMOVUPD      (R8)(R10*1), Y3
-	VANDPD       (SP), Y3, Y1
+	VANDPD       (R13), Y3, Y1
 	MOVQ         R9, R10
 	SHLQ         $0x01, R10
 	ANDL         $0x000001e0, R10
 	VMOVUPD      (R8)(R10*1), Y4
-	VANDPD       32(SP), Y4, Y2
+	VANDPD       32(R13), Y4, Y2
 	VADDPD       Y2, Y1, Y1
 	VEXTRACTF128 $0x01, Y1, X2
 	VADDPD       X2, X1, X1
@@ -188,11 +191,11 @@ events:
 	VANDPD       X1, X2, X2
 	VBROADCASTSD X2, Y2
 	VANDPD       Y2, Y3, Y1
-	VADDPD       64(SP), Y1, Y1
-	VMOVUPD      Y1, 64(SP)
+	VADDPD       64(R13), Y1, Y1
+	VMOVUPD      Y1, 64(R13)
 	VANDPD       Y2, Y4, Y1
-	VADDPD       96(SP), Y1, Y1
-	VMOVUPD      Y1, 96(SP)
+	VADDPD       96(R13), Y1, Y1
+	VMOVUPD      Y1, 96(R13)
 	ADDQ         $0x08, CX
 	ADDQ         $0x08, DX
 	ADDQ         $0x08, BX
@@ -203,10 +206,10 @@ events:
 
 shares:
 	MOVLQSX (R10), R8
-	VMOVUPD 64(SP), Y1
+	VMOVUPD 64(R13), Y1
 	VADDPD  (R12)(R8*8), Y1, Y1
 	VMOVUPD Y1, (R12)(R8*8)
-	VMOVUPD 96(SP), Y1
+	VMOVUPD 96(R13), Y1
 	VADDPD  32(R12)(R8*8), Y1, Y1
 	VMOVUPD Y1, 32(R12)(R8*8)
 	ADDQ    $0x04, R10
@@ -217,7 +220,7 @@ shares:
 
 // func Share16AVX2(weights *float64, shares *float64, rows *int32, rowCount int, sets *uint64, counts *float64, backgrounds *float64, events int)
 // Requires: AVX, AVX2
-TEXT ·Share16AVX2(SB), $256-64
+TEXT ·Share16AVX2(SB), $320-64
 	MOVQ    rows+16(FP), AX
 	MOVQ    sets+32(FP), CX
 	MOVQ    counts+40(FP), DX
@@ -226,15 +229,18 @@ TEXT ·Share16AVX2(SB), $256-64
 	MOVQ    shares+8(FP), R12
 	MOVQ    rowCount+24(FP), SI
 	MOVQ    events+56(FP), DI
+	LEAQ    (SP), R13
+	ADDQ    $0x3f, R13
+	ANDQ    $-64, R13
 	VPXOR   Y0, Y0, Y0
 	VPXOR   Y4, Y4, Y4
-	VMOVUPD Y0, 128(SP)
+	VMOVUPD Y0, 128(R13)
 	VPXOR   Y5, Y5, Y5
-	VMOVUPD Y0, 160(SP)
+	VMOVUPD Y0, 160(R13)
 	VPXOR   Y6, Y6, Y6
-	VMOVUPD Y0, 192(SP)
+	VMOVUPD Y0, 192(R13)
 	VPXOR   Y7, Y7, Y7
-	VMOVUPD Y0, 224(SP)
+	VMOVUPD Y0, 224(R13)
 	MOVQ    AX, R10
 	MOVQ    SI, R9
 
@@ -247,10 +253,10 @@ sums0:
 	ADDQ    $0x04, R10
 	DECQ    R9
 	JNZ     sums0
-	VMOVUPD Y4, (SP)
-	VMOVUPD Y5, 32(SP)
-	VMOVUPD Y6, 64(SP)
-	VMOVUPD Y7, 96(SP)
+	VMOVUPD Y4, (R13)
+	VMOVUPD Y5, 32(R13)
+	VMOVUPD Y6, 64(R13)
+	VMOVUPD Y7, 96(R13)
 	LEAQ    shareMembers<>+0(SB), R8
 
 events:
@@ -259,23 +265,23 @@ events:
 	SHLQ         $0x05, R10
 	ANDL         $0x000001e0, R10
 	VMOVUPD      (R8)(R10*1), Y4
-	VANDPD       (SP), Y4, Y1
+	VANDPD       (R13), Y4, Y1
 	MOVQ         R9, R10
 	SHLQ         $0x01, R10
 	ANDL         $0x000001e0, R10
 	VMOVUPD      (R8)(R10*1), Y5
-	VANDPD       32(SP), Y5, Y2
+	VANDPD       32(R13), Y5, Y2
 	MOVQ         R9, R10
 	SHRQ         $0x03, R10
 	ANDL         $0x000001e0, R10
 	VMOVUPD      (R8)(R10*1), Y6
-	VANDPD       64(SP), Y6, Y3
+	VANDPD       64(R13), Y6, Y3
 	VADDPD       Y3, Y1, Y1
 	MOVQ         R9, R10
 	SHRQ         $0x07, R10
 	ANDL         $0x000001e0, R10
 	VMOVUPD      (R8)(R10*1), Y7
-	VANDPD       96(SP), Y7, Y3
+	VANDPD       96(R13), Y7, Y3
 	VADDPD       Y3, Y2, Y2
 	VADDPD       Y2, Y1, Y1
 	VEXTRACTF128 $0x01, Y1, X2
@@ -289,17 +295,17 @@ events:
 	VANDPD       X3, X2, X2
 	VBROADCASTSD X2, Y2
 	VANDPD       Y2, Y4, Y3
-	VADDPD       128(SP), Y3, Y3
-	VMOVUPD      Y3, 128(SP)
+	VADDPD       128(R13), Y3, Y3
+	VMOVUPD      Y3, 128(R13)
 	VANDPD       Y2, Y5, Y3
-	VADDPD       160(SP), Y3, Y3
-	VMOVUPD      Y3, 160(SP)
+	VADDPD       160(R13), Y3, Y3
+	VMOVUPD      Y3, 160(R13)
 	VANDPD       Y2, Y6, Y3
-	VADDPD       192(SP), Y3, Y3
-	VMOVUPD      Y3, 192(SP)
+	VADDPD       192(R13), Y3, Y3
+	VMOVUPD      Y3, 192(R13)
 	VANDPD       Y2, Y7, Y3
-	VADDPD       224(SP), Y3, Y3
-	VMOVUPD      Y3, 224(SP)
+	VADDPD       224(R13), Y3, Y3
+	VMOVUPD      Y3, 224(R13)
 	ADDQ         $0x08, CX
 	ADDQ         $0x08, DX
 	ADDQ         $0x08, BX
@@ -310,16 +316,16 @@ events:
 
 shares:
 	MOVLQSX (R10), R8
-	VMOVUPD 128(SP), Y3
+	VMOVUPD 128(R13), Y3
 	VADDPD  (R12)(R8*8), Y3, Y3
 	VMOVUPD Y3, (R12)(R8*8)
-	VMOVUPD 160(SP), Y3
+	VMOVUPD 160(R13), Y3
 	VADDPD  32(R12)(R8*8), Y3, Y3
 	VMOVUPD Y3, 32(R12)(R8*8)
-	VMOVUPD 192(SP), Y3
+	VMOVUPD 192(R13), Y3
 	VADDPD  64(R12)(R8*8), Y3, Y3
 	VMOVUPD Y3, 64(R12)(R8*8)
-	VMOVUPD 224(SP), Y3
+	VMOVUPD 224(R13), Y3
 	VADDPD  96(R12)(R8*8), Y3, Y3
 	VMOVUPD Y3, 96(R12)(R8*8)
 	ADDQ    $0x04, R10
@@ -330,7 +336,7 @@ shares:
 
 // func Share32AVX2(weights *float64, shares *float64, rows *int32, rowCount int, sets *uint64, counts *float64, backgrounds *float64, events int)
 // Requires: AVX, AVX2
-TEXT ·Share32AVX2(SB), $512-64
+TEXT ·Share32AVX2(SB), $576-64
 	MOVQ    rows+16(FP), AX
 	MOVQ    sets+32(FP), CX
 	MOVQ    counts+40(FP), DX
@@ -339,23 +345,26 @@ TEXT ·Share32AVX2(SB), $512-64
 	MOVQ    shares+8(FP), R12
 	MOVQ    rowCount+24(FP), SI
 	MOVQ    events+56(FP), DI
+	LEAQ    (SP), R13
+	ADDQ    $0x3f, R13
+	ANDQ    $-64, R13
 	VPXOR   Y0, Y0, Y0
 	VPXOR   Y4, Y4, Y4
-	VMOVUPD Y0, 256(SP)
+	VMOVUPD Y0, 256(R13)
 	VPXOR   Y5, Y5, Y5
-	VMOVUPD Y0, 288(SP)
+	VMOVUPD Y0, 288(R13)
 	VPXOR   Y6, Y6, Y6
-	VMOVUPD Y0, 320(SP)
+	VMOVUPD Y0, 320(R13)
 	VPXOR   Y7, Y7, Y7
-	VMOVUPD Y0, 352(SP)
+	VMOVUPD Y0, 352(R13)
 	VPXOR   Y8, Y8, Y8
-	VMOVUPD Y0, 384(SP)
+	VMOVUPD Y0, 384(R13)
 	VPXOR   Y9, Y9, Y9
-	VMOVUPD Y0, 416(SP)
+	VMOVUPD Y0, 416(R13)
 	VPXOR   Y10, Y10, Y10
-	VMOVUPD Y0, 448(SP)
+	VMOVUPD Y0, 448(R13)
 	VPXOR   Y11, Y11, Y11
-	VMOVUPD Y0, 480(SP)
+	VMOVUPD Y0, 480(R13)
 	MOVQ    AX, R10
 	MOVQ    SI, R9
 
@@ -372,14 +381,14 @@ sums0:
 	ADDQ    $0x04, R10
 	DECQ    R9
 	JNZ     sums0
-	VMOVUPD Y4, (SP)
-	VMOVUPD Y5, 32(SP)
-	VMOVUPD Y6, 64(SP)
-	VMOVUPD Y7, 96(SP)
-	VMOVUPD Y8, 128(SP)
-	VMOVUPD Y9, 160(SP)
-	VMOVUPD Y10, 192(SP)
-	VMOVUPD Y11, 224(SP)
+	VMOVUPD Y4, (R13)
+	VMOVUPD Y5, 32(R13)
+	VMOVUPD Y6, 64(R13)
+	VMOVUPD Y7, 96(R13)
+	VMOVUPD Y8, 128(R13)
+	VMOVUPD Y9, 160(R13)
+	VMOVUPD Y10, 192(R13)
+	VMOVUPD Y11, 224(R13)
 	LEAQ    shareMembers<>+0(SB), R8
 
 events:
@@ -388,47 +397,47 @@ events:
 	SHLQ         $0x05, R10
 	ANDL         $0x000001e0, R10
 	VMOVUPD      (R8)(R10*1), Y4
-	VANDPD       (SP), Y4, Y1
+	VANDPD       (R13), Y4, Y1
 	MOVQ         R9, R10
 	SHLQ         $0x01, R10
 	ANDL         $0x000001e0, R10
 	VMOVUPD      (R8)(R10*1), Y5
-	VANDPD       32(SP), Y5, Y2
+	VANDPD       32(R13), Y5, Y2
 	MOVQ         R9, R10
 	SHRQ         $0x03, R10
 	ANDL         $0x000001e0, R10
 	VMOVUPD      (R8)(R10*1), Y6
-	VANDPD       64(SP), Y6, Y3
+	VANDPD       64(R13), Y6, Y3
 	VADDPD       Y3, Y1, Y1
 	MOVQ         R9, R10
 	SHRQ         $0x07, R10
 	ANDL         $0x000001e0, R10
 	VMOVUPD      (R8)(R10*1), Y7
-	VANDPD       96(SP), Y7, Y3
+	VANDPD       96(R13), Y7, Y3
 	VADDPD       Y3, Y2, Y2
 	MOVQ         R9, R10
 	SHRQ         $0x0b, R10
 	ANDL         $0x000001e0, R10
 	VMOVUPD      (R8)(R10*1), Y8
-	VANDPD       128(SP), Y8, Y3
+	VANDPD       128(R13), Y8, Y3
 	VADDPD       Y3, Y1, Y1
 	MOVQ         R9, R10
 	SHRQ         $0x0f, R10
 	ANDL         $0x000001e0, R10
 	VMOVUPD      (R8)(R10*1), Y9
-	VANDPD       160(SP), Y9, Y3
+	VANDPD       160(R13), Y9, Y3
 	VADDPD       Y3, Y2, Y2
 	MOVQ         R9, R10
 	SHRQ         $0x13, R10
 	ANDL         $0x000001e0, R10
 	VMOVUPD      (R8)(R10*1), Y10
-	VANDPD       192(SP), Y10, Y3
+	VANDPD       192(R13), Y10, Y3
 	VADDPD       Y3, Y1, Y1
 	MOVQ         R9, R10
 	SHRQ         $0x17, R10
 	ANDL         $0x000001e0, R10
 	VMOVUPD      (R8)(R10*1), Y11
-	VANDPD       224(SP), Y11, Y3
+	VANDPD       224(R13), Y11, Y3
 	VADDPD       Y3, Y2, Y2
 	VADDPD       Y2, Y1, Y1
 	VEXTRACTF128 $0x01, Y1, X2
@@ -442,29 +451,29 @@ events:
 	VANDPD       X3, X2, X2
 	VBROADCASTSD X2, Y2
 	VANDPD       Y2, Y4, Y3
-	VADDPD       256(SP), Y3, Y3
-	VMOVUPD      Y3, 256(SP)
+	VADDPD       256(R13), Y3, Y3
+	VMOVUPD      Y3, 256(R13)
 	VANDPD       Y2, Y5, Y3
-	VADDPD       288(SP), Y3, Y3
-	VMOVUPD      Y3, 288(SP)
+	VADDPD       288(R13), Y3, Y3
+	VMOVUPD      Y3, 288(R13)
 	VANDPD       Y2, Y6, Y3
-	VADDPD       320(SP), Y3, Y3
-	VMOVUPD      Y3, 320(SP)
+	VADDPD       320(R13), Y3, Y3
+	VMOVUPD      Y3, 320(R13)
 	VANDPD       Y2, Y7, Y3
-	VADDPD       352(SP), Y3, Y3
-	VMOVUPD      Y3, 352(SP)
+	VADDPD       352(R13), Y3, Y3
+	VMOVUPD      Y3, 352(R13)
 	VANDPD       Y2, Y8, Y3
-	VADDPD       384(SP), Y3, Y3
-	VMOVUPD      Y3, 384(SP)
+	VADDPD       384(R13), Y3, Y3
+	VMOVUPD      Y3, 384(R13)
 	VANDPD       Y2, Y9, Y3
-	VADDPD       416(SP), Y3, Y3
-	VMOVUPD      Y3, 416(SP)
+	VADDPD       416(R13), Y3, Y3
+	VMOVUPD      Y3, 416(R13)
 	VANDPD       Y2, Y10, Y3
-	VADDPD       448(SP), Y3, Y3
-	VMOVUPD      Y3, 448(SP)
+	VADDPD       448(R13), Y3, Y3
+	VMOVUPD      Y3, 448(R13)
 	VANDPD       Y2, Y11, Y3
-	VADDPD       480(SP), Y3, Y3
-	VMOVUPD      Y3, 480(SP)
+	VADDPD       480(R13), Y3, Y3
+	VMOVUPD      Y3, 480(R13)
 	ADDQ         $0x08, CX
 	ADDQ         $0x08, DX
 	ADDQ         $0x08, BX
@@ -475,28 +484,28 @@ events:
 
 shares:
 	MOVLQSX (R10), R8
-	VMOVUPD 256(SP), Y3
+	VMOVUPD 256(R13), Y3
 	VADDPD  (R12)(R8*8), Y3, Y3
 	VMOVUPD Y3, (R12)(R8*8)
-	VMOVUPD 288(SP), Y3
+	VMOVUPD 288(R13), Y3
 	VADDPD  32(R12)(R8*8), Y3, Y3
 	VMOVUPD Y3, 32(R12)(R8*8)
-	VMOVUPD 320(SP), Y3
+	VMOVUPD 320(R13), Y3
 	VADDPD  64(R12)(R8*8), Y3, Y3
 	VMOVUPD Y3, 64(R12)(R8*8)
-	VMOVUPD 352(SP), Y3
+	VMOVUPD 352(R13), Y3
 	VADDPD  96(R12)(R8*8), Y3, Y3
 	VMOVUPD Y3, 96(R12)(R8*8)
-	VMOVUPD 384(SP), Y3
+	VMOVUPD 384(R13), Y3
 	VADDPD  128(R12)(R8*8), Y3, Y3
 	VMOVUPD Y3, 128(R12)(R8*8)
-	VMOVUPD 416(SP), Y3
+	VMOVUPD 416(R13), Y3
 	VADDPD  160(R12)(R8*8), Y3, Y3
 	VMOVUPD Y3, 160(R12)(R8*8)
-	VMOVUPD 448(SP), Y3
+	VMOVUPD 448(R13), Y3
 	VADDPD  192(R12)(R8*8), Y3, Y3
 	VMOVUPD Y3, 192(R12)(R8*8)
-	VMOVUPD 480(SP), Y3
+	VMOVUPD 480(R13), Y3
 	VADDPD  224(R12)(R8*8), Y3, Y3
 	VMOVUPD Y3, 224(R12)(R8*8)
 	ADDQ    $0x04, R10
@@ -507,7 +516,7 @@ shares:
 
 // func Share64AVX2(weights *float64, shares *float64, rows *int32, rowCount int, sets *uint64, counts *float64, backgrounds *float64, events int)
 // Requires: AVX, AVX2
-TEXT ·Share64AVX2(SB), $1024-64
+TEXT ·Share64AVX2(SB), $1088-64
 	MOVQ    rows+16(FP), AX
 	MOVQ    sets+32(FP), CX
 	MOVQ    counts+40(FP), DX
@@ -516,23 +525,26 @@ TEXT ·Share64AVX2(SB), $1024-64
 	MOVQ    shares+8(FP), R12
 	MOVQ    rowCount+24(FP), SI
 	MOVQ    events+56(FP), DI
+	LEAQ    (SP), R13
+	ADDQ    $0x3f, R13
+	ANDQ    $-64, R13
 	VPXOR   Y0, Y0, Y0
 	VPXOR   Y3, Y3, Y3
-	VMOVUPD Y0, 512(SP)
+	VMOVUPD Y0, 512(R13)
 	VPXOR   Y4, Y4, Y4
-	VMOVUPD Y0, 544(SP)
+	VMOVUPD Y0, 544(R13)
 	VPXOR   Y5, Y5, Y5
-	VMOVUPD Y0, 576(SP)
+	VMOVUPD Y0, 576(R13)
 	VPXOR   Y6, Y6, Y6
-	VMOVUPD Y0, 608(SP)
+	VMOVUPD Y0, 608(R13)
 	VPXOR   Y7, Y7, Y7
-	VMOVUPD Y0, 640(SP)
+	VMOVUPD Y0, 640(R13)
 	VPXOR   Y8, Y8, Y8
-	VMOVUPD Y0, 672(SP)
+	VMOVUPD Y0, 672(R13)
 	VPXOR   Y9, Y9, Y9
-	VMOVUPD Y0, 704(SP)
+	VMOVUPD Y0, 704(R13)
 	VPXOR   Y10, Y10, Y10
-	VMOVUPD Y0, 736(SP)
+	VMOVUPD Y0, 736(R13)
 	MOVQ    AX, R10
 	MOVQ    SI, R9
 
@@ -549,30 +561,30 @@ sums0:
 	ADDQ    $0x04, R10
 	DECQ    R9
 	JNZ     sums0
-	VMOVUPD Y3, (SP)
-	VMOVUPD Y4, 32(SP)
-	VMOVUPD Y5, 64(SP)
-	VMOVUPD Y6, 96(SP)
-	VMOVUPD Y7, 128(SP)
-	VMOVUPD Y8, 160(SP)
-	VMOVUPD Y9, 192(SP)
-	VMOVUPD Y10, 224(SP)
+	VMOVUPD Y3, (R13)
+	VMOVUPD Y4, 32(R13)
+	VMOVUPD Y5, 64(R13)
+	VMOVUPD Y6, 96(R13)
+	VMOVUPD Y7, 128(R13)
+	VMOVUPD Y8, 160(R13)
+	VMOVUPD Y9, 192(R13)
+	VMOVUPD Y10, 224(R13)
 	VPXOR   Y3, Y3, Y3
-	VMOVUPD Y0, 768(SP)
+	VMOVUPD Y0, 768(R13)
 	VPXOR   Y4, Y4, Y4
-	VMOVUPD Y0, 800(SP)
+	VMOVUPD Y0, 800(R13)
 	VPXOR   Y5, Y5, Y5
-	VMOVUPD Y0, 832(SP)
+	VMOVUPD Y0, 832(R13)
 	VPXOR   Y6, Y6, Y6
-	VMOVUPD Y0, 864(SP)
+	VMOVUPD Y0, 864(R13)
 	VPXOR   Y7, Y7, Y7
-	VMOVUPD Y0, 896(SP)
+	VMOVUPD Y0, 896(R13)
 	VPXOR   Y8, Y8, Y8
-	VMOVUPD Y0, 928(SP)
+	VMOVUPD Y0, 928(R13)
 	VPXOR   Y9, Y9, Y9
-	VMOVUPD Y0, 960(SP)
+	VMOVUPD Y0, 960(R13)
 	VPXOR   Y10, Y10, Y10
-	VMOVUPD Y0, 992(SP)
+	VMOVUPD Y0, 992(R13)
 	MOVQ    AX, R10
 	MOVQ    SI, R9
 
@@ -589,14 +601,14 @@ sums8:
 	ADDQ    $0x04, R10
 	DECQ    R9
 	JNZ     sums8
-	VMOVUPD Y3, 256(SP)
-	VMOVUPD Y4, 288(SP)
-	VMOVUPD Y5, 320(SP)
-	VMOVUPD Y6, 352(SP)
-	VMOVUPD Y7, 384(SP)
-	VMOVUPD Y8, 416(SP)
-	VMOVUPD Y9, 448(SP)
-	VMOVUPD Y10, 480(SP)
+	VMOVUPD Y3, 256(R13)
+	VMOVUPD Y4, 288(R13)
+	VMOVUPD Y5, 320(R13)
+	VMOVUPD Y6, 352(R13)
+	VMOVUPD Y7, 384(R13)
+	VMOVUPD Y8, 416(R13)
+	VMOVUPD Y9, 448(R13)
+	VMOVUPD Y10, 480(R13)
 	LEAQ    shareMembers<>+0(SB), R8
 
 events:
@@ -605,95 +617,95 @@ events:
 	SHLQ         $0x05, R10
 	ANDL         $0x000001e0, R10
 	VMOVUPD      (R8)(R10*1), Y3
-	VANDPD       (SP), Y3, Y1
+	VANDPD       (R13), Y3, Y1
 	MOVQ         R9, R10
 	SHLQ         $0x01, R10
 	ANDL         $0x000001e0, R10
 	VMOVUPD      (R8)(R10*1), Y4
-	VANDPD       32(SP), Y4, Y2
+	VANDPD       32(R13), Y4, Y2
 	MOVQ         R9, R10
 	SHRQ         $0x03, R10
 	ANDL         $0x000001e0, R10
 	VMOVUPD      (R8)(R10*1), Y5
-	VANDPD       64(SP), Y5, Y3
+	VANDPD       64(R13), Y5, Y3
 	VADDPD       Y3, Y1, Y1
 	MOVQ         R9, R10
 	SHRQ         $0x07, R10
 	ANDL         $0x000001e0, R10
 	VMOVUPD      (R8)(R10*1), Y6
-	VANDPD       96(SP), Y6, Y3
+	VANDPD       96(R13), Y6, Y3
 	VADDPD       Y3, Y2, Y2
 	MOVQ         R9, R10
 	SHRQ         $0x0b, R10
 	ANDL         $0x000001e0, R10
 	VMOVUPD      (R8)(R10*1), Y7
-	VANDPD       128(SP), Y7, Y3
+	VANDPD       128(R13), Y7, Y3
 	VADDPD       Y3, Y1, Y1
 	MOVQ         R9, R10
 	SHRQ         $0x0f, R10
 	ANDL         $0x000001e0, R10
 	VMOVUPD      (R8)(R10*1), Y8
-	VANDPD       160(SP), Y8, Y3
+	VANDPD       160(R13), Y8, Y3
 	VADDPD       Y3, Y2, Y2
 	MOVQ         R9, R10
 	SHRQ         $0x13, R10
 	ANDL         $0x000001e0, R10
 	VMOVUPD      (R8)(R10*1), Y9
-	VANDPD       192(SP), Y9, Y3
+	VANDPD       192(R13), Y9, Y3
 	VADDPD       Y3, Y1, Y1
 	MOVQ         R9, R10
 	SHRQ         $0x17, R10
 	ANDL         $0x000001e0, R10
 	VMOVUPD      (R8)(R10*1), Y10
-	VANDPD       224(SP), Y10, Y3
+	VANDPD       224(R13), Y10, Y3
 	VADDPD       Y3, Y2, Y2
 	MOVQ         R9, R10
 	SHRQ         $0x1b, R10
 	ANDL         $0x000001e0, R10
 	VMOVUPD      (R8)(R10*1), Y3
-	VANDPD       256(SP), Y3, Y3
+	VANDPD       256(R13), Y3, Y3
 	VADDPD       Y3, Y1, Y1
 	MOVQ         R9, R10
 	SHRQ         $0x1f, R10
 	ANDL         $0x000001e0, R10
 	VMOVUPD      (R8)(R10*1), Y4
-	VANDPD       288(SP), Y4, Y3
+	VANDPD       288(R13), Y4, Y3
 	VADDPD       Y3, Y2, Y2
 	MOVQ         R9, R10
 	SHRQ         $0x23, R10
 	ANDL         $0x000001e0, R10
 	VMOVUPD      (R8)(R10*1), Y5
-	VANDPD       320(SP), Y5, Y3
+	VANDPD       320(R13), Y5, Y3
 	VADDPD       Y3, Y1, Y1
 	MOVQ         R9, R10
 	SHRQ         $0x27, R10
 	ANDL         $0x000001e0, R10
 	VMOVUPD      (R8)(R10*1), Y6
-	VANDPD       352(SP), Y6, Y3
+	VANDPD       352(R13), Y6, Y3
 	VADDPD       Y3, Y2, Y2
 	MOVQ         R9, R10
 	SHRQ         $0x2b, R10
 	ANDL         $0x000001e0, R10
 	VMOVUPD      (R8)(R10*1), Y7
-	VANDPD       384(SP), Y7, Y3
+	VANDPD       384(R13), Y7, Y3
 	VADDPD       Y3, Y1, Y1
 	MOVQ         R9, R10
 	SHRQ         $0x2f, R10
 	ANDL         $0x000001e0, R10
 	VMOVUPD      (R8)(R10*1), Y8
-	VANDPD       416(SP), Y8, Y3
+	VANDPD       416(R13), Y8, Y3
 	VADDPD       Y3, Y2, Y2
 	MOVQ         R9, R10
 	SHRQ         $0x33, R10
 	ANDL         $0x000001e0, R10
 	VMOVUPD      (R8)(R10*1), Y9
-	VANDPD       448(SP), Y9, Y3
+	VANDPD       448(R13), Y9, Y3
 	VADDPD       Y3, Y1, Y1
 	MOVQ         R9, R10
 	SHRQ         $0x37, R10
 	ANDL         $0x000001e0, R10
 	VMOVUPD      (R8)(R10*1), Y10
-	VANDPD       480(SP), Y10, Y3
+	VANDPD       480(R13), Y10, Y3
 	VADDPD       Y3, Y2, Y2
 	VADDPD       Y2, Y1, Y1
 	VEXTRACTF128 $0x01, Y1, X2
@@ -711,113 +723,113 @@ events:
 	ANDL         $0x000001e0, R10
 	VMOVUPD      (R8)(R10*1), Y3
 	VANDPD       Y2, Y3, Y3
-	VADDPD       512(SP), Y3, Y3
-	VMOVUPD      Y3, 512(SP)
+	VADDPD       512(R13), Y3, Y3
+	VMOVUPD      Y3, 512(R13)
 	MOVQ         R9, R10
 	SHLQ         $0x01, R10
 	ANDL         $0x000001e0, R10
 	VMOVUPD      (R8)(R10*1), Y4
 	VANDPD       Y2, Y4, Y3
-	VADDPD       544(SP), Y3, Y3
-	VMOVUPD      Y3, 544(SP)
+	VADDPD       544(R13), Y3, Y3
+	VMOVUPD      Y3, 544(R13)
 	MOVQ         R9, R10
 	SHRQ         $0x03, R10
 	ANDL         $0x000001e0, R10
 	VMOVUPD      (R8)(R10*1), Y5
 	VANDPD       Y2, Y5, Y3
-	VADDPD       576(SP), Y3, Y3
-	VMOVUPD      Y3, 576(SP)
+	VADDPD       576(R13), Y3, Y3
+	VMOVUPD      Y3, 576(R13)
 	MOVQ         R9, R10
 	SHRQ         $0x07, R10
 	ANDL         $0x000001e0, R10
 	VMOVUPD      (R8)(R10*1), Y6
 	VANDPD       Y2, Y6, Y3
-	VADDPD       608(SP), Y3, Y3
-	VMOVUPD      Y3, 608(SP)
+	VADDPD       608(R13), Y3, Y3
+	VMOVUPD      Y3, 608(R13)
 	MOVQ         R9, R10
 	SHRQ         $0x0b, R10
 	ANDL         $0x000001e0, R10
 	VMOVUPD      (R8)(R10*1), Y7
 	VANDPD       Y2, Y7, Y3
-	VADDPD       640(SP), Y3, Y3
-	VMOVUPD      Y3, 640(SP)
+	VADDPD       640(R13), Y3, Y3
+	VMOVUPD      Y3, 640(R13)
 	MOVQ         R9, R10
 	SHRQ         $0x0f, R10
 	ANDL         $0x000001e0, R10
 	VMOVUPD      (R8)(R10*1), Y8
 	VANDPD       Y2, Y8, Y3
-	VADDPD       672(SP), Y3, Y3
-	VMOVUPD      Y3, 672(SP)
+	VADDPD       672(R13), Y3, Y3
+	VMOVUPD      Y3, 672(R13)
 	MOVQ         R9, R10
 	SHRQ         $0x13, R10
 	ANDL         $0x000001e0, R10
 	VMOVUPD      (R8)(R10*1), Y9
 	VANDPD       Y2, Y9, Y3
-	VADDPD       704(SP), Y3, Y3
-	VMOVUPD      Y3, 704(SP)
+	VADDPD       704(R13), Y3, Y3
+	VMOVUPD      Y3, 704(R13)
 	MOVQ         R9, R10
 	SHRQ         $0x17, R10
 	ANDL         $0x000001e0, R10
 	VMOVUPD      (R8)(R10*1), Y10
 	VANDPD       Y2, Y10, Y3
-	VADDPD       736(SP), Y3, Y3
-	VMOVUPD      Y3, 736(SP)
+	VADDPD       736(R13), Y3, Y3
+	VMOVUPD      Y3, 736(R13)
 	MOVQ         R9, R10
 	SHRQ         $0x1b, R10
 	ANDL         $0x000001e0, R10
 	VMOVUPD      (R8)(R10*1), Y3
 	VANDPD       Y2, Y3, Y3
-	VADDPD       768(SP), Y3, Y3
-	VMOVUPD      Y3, 768(SP)
+	VADDPD       768(R13), Y3, Y3
+	VMOVUPD      Y3, 768(R13)
 	MOVQ         R9, R10
 	SHRQ         $0x1f, R10
 	ANDL         $0x000001e0, R10
 	VMOVUPD      (R8)(R10*1), Y4
 	VANDPD       Y2, Y4, Y3
-	VADDPD       800(SP), Y3, Y3
-	VMOVUPD      Y3, 800(SP)
+	VADDPD       800(R13), Y3, Y3
+	VMOVUPD      Y3, 800(R13)
 	MOVQ         R9, R10
 	SHRQ         $0x23, R10
 	ANDL         $0x000001e0, R10
 	VMOVUPD      (R8)(R10*1), Y5
 	VANDPD       Y2, Y5, Y3
-	VADDPD       832(SP), Y3, Y3
-	VMOVUPD      Y3, 832(SP)
+	VADDPD       832(R13), Y3, Y3
+	VMOVUPD      Y3, 832(R13)
 	MOVQ         R9, R10
 	SHRQ         $0x27, R10
 	ANDL         $0x000001e0, R10
 	VMOVUPD      (R8)(R10*1), Y6
 	VANDPD       Y2, Y6, Y3
-	VADDPD       864(SP), Y3, Y3
-	VMOVUPD      Y3, 864(SP)
+	VADDPD       864(R13), Y3, Y3
+	VMOVUPD      Y3, 864(R13)
 	MOVQ         R9, R10
 	SHRQ         $0x2b, R10
 	ANDL         $0x000001e0, R10
 	VMOVUPD      (R8)(R10*1), Y7
 	VANDPD       Y2, Y7, Y3
-	VADDPD       896(SP), Y3, Y3
-	VMOVUPD      Y3, 896(SP)
+	VADDPD       896(R13), Y3, Y3
+	VMOVUPD      Y3, 896(R13)
 	MOVQ         R9, R10
 	SHRQ         $0x2f, R10
 	ANDL         $0x000001e0, R10
 	VMOVUPD      (R8)(R10*1), Y8
 	VANDPD       Y2, Y8, Y3
-	VADDPD       928(SP), Y3, Y3
-	VMOVUPD      Y3, 928(SP)
+	VADDPD       928(R13), Y3, Y3
+	VMOVUPD      Y3, 928(R13)
 	MOVQ         R9, R10
 	SHRQ         $0x33, R10
 	ANDL         $0x000001e0, R10
 	VMOVUPD      (R8)(R10*1), Y9
 	VANDPD       Y2, Y9, Y3
-	VADDPD       960(SP), Y3, Y3
-	VMOVUPD      Y3, 960(SP)
+	VADDPD       960(R13), Y3, Y3
+	VMOVUPD      Y3, 960(R13)
 	MOVQ         R9, R10
 	SHRQ         $0x37, R10
 	ANDL         $0x000001e0, R10
 	VMOVUPD      (R8)(R10*1), Y10
 	VANDPD       Y2, Y10, Y3
-	VADDPD       992(SP), Y3, Y3
-	VMOVUPD      Y3, 992(SP)
+	VADDPD       992(R13), Y3, Y3
+	VMOVUPD      Y3, 992(R13)
 	ADDQ         $0x08, CX
 	ADDQ         $0x08, DX
 	ADDQ         $0x08, BX
@@ -828,52 +840,52 @@ events:
 
 shares:
 	MOVLQSX (R10), R8
-	VMOVUPD 512(SP), Y3
+	VMOVUPD 512(R13), Y3
 	VADDPD  (R12)(R8*8), Y3, Y3
 	VMOVUPD Y3, (R12)(R8*8)
-	VMOVUPD 544(SP), Y3
+	VMOVUPD 544(R13), Y3
 	VADDPD  32(R12)(R8*8), Y3, Y3
 	VMOVUPD Y3, 32(R12)(R8*8)
-	VMOVUPD 576(SP), Y3
+	VMOVUPD 576(R13), Y3
 	VADDPD  64(R12)(R8*8), Y3, Y3
 	VMOVUPD Y3, 64(R12)(R8*8)
-	VMOVUPD 608(SP), Y3
+	VMOVUPD 608(R13), Y3
 	VADDPD  96(R12)(R8*8), Y3, Y3
 	VMOVUPD Y3, 96(R12)(R8*8)
-	VMOVUPD 640(SP), Y3
+	VMOVUPD 640(R13), Y3
 	VADDPD  128(R12)(R8*8), Y3, Y3
 	VMOVUPD Y3, 128(R12)(R8*8)
-	VMOVUPD 672(SP), Y3
+	VMOVUPD 672(R13), Y3
 	VADDPD  160(R12)(R8*8), Y3, Y3
 	VMOVUPD Y3, 160(R12)(R8*8)
-	VMOVUPD 704(SP), Y3
+	VMOVUPD 704(R13), Y3
 	VADDPD  192(R12)(R8*8), Y3, Y3
 	VMOVUPD Y3, 192(R12)(R8*8)
-	VMOVUPD 736(SP), Y3
+	VMOVUPD 736(R13), Y3
 	VADDPD  224(R12)(R8*8), Y3, Y3
 	VMOVUPD Y3, 224(R12)(R8*8)
-	VMOVUPD 768(SP), Y3
+	VMOVUPD 768(R13), Y3
 	VADDPD  256(R12)(R8*8), Y3, Y3
 	VMOVUPD Y3, 256(R12)(R8*8)
-	VMOVUPD 800(SP), Y3
+	VMOVUPD 800(R13), Y3
 	VADDPD  288(R12)(R8*8), Y3, Y3
 	VMOVUPD Y3, 288(R12)(R8*8)
-	VMOVUPD 832(SP), Y3
+	VMOVUPD 832(R13), Y3
 	VADDPD  320(R12)(R8*8), Y3, Y3
 	VMOVUPD Y3, 320(R12)(R8*8)
-	VMOVUPD 864(SP), Y3
+	VMOVUPD 864(R13), Y3
 	VADDPD  352(R12)(R8*8), Y3, Y3
 	VMOVUPD Y3, 352(R12)(R8*8)
-	VMOVUPD 896(SP), Y3
+	VMOVUPD 896(R13), Y3
 	VADDPD  384(R12)(R8*8), Y3, Y3
 	VMOVUPD Y3, 384(R12)(R8*8)
-	VMOVUPD 928(SP), Y3
+	VMOVUPD 928(R13), Y3
 	VADDPD  416(R12)(R8*8), Y3, Y3
 	VMOVUPD Y3, 416(R12)(R8*8)
-	VMOVUPD 960(SP), Y3
+	VMOVUPD 960(R13), Y3
 	VADDPD  448(R12)(R8*8), Y3, Y3
 	VMOVUPD Y3, 448(R12)(R8*8)
-	VMOVUPD 992(SP), Y3
+	VMOVUPD 992(R13), Y3
 	VADDPD  480(R12)(R8*8), Y3, Y3
 	VMOVUPD Y3, 480(R12)(R8*8)
 	ADDQ    $0x04, R10

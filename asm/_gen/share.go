@@ -162,7 +162,8 @@ func (p *sharing) avx512(parts int) {
 // registers where there are as many.
 func (p *sharing) avx2(parts int, members Mem) {
 	const most = 8
-	sums, shares := AllocLocal(32*parts), AllocLocal(32*parts)
+	sums := Mem{Base: alignedLocal(64 * parts)}
+	shares := sums.Offset(32 * parts)
 	none, a, b, each, v := YMM(), YMM(), YMM(), YMM(), YMM()
 	VPXOR(none, none, none)
 	masks := avx2.vectors(min(parts, most))
