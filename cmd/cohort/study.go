@@ -83,7 +83,7 @@ each sees and what it costs. Everything follows from public values; no data is o
 	fs.IntVar(&o.threshold, "at-least", 0, "least number of parties in a sum (default all)")
 	fs.DurationVar(&o.step, "step-deadline", 2*time.Minute, "how long a step of a sum waits for a party")
 	fs.DurationVar(&o.wait, "message-deadline", time.Hour,
-		"how long other messages, and parties that are away at the end, are waited for")
+		"how long other messages, a coordinator that is away, and parties that are at the end, are waited for")
 	fs.DurationVar(&o.padRounds, "pad-rounds", 0,
 		"length of a round: a party's sums begin at multiples of it alone, so that its time of computing is not seen")
 	fs.BoolVar(&o.plain, "plain-sums", false,

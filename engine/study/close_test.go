@@ -55,19 +55,9 @@ func TestCoordinatorGone(t *testing.T) {
 	defer c.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	ended := make(chan error, 1)
-	go func() {
-		_, err := Take(ctx, n.join(t, c.Invitations()[0]))
-		ended <- err
-	}()
-	for {
-		if status, _ := n.watch.Status(); status.Parties[0].Enrolled {
-			break
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	wait := enrolled(ctx, t, c, n.join(t, c.Invitations()[0]))
 	c.Close()
-	if err := <-ended; err == nil || !strings.Contains(err.Error(), "has not answered for 2s") {
+	if err := wait(); err == nil || !strings.Contains(err.Error(), "has not answered for 2s") {
 		t.Errorf("the party ended with %v", err)
 	}
 }

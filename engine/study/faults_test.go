@@ -661,14 +661,13 @@ func TestPartiesLearnNoPathOfTheCoordinator(t *testing.T) {
 	}
 }
 
-// enrolled has a party take part until it has a place, and returns what ends it.
-func enrolled(ctx context.Context, t *testing.T, c *Coordinator, j Join) (stop func()) {
+// enrolled has a party take part until it has a place, and returns what waits for its end.
+func enrolled(ctx context.Context, t *testing.T, c *Coordinator, j Join) (wait func() error) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
+	done := make(chan error, 1)
 	go func() {
-		defer close(done)
-		_, _ = Take(ctx, j)
+		_, err := Take(ctx, j)
+		done <- err
 	}()
 	for {
 		if status, _ := c.Watch.Status(); status.Parties[j.Invitation.Party].Enrolled {
@@ -676,10 +675,7 @@ func enrolled(ctx context.Context, t *testing.T, c *Coordinator, j Join) (stop f
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	return func() {
-		cancel()
-		<-done
-	}
+	return func() error { return <-done }
 }
 
 // identityIn is what a party is known by, from its journal.
@@ -725,9 +721,12 @@ func TestStrangers(t *testing.T) {
 	refusedBy("another study", "refused this key or invitation", func(j *Join) { j.Invitation.Study[0] ^= 1 })
 
 	first := n.join(t, v)
-	stop := enrolled(ctx, t, c, first)
+	taking, stop := context.WithCancel(ctx)
+	defer stop()
+	wait := enrolled(taking, t, c, first)
 	refusedBy("a used invitation", "refused this key or invitation", func(*Join) {})
 	stop()
+	_ = wait()
 
 	id := identityIn(t, first.State)
 	keys, err := id.keys()

@@ -351,6 +351,22 @@ func planned(t *testing.T, j *Job) *run {
 	return s
 }
 
+// firstRound has the computing party and the key holder play a round after setUp, the key holder then what follows it.
+func firstRound(s *run, roles *parties, then func(*protocol.Party) error) []protocol.Program {
+	return []protocol.Program{func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
+		roles.alice.Party = p
+		_, err := roles.alice.playRound(ctx, 0, s.start)
+		return nil, err
+	}, func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
+		roles.bob.Party = p
+		err := roles.bob.answer(ctx, 1)
+		if err == nil && then != nil {
+			err = then(p)
+		}
+		return nil, err
+	}}
+}
+
 // setUp runs the setup of two parties.
 func setUp(t *testing.T, j *Job, pool *engine.Pool) (*run, *parties) {
 	t.Helper()

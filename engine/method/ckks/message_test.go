@@ -481,16 +481,7 @@ func checkFinds(t *testing.T, name string, j *Job, spoil func(*run, *parties)) {
 	defer pool.Close()
 	s, roles := setUp(t, j, pool)
 	round := func() error {
-		alice := func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
-			roles.alice.Party = p
-			_, err := roles.alice.playRound(ctx, 0, s.start)
-			return nil, err
-		}
-		bob := func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
-			roles.bob.Party = p
-			return nil, roles.bob.answer(ctx, 1)
-		}
-		return protocol.Start(engine.NewRuntime(pool), s.Plan, []protocol.Program{alice, bob}, nil,
+		return protocol.Start(engine.NewRuntime(pool), s.Plan, firstRound(s, roles, nil), nil,
 			protocol.Options{}).Run(context.Background())
 	}
 	if err := round(); err != nil {

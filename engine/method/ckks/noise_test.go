@@ -346,21 +346,11 @@ func TestTotalsAreOpenedOnce(t *testing.T) {
 		Seed: seed(5), Budget: privacy.Budget{Epsilon: 0.01, Delta: 1e-5}}, chain: &smallChain}
 	s, roles := setUp(t, j, pool)
 	again := false
-	alice := func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
-		roles.alice.Party = p
-		_, err := roles.alice.playRound(ctx, 0, s.start)
-		return nil, err
-	}
-	bob := func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
-		roles.bob.Party = p
-		if err := roles.bob.answer(ctx, 1); err != nil {
-			return nil, err
-		}
+	play(t, s.jobPlan, pool, firstRound(s, roles, func(p *protocol.Party) error {
 		_, err := p.Open(s.released, 1, nil, protocol.NewPrivate(1))
 		again = err == nil
-		return nil, nil
-	}
-	play(t, s.jobPlan, pool, alice, bob)
+		return nil
+	})...)
 	if again {
 		t.Error("a round's totals were opened twice")
 	}

@@ -289,7 +289,7 @@ const mostLost = 0.5
 // adds what the indicator is at most from 2 on: with k = 4 records that are undecided between the two farthest
 // centroids alone have 1.12.
 func (j *Job) memberships() memberships {
-	if j.Argmin != Rank {
+	if j.argmin() != Rank {
 		return memberships{-signError, mostLost, 0}
 	}
 	least, most := indicatorRange(j.K)
