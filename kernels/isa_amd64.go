@@ -5,7 +5,7 @@ package kernels
 import (
 	"sync"
 
-	"github.com/klauspost/cpuid/v2"
+	"golang.org/x/sys/cpu"
 )
 
 // grantTiles asks the system once for the registers of AMX.
@@ -13,14 +13,14 @@ var grantTiles = sync.OnceValue(tilesGranted)
 
 // supportedPaths lists the paths whose every instruction this CPU has.
 func supportedPaths() []path {
-	paths := []path{generic}
-	if cpuid.CPU.Supports(cpuid.AVX2, cpuid.FMA3, cpuid.AESNI, cpuid.POPCNT) {
+	paths, has := []path{generic}, &cpu.X86
+	if has.HasAVX2 && has.HasFMA && has.HasAES && has.HasPOPCNT {
 		paths = append(paths, avx2)
-		if cpuid.CPU.Supports(cpuid.AVX512F, cpuid.AVX512BW, cpuid.AVX512DQ, cpuid.AVX512VL, cpuid.VAES) {
+		if has.HasAVX512F && has.HasAVX512BW && has.HasAVX512DQ && has.HasAVX512VL && has.HasAVX512VAES {
 			paths = append(paths, avx512)
-			if cpuid.CPU.Supports(cpuid.AVX512VNNI) {
+			if has.HasAVX512VNNI {
 				paths = append(paths, avx512vnni)
-				if cpuid.CPU.Supports(cpuid.AMXTILE, cpuid.AMXINT8) && grantTiles() {
+				if has.HasAMXTile && has.HasAMXInt8 && grantTiles() {
 					paths = append(paths, amx)
 				}
 			}

@@ -2,17 +2,17 @@
 
 package kernels
 
-import "github.com/klauspost/cpuid/v2"
+import "golang.org/x/sys/cpu"
 
 // supportedPaths lists the paths whose every instruction this CPU has. Vector
 // instructions are part of every arm64 that Go supports; AES is not.
 func supportedPaths() []path {
-	paths := []path{generic}
-	if cpuid.CPU.Supports(cpuid.ASIMD, cpuid.AESARM) {
+	paths, has := []path{generic}, &cpu.ARM64
+	if has.HasASIMD && has.HasAES {
 		paths = append(paths, neon)
-		if cpuid.CPU.Supports(cpuid.ASIMDDP) {
+		if has.HasASIMDDP {
 			paths = append(paths, neondot)
-			if cpuid.CPU.Supports(cpuid.I8MM) {
+			if has.HasI8MM {
 				paths = append(paths, neoni8mm)
 			}
 		}

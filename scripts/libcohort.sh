@@ -22,7 +22,7 @@ fi
 plain=()
 for package in encoding/json reflect fmt time os flag context syscall strings bytes io path/filepath io/fs internal/poll \
     bufio encoding/hex encoding/base64 sort strconv internal/strconv math/big hash/crc32 crypto/cipher crypto/aes crypto/hkdf \
-    crypto/hmac crypto/sha3 internal/reflectlite math/rand gonum.org/... golang.org/x/text/... golang.org/x/sys/unix github.com/klauspost/cpuid/v2 \
+    crypto/hmac crypto/sha3 internal/reflectlite math/rand gonum.org/... golang.org/x/text/... golang.org/x/sys/... \
     github.com/cohort-engine/cohort/engine/method/balcan github.com/cohort-engine/cohort/engine/method/evolve \
     github.com/cohort-engine/cohort/engine/method/hybrid github.com/cohort-engine/cohort/engine/method/lsf \
     github.com/cohort-engine/cohort/engine/step/staged github.com/cohort-engine/cohort/engine/method/sketch \
