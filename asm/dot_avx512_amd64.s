@@ -114,50 +114,43 @@ group_wide_tile_dims:
 	JMP          group_wide_tile_offered
 
 group_wide_tile_second:
-	VMOVUPS      (SP), Z7
-	VMOVUPS      64(SP), Z8
 	VPBROADCASTD 768(SP), Z6
-	VCMPPS       $0x01, Z7, Z1, K1
-	VMAXPS       Z7, Z1, Z10
-	VMINPS       128(SP), Z10, Z10
-	VMOVUPS      Z10, 128(SP)
-	VMINPS       Z7, Z1, Z7
-	VMOVDQA32    Z6, K1, Z8
-	VMOVUPS      Z7, (SP)
-	VMOVUPS      Z8, 64(SP)
-	VMOVUPS      192(SP), Z7
-	VMOVUPS      256(SP), Z8
-	VPBROADCASTD 768(SP), Z6
-	VCMPPS       $0x01, Z7, Z3, K1
-	VMAXPS       Z7, Z3, Z10
-	VMINPS       320(SP), Z10, Z10
-	VMOVUPS      Z10, 320(SP)
-	VMINPS       Z7, Z3, Z7
-	VMOVDQA32    Z6, K1, Z8
-	VMOVUPS      Z7, 192(SP)
-	VMOVUPS      Z8, 256(SP)
-	VMOVUPS      384(SP), Z7
-	VMOVUPS      448(SP), Z8
-	VPBROADCASTD 768(SP), Z6
-	VCMPPS       $0x01, Z7, Z4, K1
-	VMAXPS       Z7, Z4, Z10
-	VMINPS       512(SP), Z10, Z10
-	VMOVUPS      Z10, 512(SP)
-	VMINPS       Z7, Z4, Z7
-	VMOVDQA32    Z6, K1, Z8
-	VMOVUPS      Z7, 384(SP)
-	VMOVUPS      Z8, 448(SP)
-	VMOVUPS      576(SP), Z7
-	VMOVUPS      640(SP), Z8
-	VPBROADCASTD 768(SP), Z6
-	VCMPPS       $0x01, Z7, Z5, K1
-	VMAXPS       Z7, Z5, Z10
-	VMINPS       704(SP), Z10, Z10
-	VMOVUPS      Z10, 704(SP)
-	VMINPS       Z7, Z5, Z7
-	VMOVDQA32    Z6, K1, Z8
-	VMOVUPS      Z7, 576(SP)
-	VMOVUPS      Z8, 640(SP)
+	VMOVDQA32    Z6, Z7
+	VCMPPS       $0x01, (SP), Z1, K1
+	VMOVUPS      (SP), Z8
+	VMAXPS       Z8, Z1, Z8
+	VMINPS       128(SP), Z8, Z8
+	VMOVUPS      Z8, 128(SP)
+	VMINPS       (SP), Z1, Z1
+	VMOVDQU32    Z7, K1, 64(SP)
+	VMOVUPS      Z1, (SP)
+	VMOVDQA32    Z6, Z7
+	VCMPPS       $0x01, 192(SP), Z3, K1
+	VMOVUPS      192(SP), Z1
+	VMAXPS       Z1, Z3, Z1
+	VMINPS       320(SP), Z1, Z1
+	VMOVUPS      Z1, 320(SP)
+	VMINPS       192(SP), Z3, Z3
+	VMOVDQU32    Z7, K1, 256(SP)
+	VMOVUPS      Z3, 192(SP)
+	VMOVDQA32    Z6, Z7
+	VCMPPS       $0x01, 384(SP), Z4, K1
+	VMOVUPS      384(SP), Z1
+	VMAXPS       Z1, Z4, Z1
+	VMINPS       512(SP), Z1, Z1
+	VMOVUPS      Z1, 512(SP)
+	VMINPS       384(SP), Z4, Z4
+	VMOVDQU32    Z7, K1, 448(SP)
+	VMOVUPS      Z4, 384(SP)
+	VMOVDQA32    Z6, Z7
+	VCMPPS       $0x01, 576(SP), Z5, K1
+	VMOVUPS      576(SP), Z1
+	VMAXPS       Z1, Z5, Z1
+	VMINPS       704(SP), Z1, Z1
+	VMOVUPS      Z1, 704(SP)
+	VMINPS       576(SP), Z5, Z5
+	VMOVDQU32    Z7, K1, 640(SP)
+	VMOVUPS      Z5, 576(SP)
 
 group_wide_tile_offered:
 	ADDL $0x01, 768(SP)
@@ -251,17 +244,16 @@ single_wide_tile_dims:
 	JMP          single_wide_tile_offered
 
 single_wide_tile_second:
-	VMOVUPS      (SP), Z4
-	VMOVUPS      64(SP), Z5
 	VPBROADCASTD 768(SP), Z1
-	VCMPPS       $0x01, Z4, Z0, K1
-	VMAXPS       Z4, Z0, Z3
+	VMOVDQA32    Z1, Z1
+	VCMPPS       $0x01, (SP), Z0, K1
+	VMOVUPS      (SP), Z3
+	VMAXPS       Z3, Z0, Z3
 	VMINPS       128(SP), Z3, Z3
 	VMOVUPS      Z3, 128(SP)
-	VMINPS       Z4, Z0, Z4
-	VMOVDQA32    Z1, K1, Z5
-	VMOVUPS      Z4, (SP)
-	VMOVUPS      Z5, 64(SP)
+	VMINPS       (SP), Z0, Z0
+	VMOVDQU32    Z1, K1, 64(SP)
+	VMOVUPS      Z0, (SP)
 
 single_wide_tile_offered:
 	ADDL    $0x01, 768(SP)
@@ -406,78 +398,67 @@ group_wide_tile_dims:
 	JMP          group_wide_tile_offered
 
 group_wide_tile_second:
-	VMOVUPS      (SP), Z11
-	VMOVUPS      64(SP), Z12
 	VPBROADCASTD 768(SP), Z10
-	VCMPPS       $0x01, Z11, Z1, K1
-	VMAXPS       Z11, Z1, Z14
-	VMINPS       128(SP), Z14, Z14
-	VMOVUPS      Z14, 128(SP)
-	VMINPS       Z11, Z1, Z11
-	VMOVDQA32    Z10, K1, Z12
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z10, Z10
-	VCMPPS       $0x01, Z11, Z6, K1
-	VMAXPS       Z11, Z6, Z14
-	VMINPS       128(SP), Z14, Z14
-	VMOVUPS      Z14, 128(SP)
-	VMINPS       Z11, Z6, Z11
-	VMOVDQA32    Z10, K1, Z12
-	VMOVUPS      Z11, (SP)
-	VMOVUPS      Z12, 64(SP)
-	VMOVUPS      192(SP), Z11
-	VMOVUPS      256(SP), Z12
-	VPBROADCASTD 768(SP), Z10
-	VCMPPS       $0x01, Z11, Z3, K1
-	VMAXPS       Z11, Z3, Z14
-	VMINPS       320(SP), Z14, Z14
-	VMOVUPS      Z14, 320(SP)
-	VMINPS       Z11, Z3, Z11
-	VMOVDQA32    Z10, K1, Z12
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z10, Z10
-	VCMPPS       $0x01, Z11, Z7, K1
-	VMAXPS       Z11, Z7, Z14
-	VMINPS       320(SP), Z14, Z14
-	VMOVUPS      Z14, 320(SP)
-	VMINPS       Z11, Z7, Z11
-	VMOVDQA32    Z10, K1, Z12
-	VMOVUPS      Z11, 192(SP)
-	VMOVUPS      Z12, 256(SP)
-	VMOVUPS      384(SP), Z11
-	VMOVUPS      448(SP), Z12
-	VPBROADCASTD 768(SP), Z10
-	VCMPPS       $0x01, Z11, Z4, K1
-	VMAXPS       Z11, Z4, Z14
-	VMINPS       512(SP), Z14, Z14
-	VMOVUPS      Z14, 512(SP)
-	VMINPS       Z11, Z4, Z11
-	VMOVDQA32    Z10, K1, Z12
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z10, Z10
-	VCMPPS       $0x01, Z11, Z8, K1
-	VMAXPS       Z11, Z8, Z14
-	VMINPS       512(SP), Z14, Z14
-	VMOVUPS      Z14, 512(SP)
-	VMINPS       Z11, Z8, Z11
-	VMOVDQA32    Z10, K1, Z12
-	VMOVUPS      Z11, 384(SP)
-	VMOVUPS      Z12, 448(SP)
-	VMOVUPS      576(SP), Z11
-	VMOVUPS      640(SP), Z12
-	VPBROADCASTD 768(SP), Z10
-	VCMPPS       $0x01, Z11, Z5, K1
-	VMAXPS       Z11, Z5, Z14
-	VMINPS       704(SP), Z14, Z14
-	VMOVUPS      Z14, 704(SP)
-	VMINPS       Z11, Z5, Z11
-	VMOVDQA32    Z10, K1, Z12
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z10, Z10
-	VCMPPS       $0x01, Z11, Z9, K1
-	VMAXPS       Z11, Z9, Z14
-	VMINPS       704(SP), Z14, Z14
-	VMOVUPS      Z14, 704(SP)
-	VMINPS       Z11, Z9, Z11
-	VMOVDQA32    Z10, K1, Z12
-	VMOVUPS      Z11, 576(SP)
-	VMOVUPS      Z12, 640(SP)
+	VMOVDQA32    Z10, Z11
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z10, Z12
+	VCMPPS       $0x01, Z1, Z6, K1
+	VMAXPS       Z6, Z1, Z13
+	VMINPS       Z6, Z1, Z1
+	VMOVDQA32    Z12, K1, Z11
+	VCMPPS       $0x01, (SP), Z1, K1
+	VMOVUPS      (SP), Z6
+	VMAXPS       Z6, Z1, Z6
+	VMINPS       Z6, Z13, Z13
+	VMINPS       128(SP), Z13, Z13
+	VMOVUPS      Z13, 128(SP)
+	VMINPS       (SP), Z1, Z1
+	VMOVDQU32    Z11, K1, 64(SP)
+	VMOVUPS      Z1, (SP)
+	VMOVDQA32    Z10, Z11
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z10, Z12
+	VCMPPS       $0x01, Z3, Z7, K1
+	VMAXPS       Z7, Z3, Z1
+	VMINPS       Z7, Z3, Z3
+	VMOVDQA32    Z12, K1, Z11
+	VCMPPS       $0x01, 192(SP), Z3, K1
+	VMOVUPS      192(SP), Z6
+	VMAXPS       Z6, Z3, Z6
+	VMINPS       Z6, Z1, Z1
+	VMINPS       320(SP), Z1, Z1
+	VMOVUPS      Z1, 320(SP)
+	VMINPS       192(SP), Z3, Z3
+	VMOVDQU32    Z11, K1, 256(SP)
+	VMOVUPS      Z3, 192(SP)
+	VMOVDQA32    Z10, Z11
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z10, Z12
+	VCMPPS       $0x01, Z4, Z8, K1
+	VMAXPS       Z8, Z4, Z1
+	VMINPS       Z8, Z4, Z4
+	VMOVDQA32    Z12, K1, Z11
+	VCMPPS       $0x01, 384(SP), Z4, K1
+	VMOVUPS      384(SP), Z3
+	VMAXPS       Z3, Z4, Z3
+	VMINPS       Z3, Z1, Z1
+	VMINPS       512(SP), Z1, Z1
+	VMOVUPS      Z1, 512(SP)
+	VMINPS       384(SP), Z4, Z4
+	VMOVDQU32    Z11, K1, 448(SP)
+	VMOVUPS      Z4, 384(SP)
+	VMOVDQA32    Z10, Z11
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z10, Z12
+	VCMPPS       $0x01, Z5, Z9, K1
+	VMAXPS       Z9, Z5, Z1
+	VMINPS       Z9, Z5, Z5
+	VMOVDQA32    Z12, K1, Z11
+	VCMPPS       $0x01, 576(SP), Z5, K1
+	VMOVUPS      576(SP), Z3
+	VMAXPS       Z3, Z5, Z3
+	VMINPS       Z3, Z1, Z1
+	VMINPS       704(SP), Z1, Z1
+	VMOVUPS      Z1, 704(SP)
+	VMINPS       576(SP), Z5, Z5
+	VMOVDQU32    Z11, K1, 640(SP)
+	VMOVUPS      Z5, 576(SP)
 
 group_wide_tile_offered:
 	ADDL $0x02, 768(SP)
@@ -545,50 +526,43 @@ group_narrow_tile_dims:
 	JMP          group_narrow_tile_offered
 
 group_narrow_tile_second:
-	VMOVUPS      (SP), Z7
-	VMOVUPS      64(SP), Z8
 	VPBROADCASTD 768(SP), Z6
-	VCMPPS       $0x01, Z7, Z1, K1
-	VMAXPS       Z7, Z1, Z10
-	VMINPS       128(SP), Z10, Z10
-	VMOVUPS      Z10, 128(SP)
-	VMINPS       Z7, Z1, Z7
-	VMOVDQA32    Z6, K1, Z8
-	VMOVUPS      Z7, (SP)
-	VMOVUPS      Z8, 64(SP)
-	VMOVUPS      192(SP), Z7
-	VMOVUPS      256(SP), Z8
-	VPBROADCASTD 768(SP), Z6
-	VCMPPS       $0x01, Z7, Z3, K1
-	VMAXPS       Z7, Z3, Z10
-	VMINPS       320(SP), Z10, Z10
-	VMOVUPS      Z10, 320(SP)
-	VMINPS       Z7, Z3, Z7
-	VMOVDQA32    Z6, K1, Z8
-	VMOVUPS      Z7, 192(SP)
-	VMOVUPS      Z8, 256(SP)
-	VMOVUPS      384(SP), Z7
-	VMOVUPS      448(SP), Z8
-	VPBROADCASTD 768(SP), Z6
-	VCMPPS       $0x01, Z7, Z4, K1
-	VMAXPS       Z7, Z4, Z10
-	VMINPS       512(SP), Z10, Z10
-	VMOVUPS      Z10, 512(SP)
-	VMINPS       Z7, Z4, Z7
-	VMOVDQA32    Z6, K1, Z8
-	VMOVUPS      Z7, 384(SP)
-	VMOVUPS      Z8, 448(SP)
-	VMOVUPS      576(SP), Z7
-	VMOVUPS      640(SP), Z8
-	VPBROADCASTD 768(SP), Z6
-	VCMPPS       $0x01, Z7, Z5, K1
-	VMAXPS       Z7, Z5, Z10
-	VMINPS       704(SP), Z10, Z10
-	VMOVUPS      Z10, 704(SP)
-	VMINPS       Z7, Z5, Z7
-	VMOVDQA32    Z6, K1, Z8
-	VMOVUPS      Z7, 576(SP)
-	VMOVUPS      Z8, 640(SP)
+	VMOVDQA32    Z6, Z7
+	VCMPPS       $0x01, (SP), Z1, K1
+	VMOVUPS      (SP), Z8
+	VMAXPS       Z8, Z1, Z8
+	VMINPS       128(SP), Z8, Z8
+	VMOVUPS      Z8, 128(SP)
+	VMINPS       (SP), Z1, Z1
+	VMOVDQU32    Z7, K1, 64(SP)
+	VMOVUPS      Z1, (SP)
+	VMOVDQA32    Z6, Z7
+	VCMPPS       $0x01, 192(SP), Z3, K1
+	VMOVUPS      192(SP), Z1
+	VMAXPS       Z1, Z3, Z1
+	VMINPS       320(SP), Z1, Z1
+	VMOVUPS      Z1, 320(SP)
+	VMINPS       192(SP), Z3, Z3
+	VMOVDQU32    Z7, K1, 256(SP)
+	VMOVUPS      Z3, 192(SP)
+	VMOVDQA32    Z6, Z7
+	VCMPPS       $0x01, 384(SP), Z4, K1
+	VMOVUPS      384(SP), Z1
+	VMAXPS       Z1, Z4, Z1
+	VMINPS       512(SP), Z1, Z1
+	VMOVUPS      Z1, 512(SP)
+	VMINPS       384(SP), Z4, Z4
+	VMOVDQU32    Z7, K1, 448(SP)
+	VMOVUPS      Z4, 384(SP)
+	VMOVDQA32    Z6, Z7
+	VCMPPS       $0x01, 576(SP), Z5, K1
+	VMOVUPS      576(SP), Z1
+	VMAXPS       Z1, Z5, Z1
+	VMINPS       704(SP), Z1, Z1
+	VMOVUPS      Z1, 704(SP)
+	VMINPS       576(SP), Z5, Z5
+	VMOVDQU32    Z7, K1, 640(SP)
+	VMOVUPS      Z5, 576(SP)
 
 group_narrow_tile_offered:
 	ADDL $0x01, 768(SP)
@@ -691,24 +665,22 @@ single_wide_tile_dims:
 	JMP          single_wide_tile_offered
 
 single_wide_tile_second:
-	VMOVUPS      (SP), Z5
-	VMOVUPS      64(SP), Z6
 	VPBROADCASTD 768(SP), Z3
-	VCMPPS       $0x01, Z5, Z0, K1
-	VMAXPS       Z5, Z0, Z4
-	VMINPS       128(SP), Z4, Z4
-	VMOVUPS      Z4, 128(SP)
-	VMINPS       Z5, Z0, Z5
-	VMOVDQA32    Z3, K1, Z6
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z3, Z3
-	VCMPPS       $0x01, Z5, Z1, K1
-	VMAXPS       Z5, Z1, Z4
-	VMINPS       128(SP), Z4, Z4
-	VMOVUPS      Z4, 128(SP)
-	VMINPS       Z5, Z1, Z5
-	VMOVDQA32    Z3, K1, Z6
-	VMOVUPS      Z5, (SP)
-	VMOVUPS      Z6, 64(SP)
+	VMOVDQA32    Z3, Z4
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z3, Z3
+	VCMPPS       $0x01, Z0, Z1, K1
+	VMAXPS       Z1, Z0, Z5
+	VMINPS       Z1, Z0, Z0
+	VMOVDQA32    Z3, K1, Z4
+	VCMPPS       $0x01, (SP), Z0, K1
+	VMOVUPS      (SP), Z1
+	VMAXPS       Z1, Z0, Z1
+	VMINPS       Z1, Z5, Z5
+	VMINPS       128(SP), Z5, Z5
+	VMOVUPS      Z5, 128(SP)
+	VMINPS       (SP), Z0, Z0
+	VMOVDQU32    Z4, K1, 64(SP)
+	VMOVUPS      Z0, (SP)
 
 single_wide_tile_offered:
 	ADDL  $0x02, 768(SP)
@@ -745,17 +717,16 @@ single_narrow_tile_dims:
 	JMP          single_narrow_tile_offered
 
 single_narrow_tile_second:
-	VMOVUPS      (SP), Z4
-	VMOVUPS      64(SP), Z5
 	VPBROADCASTD 768(SP), Z1
-	VCMPPS       $0x01, Z4, Z0, K1
-	VMAXPS       Z4, Z0, Z3
+	VMOVDQA32    Z1, Z1
+	VCMPPS       $0x01, (SP), Z0, K1
+	VMOVUPS      (SP), Z3
+	VMAXPS       Z3, Z0, Z3
 	VMINPS       128(SP), Z3, Z3
 	VMOVUPS      Z3, 128(SP)
-	VMINPS       Z4, Z0, Z4
-	VMOVDQA32    Z1, K1, Z5
-	VMOVUPS      Z4, (SP)
-	VMOVUPS      Z5, 64(SP)
+	VMINPS       (SP), Z0, Z0
+	VMOVDQU32    Z1, K1, 64(SP)
+	VMOVUPS      Z0, (SP)
 
 single_narrow_tile_offered:
 	ADDL $0x01, 768(SP)
@@ -923,106 +894,87 @@ group_wide_tile_dims:
 	JMP          group_wide_tile_offered
 
 group_wide_tile_second:
-	VMOVUPS      (SP), Z15
-	VMOVUPS      64(SP), Z16
 	VPBROADCASTD 768(SP), Z14
-	VCMPPS       $0x01, Z15, Z1, K1
-	VMAXPS       Z15, Z1, Z18
-	VMINPS       128(SP), Z18, Z18
-	VMOVUPS      Z18, 128(SP)
-	VMINPS       Z15, Z1, Z15
-	VMOVDQA32    Z14, K1, Z16
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z14, Z14
-	VCMPPS       $0x01, Z15, Z6, K1
-	VMAXPS       Z15, Z6, Z18
-	VMINPS       128(SP), Z18, Z18
-	VMOVUPS      Z18, 128(SP)
-	VMINPS       Z15, Z6, Z15
-	VMOVDQA32    Z14, K1, Z16
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z14, Z14
-	VCMPPS       $0x01, Z15, Z10, K1
-	VMAXPS       Z15, Z10, Z18
-	VMINPS       128(SP), Z18, Z18
-	VMOVUPS      Z18, 128(SP)
-	VMINPS       Z15, Z10, Z15
-	VMOVDQA32    Z14, K1, Z16
-	VMOVUPS      Z15, (SP)
-	VMOVUPS      Z16, 64(SP)
-	VMOVUPS      192(SP), Z15
-	VMOVUPS      256(SP), Z16
-	VPBROADCASTD 768(SP), Z14
-	VCMPPS       $0x01, Z15, Z3, K1
-	VMAXPS       Z15, Z3, Z18
-	VMINPS       320(SP), Z18, Z18
-	VMOVUPS      Z18, 320(SP)
-	VMINPS       Z15, Z3, Z15
-	VMOVDQA32    Z14, K1, Z16
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z14, Z14
-	VCMPPS       $0x01, Z15, Z7, K1
-	VMAXPS       Z15, Z7, Z18
-	VMINPS       320(SP), Z18, Z18
-	VMOVUPS      Z18, 320(SP)
-	VMINPS       Z15, Z7, Z15
-	VMOVDQA32    Z14, K1, Z16
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z14, Z14
-	VCMPPS       $0x01, Z15, Z11, K1
-	VMAXPS       Z15, Z11, Z18
-	VMINPS       320(SP), Z18, Z18
-	VMOVUPS      Z18, 320(SP)
-	VMINPS       Z15, Z11, Z15
-	VMOVDQA32    Z14, K1, Z16
-	VMOVUPS      Z15, 192(SP)
-	VMOVUPS      Z16, 256(SP)
-	VMOVUPS      384(SP), Z15
-	VMOVUPS      448(SP), Z16
-	VPBROADCASTD 768(SP), Z14
-	VCMPPS       $0x01, Z15, Z4, K1
-	VMAXPS       Z15, Z4, Z18
-	VMINPS       512(SP), Z18, Z18
-	VMOVUPS      Z18, 512(SP)
-	VMINPS       Z15, Z4, Z15
-	VMOVDQA32    Z14, K1, Z16
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z14, Z14
-	VCMPPS       $0x01, Z15, Z8, K1
-	VMAXPS       Z15, Z8, Z18
-	VMINPS       512(SP), Z18, Z18
-	VMOVUPS      Z18, 512(SP)
-	VMINPS       Z15, Z8, Z15
-	VMOVDQA32    Z14, K1, Z16
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z14, Z14
-	VCMPPS       $0x01, Z15, Z12, K1
-	VMAXPS       Z15, Z12, Z18
-	VMINPS       512(SP), Z18, Z18
-	VMOVUPS      Z18, 512(SP)
-	VMINPS       Z15, Z12, Z15
-	VMOVDQA32    Z14, K1, Z16
-	VMOVUPS      Z15, 384(SP)
-	VMOVUPS      Z16, 448(SP)
-	VMOVUPS      576(SP), Z15
-	VMOVUPS      640(SP), Z16
-	VPBROADCASTD 768(SP), Z14
-	VCMPPS       $0x01, Z15, Z5, K1
-	VMAXPS       Z15, Z5, Z18
-	VMINPS       704(SP), Z18, Z18
-	VMOVUPS      Z18, 704(SP)
-	VMINPS       Z15, Z5, Z15
-	VMOVDQA32    Z14, K1, Z16
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z14, Z14
-	VCMPPS       $0x01, Z15, Z9, K1
-	VMAXPS       Z15, Z9, Z18
-	VMINPS       704(SP), Z18, Z18
-	VMOVUPS      Z18, 704(SP)
-	VMINPS       Z15, Z9, Z15
-	VMOVDQA32    Z14, K1, Z16
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z14, Z14
-	VCMPPS       $0x01, Z15, Z13, K1
-	VMAXPS       Z15, Z13, Z18
-	VMINPS       704(SP), Z18, Z18
-	VMOVUPS      Z18, 704(SP)
-	VMINPS       Z15, Z13, Z15
-	VMOVDQA32    Z14, K1, Z16
-	VMOVUPS      Z15, 576(SP)
-	VMOVUPS      Z16, 640(SP)
+	VMOVDQA32    Z14, Z15
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z14, Z16
+	VCMPPS       $0x01, Z1, Z6, K1
+	VMAXPS       Z6, Z1, Z17
+	VMINPS       Z6, Z1, Z1
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z14, K1, Z15
+	VCMPPS       $0x01, Z1, Z10, K1
+	VMAXPS       Z10, Z1, Z6
+	VMINPS       Z6, Z17, Z17
+	VMINPS       Z10, Z1, Z1
+	VMOVDQA32    Z16, K1, Z15
+	VCMPPS       $0x01, (SP), Z1, K1
+	VMOVUPS      (SP), Z6
+	VMAXPS       Z6, Z1, Z6
+	VMINPS       Z6, Z17, Z17
+	VMINPS       128(SP), Z17, Z17
+	VMOVUPS      Z17, 128(SP)
+	VMINPS       (SP), Z1, Z1
+	VMOVDQU32    Z15, K1, 64(SP)
+	VMOVUPS      Z1, (SP)
+	VMOVDQA32    Z14, Z15
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z14, Z16
+	VCMPPS       $0x01, Z3, Z7, K1
+	VMAXPS       Z7, Z3, Z1
+	VMINPS       Z7, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z14, K1, Z15
+	VCMPPS       $0x01, Z3, Z11, K1
+	VMAXPS       Z11, Z3, Z6
+	VMINPS       Z6, Z1, Z1
+	VMINPS       Z11, Z3, Z3
+	VMOVDQA32    Z16, K1, Z15
+	VCMPPS       $0x01, 192(SP), Z3, K1
+	VMOVUPS      192(SP), Z6
+	VMAXPS       Z6, Z3, Z6
+	VMINPS       Z6, Z1, Z1
+	VMINPS       320(SP), Z1, Z1
+	VMOVUPS      Z1, 320(SP)
+	VMINPS       192(SP), Z3, Z3
+	VMOVDQU32    Z15, K1, 256(SP)
+	VMOVUPS      Z3, 192(SP)
+	VMOVDQA32    Z14, Z15
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z14, Z16
+	VCMPPS       $0x01, Z4, Z8, K1
+	VMAXPS       Z8, Z4, Z1
+	VMINPS       Z8, Z4, Z4
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z14, K1, Z15
+	VCMPPS       $0x01, Z4, Z12, K1
+	VMAXPS       Z12, Z4, Z3
+	VMINPS       Z3, Z1, Z1
+	VMINPS       Z12, Z4, Z4
+	VMOVDQA32    Z16, K1, Z15
+	VCMPPS       $0x01, 384(SP), Z4, K1
+	VMOVUPS      384(SP), Z3
+	VMAXPS       Z3, Z4, Z3
+	VMINPS       Z3, Z1, Z1
+	VMINPS       512(SP), Z1, Z1
+	VMOVUPS      Z1, 512(SP)
+	VMINPS       384(SP), Z4, Z4
+	VMOVDQU32    Z15, K1, 448(SP)
+	VMOVUPS      Z4, 384(SP)
+	VMOVDQA32    Z14, Z15
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z14, Z16
+	VCMPPS       $0x01, Z5, Z9, K1
+	VMAXPS       Z9, Z5, Z1
+	VMINPS       Z9, Z5, Z5
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z14, K1, Z15
+	VCMPPS       $0x01, Z5, Z13, K1
+	VMAXPS       Z13, Z5, Z3
+	VMINPS       Z3, Z1, Z1
+	VMINPS       Z13, Z5, Z5
+	VMOVDQA32    Z16, K1, Z15
+	VCMPPS       $0x01, 576(SP), Z5, K1
+	VMOVUPS      576(SP), Z3
+	VMAXPS       Z3, Z5, Z3
+	VMINPS       Z3, Z1, Z1
+	VMINPS       704(SP), Z1, Z1
+	VMOVUPS      Z1, 704(SP)
+	VMINPS       576(SP), Z5, Z5
+	VMOVDQU32    Z15, K1, 640(SP)
+	VMOVUPS      Z5, 576(SP)
 
 group_wide_tile_offered:
 	ADDL $0x03, 768(SP)
@@ -1115,78 +1067,67 @@ group_narrow_tile_dims:
 	JMP          group_narrow_tile_offered
 
 group_narrow_tile_second:
-	VMOVUPS      (SP), Z11
-	VMOVUPS      64(SP), Z12
 	VPBROADCASTD 768(SP), Z10
-	VCMPPS       $0x01, Z11, Z1, K1
-	VMAXPS       Z11, Z1, Z14
-	VMINPS       128(SP), Z14, Z14
-	VMOVUPS      Z14, 128(SP)
-	VMINPS       Z11, Z1, Z11
-	VMOVDQA32    Z10, K1, Z12
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z10, Z10
-	VCMPPS       $0x01, Z11, Z6, K1
-	VMAXPS       Z11, Z6, Z14
-	VMINPS       128(SP), Z14, Z14
-	VMOVUPS      Z14, 128(SP)
-	VMINPS       Z11, Z6, Z11
-	VMOVDQA32    Z10, K1, Z12
-	VMOVUPS      Z11, (SP)
-	VMOVUPS      Z12, 64(SP)
-	VMOVUPS      192(SP), Z11
-	VMOVUPS      256(SP), Z12
-	VPBROADCASTD 768(SP), Z10
-	VCMPPS       $0x01, Z11, Z3, K1
-	VMAXPS       Z11, Z3, Z14
-	VMINPS       320(SP), Z14, Z14
-	VMOVUPS      Z14, 320(SP)
-	VMINPS       Z11, Z3, Z11
-	VMOVDQA32    Z10, K1, Z12
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z10, Z10
-	VCMPPS       $0x01, Z11, Z7, K1
-	VMAXPS       Z11, Z7, Z14
-	VMINPS       320(SP), Z14, Z14
-	VMOVUPS      Z14, 320(SP)
-	VMINPS       Z11, Z7, Z11
-	VMOVDQA32    Z10, K1, Z12
-	VMOVUPS      Z11, 192(SP)
-	VMOVUPS      Z12, 256(SP)
-	VMOVUPS      384(SP), Z11
-	VMOVUPS      448(SP), Z12
-	VPBROADCASTD 768(SP), Z10
-	VCMPPS       $0x01, Z11, Z4, K1
-	VMAXPS       Z11, Z4, Z14
-	VMINPS       512(SP), Z14, Z14
-	VMOVUPS      Z14, 512(SP)
-	VMINPS       Z11, Z4, Z11
-	VMOVDQA32    Z10, K1, Z12
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z10, Z10
-	VCMPPS       $0x01, Z11, Z8, K1
-	VMAXPS       Z11, Z8, Z14
-	VMINPS       512(SP), Z14, Z14
-	VMOVUPS      Z14, 512(SP)
-	VMINPS       Z11, Z8, Z11
-	VMOVDQA32    Z10, K1, Z12
-	VMOVUPS      Z11, 384(SP)
-	VMOVUPS      Z12, 448(SP)
-	VMOVUPS      576(SP), Z11
-	VMOVUPS      640(SP), Z12
-	VPBROADCASTD 768(SP), Z10
-	VCMPPS       $0x01, Z11, Z5, K1
-	VMAXPS       Z11, Z5, Z14
-	VMINPS       704(SP), Z14, Z14
-	VMOVUPS      Z14, 704(SP)
-	VMINPS       Z11, Z5, Z11
-	VMOVDQA32    Z10, K1, Z12
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z10, Z10
-	VCMPPS       $0x01, Z11, Z9, K1
-	VMAXPS       Z11, Z9, Z14
-	VMINPS       704(SP), Z14, Z14
-	VMOVUPS      Z14, 704(SP)
-	VMINPS       Z11, Z9, Z11
-	VMOVDQA32    Z10, K1, Z12
-	VMOVUPS      Z11, 576(SP)
-	VMOVUPS      Z12, 640(SP)
+	VMOVDQA32    Z10, Z11
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z10, Z12
+	VCMPPS       $0x01, Z1, Z6, K1
+	VMAXPS       Z6, Z1, Z13
+	VMINPS       Z6, Z1, Z1
+	VMOVDQA32    Z12, K1, Z11
+	VCMPPS       $0x01, (SP), Z1, K1
+	VMOVUPS      (SP), Z6
+	VMAXPS       Z6, Z1, Z6
+	VMINPS       Z6, Z13, Z13
+	VMINPS       128(SP), Z13, Z13
+	VMOVUPS      Z13, 128(SP)
+	VMINPS       (SP), Z1, Z1
+	VMOVDQU32    Z11, K1, 64(SP)
+	VMOVUPS      Z1, (SP)
+	VMOVDQA32    Z10, Z11
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z10, Z12
+	VCMPPS       $0x01, Z3, Z7, K1
+	VMAXPS       Z7, Z3, Z1
+	VMINPS       Z7, Z3, Z3
+	VMOVDQA32    Z12, K1, Z11
+	VCMPPS       $0x01, 192(SP), Z3, K1
+	VMOVUPS      192(SP), Z6
+	VMAXPS       Z6, Z3, Z6
+	VMINPS       Z6, Z1, Z1
+	VMINPS       320(SP), Z1, Z1
+	VMOVUPS      Z1, 320(SP)
+	VMINPS       192(SP), Z3, Z3
+	VMOVDQU32    Z11, K1, 256(SP)
+	VMOVUPS      Z3, 192(SP)
+	VMOVDQA32    Z10, Z11
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z10, Z12
+	VCMPPS       $0x01, Z4, Z8, K1
+	VMAXPS       Z8, Z4, Z1
+	VMINPS       Z8, Z4, Z4
+	VMOVDQA32    Z12, K1, Z11
+	VCMPPS       $0x01, 384(SP), Z4, K1
+	VMOVUPS      384(SP), Z3
+	VMAXPS       Z3, Z4, Z3
+	VMINPS       Z3, Z1, Z1
+	VMINPS       512(SP), Z1, Z1
+	VMOVUPS      Z1, 512(SP)
+	VMINPS       384(SP), Z4, Z4
+	VMOVDQU32    Z11, K1, 448(SP)
+	VMOVUPS      Z4, 384(SP)
+	VMOVDQA32    Z10, Z11
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z10, Z12
+	VCMPPS       $0x01, Z5, Z9, K1
+	VMAXPS       Z9, Z5, Z1
+	VMINPS       Z9, Z5, Z5
+	VMOVDQA32    Z12, K1, Z11
+	VCMPPS       $0x01, 576(SP), Z5, K1
+	VMOVUPS      576(SP), Z3
+	VMAXPS       Z3, Z5, Z3
+	VMINPS       Z3, Z1, Z1
+	VMINPS       704(SP), Z1, Z1
+	VMOVUPS      Z1, 704(SP)
+	VMINPS       576(SP), Z5, Z5
+	VMOVDQU32    Z11, K1, 640(SP)
+	VMOVUPS      Z5, 576(SP)
 
 group_narrow_tile_offered:
 	ADDL $0x02, 768(SP)
@@ -1295,31 +1236,27 @@ single_wide_tile_dims:
 	JMP          single_wide_tile_offered
 
 single_wide_tile_second:
-	VMOVUPS      (SP), Z6
-	VMOVUPS      64(SP), Z7
 	VPBROADCASTD 768(SP), Z4
-	VCMPPS       $0x01, Z6, Z0, K1
-	VMAXPS       Z6, Z0, Z5
-	VMINPS       128(SP), Z5, Z5
-	VMOVUPS      Z5, 128(SP)
-	VMINPS       Z6, Z0, Z6
-	VMOVDQA32    Z4, K1, Z7
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z4, Z4
-	VCMPPS       $0x01, Z6, Z1, K1
-	VMAXPS       Z6, Z1, Z5
-	VMINPS       128(SP), Z5, Z5
-	VMOVUPS      Z5, 128(SP)
-	VMINPS       Z6, Z1, Z6
-	VMOVDQA32    Z4, K1, Z7
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z4, Z4
-	VCMPPS       $0x01, Z6, Z3, K1
-	VMAXPS       Z6, Z3, Z5
-	VMINPS       128(SP), Z5, Z5
-	VMOVUPS      Z5, 128(SP)
-	VMINPS       Z6, Z3, Z6
-	VMOVDQA32    Z4, K1, Z7
-	VMOVUPS      Z6, (SP)
-	VMOVUPS      Z7, 64(SP)
+	VMOVDQA32    Z4, Z5
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z4, Z6
+	VCMPPS       $0x01, Z0, Z1, K1
+	VMAXPS       Z1, Z0, Z7
+	VMINPS       Z1, Z0, Z0
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z4, K1, Z5
+	VCMPPS       $0x01, Z0, Z3, K1
+	VMAXPS       Z3, Z0, Z1
+	VMINPS       Z1, Z7, Z7
+	VMINPS       Z3, Z0, Z0
+	VMOVDQA32    Z6, K1, Z5
+	VCMPPS       $0x01, (SP), Z0, K1
+	VMOVUPS      (SP), Z1
+	VMAXPS       Z1, Z0, Z1
+	VMINPS       Z1, Z7, Z7
+	VMINPS       128(SP), Z7, Z7
+	VMOVUPS      Z7, 128(SP)
+	VMINPS       (SP), Z0, Z0
+	VMOVDQU32    Z5, K1, 64(SP)
+	VMOVUPS      Z0, (SP)
 
 single_wide_tile_offered:
 	ADDL  $0x03, 768(SP)
@@ -1363,24 +1300,22 @@ single_narrow_tile_dims:
 	JMP          single_narrow_tile_offered
 
 single_narrow_tile_second:
-	VMOVUPS      (SP), Z5
-	VMOVUPS      64(SP), Z6
 	VPBROADCASTD 768(SP), Z3
-	VCMPPS       $0x01, Z5, Z0, K1
-	VMAXPS       Z5, Z0, Z4
-	VMINPS       128(SP), Z4, Z4
-	VMOVUPS      Z4, 128(SP)
-	VMINPS       Z5, Z0, Z5
-	VMOVDQA32    Z3, K1, Z6
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z3, Z3
-	VCMPPS       $0x01, Z5, Z1, K1
-	VMAXPS       Z5, Z1, Z4
-	VMINPS       128(SP), Z4, Z4
-	VMOVUPS      Z4, 128(SP)
-	VMINPS       Z5, Z1, Z5
-	VMOVDQA32    Z3, K1, Z6
-	VMOVUPS      Z5, (SP)
-	VMOVUPS      Z6, 64(SP)
+	VMOVDQA32    Z3, Z4
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z3, Z3
+	VCMPPS       $0x01, Z0, Z1, K1
+	VMAXPS       Z1, Z0, Z5
+	VMINPS       Z1, Z0, Z0
+	VMOVDQA32    Z3, K1, Z4
+	VCMPPS       $0x01, (SP), Z0, K1
+	VMOVUPS      (SP), Z1
+	VMAXPS       Z1, Z0, Z1
+	VMINPS       Z1, Z5, Z5
+	VMINPS       128(SP), Z5, Z5
+	VMOVUPS      Z5, 128(SP)
+	VMINPS       (SP), Z0, Z0
+	VMOVDQU32    Z4, K1, 64(SP)
+	VMOVUPS      Z0, (SP)
 
 single_narrow_tile_offered:
 	ADDL $0x02, 768(SP)
@@ -1569,134 +1504,107 @@ group_wide_tile_dims:
 	JMP          group_wide_tile_offered
 
 group_wide_tile_second:
-	VMOVUPS      (SP), Z19
-	VMOVUPS      64(SP), Z20
 	VPBROADCASTD 768(SP), Z18
-	VCMPPS       $0x01, Z19, Z1, K1
-	VMAXPS       Z19, Z1, Z22
-	VMINPS       128(SP), Z22, Z22
-	VMOVUPS      Z22, 128(SP)
-	VMINPS       Z19, Z1, Z19
-	VMOVDQA32    Z18, K1, Z20
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z6, K1
-	VMAXPS       Z19, Z6, Z22
-	VMINPS       128(SP), Z22, Z22
-	VMOVUPS      Z22, 128(SP)
-	VMINPS       Z19, Z6, Z19
-	VMOVDQA32    Z18, K1, Z20
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z10, K1
-	VMAXPS       Z19, Z10, Z22
-	VMINPS       128(SP), Z22, Z22
-	VMOVUPS      Z22, 128(SP)
-	VMINPS       Z19, Z10, Z19
-	VMOVDQA32    Z18, K1, Z20
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z14, K1
-	VMAXPS       Z19, Z14, Z22
-	VMINPS       128(SP), Z22, Z22
-	VMOVUPS      Z22, 128(SP)
-	VMINPS       Z19, Z14, Z19
-	VMOVDQA32    Z18, K1, Z20
-	VMOVUPS      Z19, (SP)
-	VMOVUPS      Z20, 64(SP)
-	VMOVUPS      192(SP), Z19
-	VMOVUPS      256(SP), Z20
-	VPBROADCASTD 768(SP), Z18
-	VCMPPS       $0x01, Z19, Z3, K1
-	VMAXPS       Z19, Z3, Z22
-	VMINPS       320(SP), Z22, Z22
-	VMOVUPS      Z22, 320(SP)
-	VMINPS       Z19, Z3, Z19
-	VMOVDQA32    Z18, K1, Z20
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z7, K1
-	VMAXPS       Z19, Z7, Z22
-	VMINPS       320(SP), Z22, Z22
-	VMOVUPS      Z22, 320(SP)
-	VMINPS       Z19, Z7, Z19
-	VMOVDQA32    Z18, K1, Z20
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z11, K1
-	VMAXPS       Z19, Z11, Z22
-	VMINPS       320(SP), Z22, Z22
-	VMOVUPS      Z22, 320(SP)
-	VMINPS       Z19, Z11, Z19
-	VMOVDQA32    Z18, K1, Z20
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z15, K1
-	VMAXPS       Z19, Z15, Z22
-	VMINPS       320(SP), Z22, Z22
-	VMOVUPS      Z22, 320(SP)
-	VMINPS       Z19, Z15, Z19
-	VMOVDQA32    Z18, K1, Z20
-	VMOVUPS      Z19, 192(SP)
-	VMOVUPS      Z20, 256(SP)
-	VMOVUPS      384(SP), Z19
-	VMOVUPS      448(SP), Z20
-	VPBROADCASTD 768(SP), Z18
-	VCMPPS       $0x01, Z19, Z4, K1
-	VMAXPS       Z19, Z4, Z22
-	VMINPS       512(SP), Z22, Z22
-	VMOVUPS      Z22, 512(SP)
-	VMINPS       Z19, Z4, Z19
-	VMOVDQA32    Z18, K1, Z20
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z8, K1
-	VMAXPS       Z19, Z8, Z22
-	VMINPS       512(SP), Z22, Z22
-	VMOVUPS      Z22, 512(SP)
-	VMINPS       Z19, Z8, Z19
-	VMOVDQA32    Z18, K1, Z20
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z12, K1
-	VMAXPS       Z19, Z12, Z22
-	VMINPS       512(SP), Z22, Z22
-	VMOVUPS      Z22, 512(SP)
-	VMINPS       Z19, Z12, Z19
-	VMOVDQA32    Z18, K1, Z20
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z16, K1
-	VMAXPS       Z19, Z16, Z22
-	VMINPS       512(SP), Z22, Z22
-	VMOVUPS      Z22, 512(SP)
-	VMINPS       Z19, Z16, Z19
-	VMOVDQA32    Z18, K1, Z20
-	VMOVUPS      Z19, 384(SP)
-	VMOVUPS      Z20, 448(SP)
-	VMOVUPS      576(SP), Z19
-	VMOVUPS      640(SP), Z20
-	VPBROADCASTD 768(SP), Z18
-	VCMPPS       $0x01, Z19, Z5, K1
-	VMAXPS       Z19, Z5, Z22
-	VMINPS       704(SP), Z22, Z22
-	VMOVUPS      Z22, 704(SP)
-	VMINPS       Z19, Z5, Z19
-	VMOVDQA32    Z18, K1, Z20
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z9, K1
-	VMAXPS       Z19, Z9, Z22
-	VMINPS       704(SP), Z22, Z22
-	VMOVUPS      Z22, 704(SP)
-	VMINPS       Z19, Z9, Z19
-	VMOVDQA32    Z18, K1, Z20
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z13, K1
-	VMAXPS       Z19, Z13, Z22
-	VMINPS       704(SP), Z22, Z22
-	VMOVUPS      Z22, 704(SP)
-	VMINPS       Z19, Z13, Z19
-	VMOVDQA32    Z18, K1, Z20
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z17, K1
-	VMAXPS       Z19, Z17, Z22
-	VMINPS       704(SP), Z22, Z22
-	VMOVUPS      Z22, 704(SP)
-	VMINPS       Z19, Z17, Z19
-	VMOVDQA32    Z18, K1, Z20
-	VMOVUPS      Z19, 576(SP)
-	VMOVUPS      Z20, 640(SP)
+	VMOVDQA32    Z18, Z19
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z18, Z20
+	VCMPPS       $0x01, Z1, Z6, K1
+	VMAXPS       Z6, Z1, Z21
+	VMINPS       Z6, Z1, Z1
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z18, K1, Z19
+	VCMPPS       $0x01, Z10, Z14, K1
+	VMAXPS       Z14, Z10, Z6
+	VMINPS       Z14, Z10, Z10
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z18, K1, Z20
+	VCMPPS       $0x01, Z1, Z10, K1
+	VMAXPS       Z10, Z1, Z14
+	VMINPS       Z14, Z21, Z21
+	VMINPS       Z10, Z1, Z1
+	VMOVDQA32    Z20, K1, Z19
+	VMINPS       Z6, Z21, Z21
+	VCMPPS       $0x01, (SP), Z1, K1
+	VMOVUPS      (SP), Z6
+	VMAXPS       Z6, Z1, Z6
+	VMINPS       Z6, Z21, Z21
+	VMINPS       128(SP), Z21, Z21
+	VMOVUPS      Z21, 128(SP)
+	VMINPS       (SP), Z1, Z1
+	VMOVDQU32    Z19, K1, 64(SP)
+	VMOVUPS      Z1, (SP)
+	VMOVDQA32    Z18, Z19
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z18, Z20
+	VCMPPS       $0x01, Z3, Z7, K1
+	VMAXPS       Z7, Z3, Z1
+	VMINPS       Z7, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z18, K1, Z19
+	VCMPPS       $0x01, Z11, Z15, K1
+	VMAXPS       Z15, Z11, Z6
+	VMINPS       Z15, Z11, Z11
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z18, K1, Z20
+	VCMPPS       $0x01, Z3, Z11, K1
+	VMAXPS       Z11, Z3, Z7
+	VMINPS       Z7, Z1, Z1
+	VMINPS       Z11, Z3, Z3
+	VMOVDQA32    Z20, K1, Z19
+	VMINPS       Z6, Z1, Z1
+	VCMPPS       $0x01, 192(SP), Z3, K1
+	VMOVUPS      192(SP), Z6
+	VMAXPS       Z6, Z3, Z6
+	VMINPS       Z6, Z1, Z1
+	VMINPS       320(SP), Z1, Z1
+	VMOVUPS      Z1, 320(SP)
+	VMINPS       192(SP), Z3, Z3
+	VMOVDQU32    Z19, K1, 256(SP)
+	VMOVUPS      Z3, 192(SP)
+	VMOVDQA32    Z18, Z19
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z18, Z20
+	VCMPPS       $0x01, Z4, Z8, K1
+	VMAXPS       Z8, Z4, Z1
+	VMINPS       Z8, Z4, Z4
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z18, K1, Z19
+	VCMPPS       $0x01, Z12, Z16, K1
+	VMAXPS       Z16, Z12, Z3
+	VMINPS       Z16, Z12, Z12
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z18, K1, Z20
+	VCMPPS       $0x01, Z4, Z12, K1
+	VMAXPS       Z12, Z4, Z6
+	VMINPS       Z6, Z1, Z1
+	VMINPS       Z12, Z4, Z4
+	VMOVDQA32    Z20, K1, Z19
+	VMINPS       Z3, Z1, Z1
+	VCMPPS       $0x01, 384(SP), Z4, K1
+	VMOVUPS      384(SP), Z3
+	VMAXPS       Z3, Z4, Z3
+	VMINPS       Z3, Z1, Z1
+	VMINPS       512(SP), Z1, Z1
+	VMOVUPS      Z1, 512(SP)
+	VMINPS       384(SP), Z4, Z4
+	VMOVDQU32    Z19, K1, 448(SP)
+	VMOVUPS      Z4, 384(SP)
+	VMOVDQA32    Z18, Z19
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z18, Z20
+	VCMPPS       $0x01, Z5, Z9, K1
+	VMAXPS       Z9, Z5, Z1
+	VMINPS       Z9, Z5, Z5
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z18, K1, Z19
+	VCMPPS       $0x01, Z13, Z17, K1
+	VMAXPS       Z17, Z13, Z3
+	VMINPS       Z17, Z13, Z13
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z18, K1, Z20
+	VCMPPS       $0x01, Z5, Z13, K1
+	VMAXPS       Z13, Z5, Z4
+	VMINPS       Z4, Z1, Z1
+	VMINPS       Z13, Z5, Z5
+	VMOVDQA32    Z20, K1, Z19
+	VMINPS       Z3, Z1, Z1
+	VCMPPS       $0x01, 576(SP), Z5, K1
+	VMOVUPS      576(SP), Z3
+	VMAXPS       Z3, Z5, Z3
+	VMINPS       Z3, Z1, Z1
+	VMINPS       704(SP), Z1, Z1
+	VMOVUPS      Z1, 704(SP)
+	VMINPS       576(SP), Z5, Z5
+	VMOVDQU32    Z19, K1, 640(SP)
+	VMOVUPS      Z5, 576(SP)
 
 group_wide_tile_offered:
 	ADDL $0x04, 768(SP)
@@ -1810,106 +1718,87 @@ group_narrow_tile_dims:
 	JMP          group_narrow_tile_offered
 
 group_narrow_tile_second:
-	VMOVUPS      (SP), Z15
-	VMOVUPS      64(SP), Z16
 	VPBROADCASTD 768(SP), Z14
-	VCMPPS       $0x01, Z15, Z1, K1
-	VMAXPS       Z15, Z1, Z18
-	VMINPS       128(SP), Z18, Z18
-	VMOVUPS      Z18, 128(SP)
-	VMINPS       Z15, Z1, Z15
-	VMOVDQA32    Z14, K1, Z16
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z14, Z14
-	VCMPPS       $0x01, Z15, Z6, K1
-	VMAXPS       Z15, Z6, Z18
-	VMINPS       128(SP), Z18, Z18
-	VMOVUPS      Z18, 128(SP)
-	VMINPS       Z15, Z6, Z15
-	VMOVDQA32    Z14, K1, Z16
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z14, Z14
-	VCMPPS       $0x01, Z15, Z10, K1
-	VMAXPS       Z15, Z10, Z18
-	VMINPS       128(SP), Z18, Z18
-	VMOVUPS      Z18, 128(SP)
-	VMINPS       Z15, Z10, Z15
-	VMOVDQA32    Z14, K1, Z16
-	VMOVUPS      Z15, (SP)
-	VMOVUPS      Z16, 64(SP)
-	VMOVUPS      192(SP), Z15
-	VMOVUPS      256(SP), Z16
-	VPBROADCASTD 768(SP), Z14
-	VCMPPS       $0x01, Z15, Z3, K1
-	VMAXPS       Z15, Z3, Z18
-	VMINPS       320(SP), Z18, Z18
-	VMOVUPS      Z18, 320(SP)
-	VMINPS       Z15, Z3, Z15
-	VMOVDQA32    Z14, K1, Z16
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z14, Z14
-	VCMPPS       $0x01, Z15, Z7, K1
-	VMAXPS       Z15, Z7, Z18
-	VMINPS       320(SP), Z18, Z18
-	VMOVUPS      Z18, 320(SP)
-	VMINPS       Z15, Z7, Z15
-	VMOVDQA32    Z14, K1, Z16
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z14, Z14
-	VCMPPS       $0x01, Z15, Z11, K1
-	VMAXPS       Z15, Z11, Z18
-	VMINPS       320(SP), Z18, Z18
-	VMOVUPS      Z18, 320(SP)
-	VMINPS       Z15, Z11, Z15
-	VMOVDQA32    Z14, K1, Z16
-	VMOVUPS      Z15, 192(SP)
-	VMOVUPS      Z16, 256(SP)
-	VMOVUPS      384(SP), Z15
-	VMOVUPS      448(SP), Z16
-	VPBROADCASTD 768(SP), Z14
-	VCMPPS       $0x01, Z15, Z4, K1
-	VMAXPS       Z15, Z4, Z18
-	VMINPS       512(SP), Z18, Z18
-	VMOVUPS      Z18, 512(SP)
-	VMINPS       Z15, Z4, Z15
-	VMOVDQA32    Z14, K1, Z16
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z14, Z14
-	VCMPPS       $0x01, Z15, Z8, K1
-	VMAXPS       Z15, Z8, Z18
-	VMINPS       512(SP), Z18, Z18
-	VMOVUPS      Z18, 512(SP)
-	VMINPS       Z15, Z8, Z15
-	VMOVDQA32    Z14, K1, Z16
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z14, Z14
-	VCMPPS       $0x01, Z15, Z12, K1
-	VMAXPS       Z15, Z12, Z18
-	VMINPS       512(SP), Z18, Z18
-	VMOVUPS      Z18, 512(SP)
-	VMINPS       Z15, Z12, Z15
-	VMOVDQA32    Z14, K1, Z16
-	VMOVUPS      Z15, 384(SP)
-	VMOVUPS      Z16, 448(SP)
-	VMOVUPS      576(SP), Z15
-	VMOVUPS      640(SP), Z16
-	VPBROADCASTD 768(SP), Z14
-	VCMPPS       $0x01, Z15, Z5, K1
-	VMAXPS       Z15, Z5, Z18
-	VMINPS       704(SP), Z18, Z18
-	VMOVUPS      Z18, 704(SP)
-	VMINPS       Z15, Z5, Z15
-	VMOVDQA32    Z14, K1, Z16
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z14, Z14
-	VCMPPS       $0x01, Z15, Z9, K1
-	VMAXPS       Z15, Z9, Z18
-	VMINPS       704(SP), Z18, Z18
-	VMOVUPS      Z18, 704(SP)
-	VMINPS       Z15, Z9, Z15
-	VMOVDQA32    Z14, K1, Z16
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z14, Z14
-	VCMPPS       $0x01, Z15, Z13, K1
-	VMAXPS       Z15, Z13, Z18
-	VMINPS       704(SP), Z18, Z18
-	VMOVUPS      Z18, 704(SP)
-	VMINPS       Z15, Z13, Z15
-	VMOVDQA32    Z14, K1, Z16
-	VMOVUPS      Z15, 576(SP)
-	VMOVUPS      Z16, 640(SP)
+	VMOVDQA32    Z14, Z15
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z14, Z16
+	VCMPPS       $0x01, Z1, Z6, K1
+	VMAXPS       Z6, Z1, Z17
+	VMINPS       Z6, Z1, Z1
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z14, K1, Z15
+	VCMPPS       $0x01, Z1, Z10, K1
+	VMAXPS       Z10, Z1, Z6
+	VMINPS       Z6, Z17, Z17
+	VMINPS       Z10, Z1, Z1
+	VMOVDQA32    Z16, K1, Z15
+	VCMPPS       $0x01, (SP), Z1, K1
+	VMOVUPS      (SP), Z6
+	VMAXPS       Z6, Z1, Z6
+	VMINPS       Z6, Z17, Z17
+	VMINPS       128(SP), Z17, Z17
+	VMOVUPS      Z17, 128(SP)
+	VMINPS       (SP), Z1, Z1
+	VMOVDQU32    Z15, K1, 64(SP)
+	VMOVUPS      Z1, (SP)
+	VMOVDQA32    Z14, Z15
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z14, Z16
+	VCMPPS       $0x01, Z3, Z7, K1
+	VMAXPS       Z7, Z3, Z1
+	VMINPS       Z7, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z14, K1, Z15
+	VCMPPS       $0x01, Z3, Z11, K1
+	VMAXPS       Z11, Z3, Z6
+	VMINPS       Z6, Z1, Z1
+	VMINPS       Z11, Z3, Z3
+	VMOVDQA32    Z16, K1, Z15
+	VCMPPS       $0x01, 192(SP), Z3, K1
+	VMOVUPS      192(SP), Z6
+	VMAXPS       Z6, Z3, Z6
+	VMINPS       Z6, Z1, Z1
+	VMINPS       320(SP), Z1, Z1
+	VMOVUPS      Z1, 320(SP)
+	VMINPS       192(SP), Z3, Z3
+	VMOVDQU32    Z15, K1, 256(SP)
+	VMOVUPS      Z3, 192(SP)
+	VMOVDQA32    Z14, Z15
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z14, Z16
+	VCMPPS       $0x01, Z4, Z8, K1
+	VMAXPS       Z8, Z4, Z1
+	VMINPS       Z8, Z4, Z4
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z14, K1, Z15
+	VCMPPS       $0x01, Z4, Z12, K1
+	VMAXPS       Z12, Z4, Z3
+	VMINPS       Z3, Z1, Z1
+	VMINPS       Z12, Z4, Z4
+	VMOVDQA32    Z16, K1, Z15
+	VCMPPS       $0x01, 384(SP), Z4, K1
+	VMOVUPS      384(SP), Z3
+	VMAXPS       Z3, Z4, Z3
+	VMINPS       Z3, Z1, Z1
+	VMINPS       512(SP), Z1, Z1
+	VMOVUPS      Z1, 512(SP)
+	VMINPS       384(SP), Z4, Z4
+	VMOVDQU32    Z15, K1, 448(SP)
+	VMOVUPS      Z4, 384(SP)
+	VMOVDQA32    Z14, Z15
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z14, Z16
+	VCMPPS       $0x01, Z5, Z9, K1
+	VMAXPS       Z9, Z5, Z1
+	VMINPS       Z9, Z5, Z5
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z14, K1, Z15
+	VCMPPS       $0x01, Z5, Z13, K1
+	VMAXPS       Z13, Z5, Z3
+	VMINPS       Z3, Z1, Z1
+	VMINPS       Z13, Z5, Z5
+	VMOVDQA32    Z16, K1, Z15
+	VCMPPS       $0x01, 576(SP), Z5, K1
+	VMOVUPS      576(SP), Z3
+	VMAXPS       Z3, Z5, Z3
+	VMINPS       Z3, Z1, Z1
+	VMINPS       704(SP), Z1, Z1
+	VMOVUPS      Z1, 704(SP)
+	VMINPS       576(SP), Z5, Z5
+	VMOVDQU32    Z15, K1, 640(SP)
+	VMOVUPS      Z5, 576(SP)
 
 group_narrow_tile_offered:
 	ADDL $0x03, 768(SP)
@@ -2024,38 +1913,32 @@ single_wide_tile_dims:
 	JMP          single_wide_tile_offered
 
 single_wide_tile_second:
-	VMOVUPS      (SP), Z7
-	VMOVUPS      64(SP), Z8
 	VPBROADCASTD 768(SP), Z5
-	VCMPPS       $0x01, Z7, Z0, K1
-	VMAXPS       Z7, Z0, Z6
-	VMINPS       128(SP), Z6, Z6
-	VMOVUPS      Z6, 128(SP)
-	VMINPS       Z7, Z0, Z7
-	VMOVDQA32    Z5, K1, Z8
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z5, Z5
-	VCMPPS       $0x01, Z7, Z1, K1
-	VMAXPS       Z7, Z1, Z6
-	VMINPS       128(SP), Z6, Z6
-	VMOVUPS      Z6, 128(SP)
-	VMINPS       Z7, Z1, Z7
-	VMOVDQA32    Z5, K1, Z8
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z5, Z5
-	VCMPPS       $0x01, Z7, Z3, K1
-	VMAXPS       Z7, Z3, Z6
-	VMINPS       128(SP), Z6, Z6
-	VMOVUPS      Z6, 128(SP)
-	VMINPS       Z7, Z3, Z7
-	VMOVDQA32    Z5, K1, Z8
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z5, Z5
-	VCMPPS       $0x01, Z7, Z4, K1
-	VMAXPS       Z7, Z4, Z6
-	VMINPS       128(SP), Z6, Z6
-	VMOVUPS      Z6, 128(SP)
-	VMINPS       Z7, Z4, Z7
-	VMOVDQA32    Z5, K1, Z8
-	VMOVUPS      Z7, (SP)
-	VMOVUPS      Z8, 64(SP)
+	VMOVDQA32    Z5, Z6
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z5, Z7
+	VCMPPS       $0x01, Z0, Z1, K1
+	VMAXPS       Z1, Z0, Z8
+	VMINPS       Z1, Z0, Z0
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z5, K1, Z6
+	VCMPPS       $0x01, Z3, Z4, K1
+	VMAXPS       Z4, Z3, Z1
+	VMINPS       Z4, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z5, K1, Z7
+	VCMPPS       $0x01, Z0, Z3, K1
+	VMAXPS       Z3, Z0, Z4
+	VMINPS       Z4, Z8, Z8
+	VMINPS       Z3, Z0, Z0
+	VMOVDQA32    Z7, K1, Z6
+	VMINPS       Z1, Z8, Z8
+	VCMPPS       $0x01, (SP), Z0, K1
+	VMOVUPS      (SP), Z1
+	VMAXPS       Z1, Z0, Z1
+	VMINPS       Z1, Z8, Z8
+	VMINPS       128(SP), Z8, Z8
+	VMOVUPS      Z8, 128(SP)
+	VMINPS       (SP), Z0, Z0
+	VMOVDQU32    Z6, K1, 64(SP)
+	VMOVUPS      Z0, (SP)
 
 single_wide_tile_offered:
 	ADDL  $0x04, 768(SP)
@@ -2105,31 +1988,27 @@ single_narrow_tile_dims:
 	JMP          single_narrow_tile_offered
 
 single_narrow_tile_second:
-	VMOVUPS      (SP), Z6
-	VMOVUPS      64(SP), Z7
 	VPBROADCASTD 768(SP), Z4
-	VCMPPS       $0x01, Z6, Z0, K1
-	VMAXPS       Z6, Z0, Z5
-	VMINPS       128(SP), Z5, Z5
-	VMOVUPS      Z5, 128(SP)
-	VMINPS       Z6, Z0, Z6
-	VMOVDQA32    Z4, K1, Z7
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z4, Z4
-	VCMPPS       $0x01, Z6, Z1, K1
-	VMAXPS       Z6, Z1, Z5
-	VMINPS       128(SP), Z5, Z5
-	VMOVUPS      Z5, 128(SP)
-	VMINPS       Z6, Z1, Z6
-	VMOVDQA32    Z4, K1, Z7
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z4, Z4
-	VCMPPS       $0x01, Z6, Z3, K1
-	VMAXPS       Z6, Z3, Z5
-	VMINPS       128(SP), Z5, Z5
-	VMOVUPS      Z5, 128(SP)
-	VMINPS       Z6, Z3, Z6
-	VMOVDQA32    Z4, K1, Z7
-	VMOVUPS      Z6, (SP)
-	VMOVUPS      Z7, 64(SP)
+	VMOVDQA32    Z4, Z5
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z4, Z6
+	VCMPPS       $0x01, Z0, Z1, K1
+	VMAXPS       Z1, Z0, Z7
+	VMINPS       Z1, Z0, Z0
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z4, K1, Z5
+	VCMPPS       $0x01, Z0, Z3, K1
+	VMAXPS       Z3, Z0, Z1
+	VMINPS       Z1, Z7, Z7
+	VMINPS       Z3, Z0, Z0
+	VMOVDQA32    Z6, K1, Z5
+	VCMPPS       $0x01, (SP), Z0, K1
+	VMOVUPS      (SP), Z1
+	VMAXPS       Z1, Z0, Z1
+	VMINPS       Z1, Z7, Z7
+	VMINPS       128(SP), Z7, Z7
+	VMOVUPS      Z7, 128(SP)
+	VMINPS       (SP), Z0, Z0
+	VMOVDQU32    Z5, K1, 64(SP)
+	VMOVUPS      Z0, (SP)
 
 single_narrow_tile_offered:
 	ADDL $0x03, 768(SP)
@@ -2339,162 +2218,127 @@ group_wide_tile_dims:
 	JMP          group_wide_tile_offered
 
 group_wide_tile_second:
-	VMOVUPS      (SP), Z23
-	VMOVUPS      64(SP), Z24
 	VPBROADCASTD 768(SP), Z22
-	VCMPPS       $0x01, Z23, Z1, K1
-	VMAXPS       Z23, Z1, Z26
-	VMINPS       128(SP), Z26, Z26
-	VMOVUPS      Z26, 128(SP)
-	VMINPS       Z23, Z1, Z23
-	VMOVDQA32    Z22, K1, Z24
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z6, K1
-	VMAXPS       Z23, Z6, Z26
-	VMINPS       128(SP), Z26, Z26
-	VMOVUPS      Z26, 128(SP)
-	VMINPS       Z23, Z6, Z23
-	VMOVDQA32    Z22, K1, Z24
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z10, K1
-	VMAXPS       Z23, Z10, Z26
-	VMINPS       128(SP), Z26, Z26
-	VMOVUPS      Z26, 128(SP)
-	VMINPS       Z23, Z10, Z23
-	VMOVDQA32    Z22, K1, Z24
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z14, K1
-	VMAXPS       Z23, Z14, Z26
-	VMINPS       128(SP), Z26, Z26
-	VMOVUPS      Z26, 128(SP)
-	VMINPS       Z23, Z14, Z23
-	VMOVDQA32    Z22, K1, Z24
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z18, K1
-	VMAXPS       Z23, Z18, Z26
-	VMINPS       128(SP), Z26, Z26
-	VMOVUPS      Z26, 128(SP)
-	VMINPS       Z23, Z18, Z23
-	VMOVDQA32    Z22, K1, Z24
-	VMOVUPS      Z23, (SP)
-	VMOVUPS      Z24, 64(SP)
-	VMOVUPS      192(SP), Z23
-	VMOVUPS      256(SP), Z24
-	VPBROADCASTD 768(SP), Z22
-	VCMPPS       $0x01, Z23, Z3, K1
-	VMAXPS       Z23, Z3, Z26
-	VMINPS       320(SP), Z26, Z26
-	VMOVUPS      Z26, 320(SP)
-	VMINPS       Z23, Z3, Z23
-	VMOVDQA32    Z22, K1, Z24
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z7, K1
-	VMAXPS       Z23, Z7, Z26
-	VMINPS       320(SP), Z26, Z26
-	VMOVUPS      Z26, 320(SP)
-	VMINPS       Z23, Z7, Z23
-	VMOVDQA32    Z22, K1, Z24
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z11, K1
-	VMAXPS       Z23, Z11, Z26
-	VMINPS       320(SP), Z26, Z26
-	VMOVUPS      Z26, 320(SP)
-	VMINPS       Z23, Z11, Z23
-	VMOVDQA32    Z22, K1, Z24
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z15, K1
-	VMAXPS       Z23, Z15, Z26
-	VMINPS       320(SP), Z26, Z26
-	VMOVUPS      Z26, 320(SP)
-	VMINPS       Z23, Z15, Z23
-	VMOVDQA32    Z22, K1, Z24
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z19, K1
-	VMAXPS       Z23, Z19, Z26
-	VMINPS       320(SP), Z26, Z26
-	VMOVUPS      Z26, 320(SP)
-	VMINPS       Z23, Z19, Z23
-	VMOVDQA32    Z22, K1, Z24
-	VMOVUPS      Z23, 192(SP)
-	VMOVUPS      Z24, 256(SP)
-	VMOVUPS      384(SP), Z23
-	VMOVUPS      448(SP), Z24
-	VPBROADCASTD 768(SP), Z22
-	VCMPPS       $0x01, Z23, Z4, K1
-	VMAXPS       Z23, Z4, Z26
-	VMINPS       512(SP), Z26, Z26
-	VMOVUPS      Z26, 512(SP)
-	VMINPS       Z23, Z4, Z23
-	VMOVDQA32    Z22, K1, Z24
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z8, K1
-	VMAXPS       Z23, Z8, Z26
-	VMINPS       512(SP), Z26, Z26
-	VMOVUPS      Z26, 512(SP)
-	VMINPS       Z23, Z8, Z23
-	VMOVDQA32    Z22, K1, Z24
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z12, K1
-	VMAXPS       Z23, Z12, Z26
-	VMINPS       512(SP), Z26, Z26
-	VMOVUPS      Z26, 512(SP)
-	VMINPS       Z23, Z12, Z23
-	VMOVDQA32    Z22, K1, Z24
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z16, K1
-	VMAXPS       Z23, Z16, Z26
-	VMINPS       512(SP), Z26, Z26
-	VMOVUPS      Z26, 512(SP)
-	VMINPS       Z23, Z16, Z23
-	VMOVDQA32    Z22, K1, Z24
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z20, K1
-	VMAXPS       Z23, Z20, Z26
-	VMINPS       512(SP), Z26, Z26
-	VMOVUPS      Z26, 512(SP)
-	VMINPS       Z23, Z20, Z23
-	VMOVDQA32    Z22, K1, Z24
-	VMOVUPS      Z23, 384(SP)
-	VMOVUPS      Z24, 448(SP)
-	VMOVUPS      576(SP), Z23
-	VMOVUPS      640(SP), Z24
-	VPBROADCASTD 768(SP), Z22
-	VCMPPS       $0x01, Z23, Z5, K1
-	VMAXPS       Z23, Z5, Z26
-	VMINPS       704(SP), Z26, Z26
-	VMOVUPS      Z26, 704(SP)
-	VMINPS       Z23, Z5, Z23
-	VMOVDQA32    Z22, K1, Z24
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z9, K1
-	VMAXPS       Z23, Z9, Z26
-	VMINPS       704(SP), Z26, Z26
-	VMOVUPS      Z26, 704(SP)
-	VMINPS       Z23, Z9, Z23
-	VMOVDQA32    Z22, K1, Z24
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z13, K1
-	VMAXPS       Z23, Z13, Z26
-	VMINPS       704(SP), Z26, Z26
-	VMOVUPS      Z26, 704(SP)
-	VMINPS       Z23, Z13, Z23
-	VMOVDQA32    Z22, K1, Z24
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z17, K1
-	VMAXPS       Z23, Z17, Z26
-	VMINPS       704(SP), Z26, Z26
-	VMOVUPS      Z26, 704(SP)
-	VMINPS       Z23, Z17, Z23
-	VMOVDQA32    Z22, K1, Z24
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z21, K1
-	VMAXPS       Z23, Z21, Z26
-	VMINPS       704(SP), Z26, Z26
-	VMOVUPS      Z26, 704(SP)
-	VMINPS       Z23, Z21, Z23
-	VMOVDQA32    Z22, K1, Z24
-	VMOVUPS      Z23, 576(SP)
-	VMOVUPS      Z24, 640(SP)
+	VMOVDQA32    Z22, Z23
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z22, Z24
+	VCMPPS       $0x01, Z1, Z6, K1
+	VMAXPS       Z6, Z1, Z25
+	VMINPS       Z6, Z1, Z1
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z22, K1, Z23
+	VCMPPS       $0x01, Z14, Z18, K1
+	VMAXPS       Z18, Z14, Z6
+	VMINPS       Z18, Z14, Z14
+	VPADDD.BCST  dotNumbersAVX512<>+16(SB), Z22, K1, Z24
+	VCMPPS       $0x01, Z1, Z10, K1
+	VMAXPS       Z10, Z1, Z18
+	VMINPS       Z18, Z25, Z25
+	VMINPS       Z10, Z1, Z1
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z22, K1, Z23
+	VCMPPS       $0x01, Z1, Z14, K1
+	VMAXPS       Z14, Z1, Z10
+	VMINPS       Z10, Z25, Z25
+	VMINPS       Z14, Z1, Z1
+	VMOVDQA32    Z24, K1, Z23
+	VMINPS       Z6, Z25, Z25
+	VCMPPS       $0x01, (SP), Z1, K1
+	VMOVUPS      (SP), Z6
+	VMAXPS       Z6, Z1, Z6
+	VMINPS       Z6, Z25, Z25
+	VMINPS       128(SP), Z25, Z25
+	VMOVUPS      Z25, 128(SP)
+	VMINPS       (SP), Z1, Z1
+	VMOVDQU32    Z23, K1, 64(SP)
+	VMOVUPS      Z1, (SP)
+	VMOVDQA32    Z22, Z23
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z22, Z24
+	VCMPPS       $0x01, Z3, Z7, K1
+	VMAXPS       Z7, Z3, Z1
+	VMINPS       Z7, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z22, K1, Z23
+	VCMPPS       $0x01, Z15, Z19, K1
+	VMAXPS       Z19, Z15, Z6
+	VMINPS       Z19, Z15, Z15
+	VPADDD.BCST  dotNumbersAVX512<>+16(SB), Z22, K1, Z24
+	VCMPPS       $0x01, Z3, Z11, K1
+	VMAXPS       Z11, Z3, Z7
+	VMINPS       Z7, Z1, Z1
+	VMINPS       Z11, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z22, K1, Z23
+	VCMPPS       $0x01, Z3, Z15, K1
+	VMAXPS       Z15, Z3, Z7
+	VMINPS       Z7, Z1, Z1
+	VMINPS       Z15, Z3, Z3
+	VMOVDQA32    Z24, K1, Z23
+	VMINPS       Z6, Z1, Z1
+	VCMPPS       $0x01, 192(SP), Z3, K1
+	VMOVUPS      192(SP), Z6
+	VMAXPS       Z6, Z3, Z6
+	VMINPS       Z6, Z1, Z1
+	VMINPS       320(SP), Z1, Z1
+	VMOVUPS      Z1, 320(SP)
+	VMINPS       192(SP), Z3, Z3
+	VMOVDQU32    Z23, K1, 256(SP)
+	VMOVUPS      Z3, 192(SP)
+	VMOVDQA32    Z22, Z23
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z22, Z24
+	VCMPPS       $0x01, Z4, Z8, K1
+	VMAXPS       Z8, Z4, Z1
+	VMINPS       Z8, Z4, Z4
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z22, K1, Z23
+	VCMPPS       $0x01, Z16, Z20, K1
+	VMAXPS       Z20, Z16, Z3
+	VMINPS       Z20, Z16, Z16
+	VPADDD.BCST  dotNumbersAVX512<>+16(SB), Z22, K1, Z24
+	VCMPPS       $0x01, Z4, Z12, K1
+	VMAXPS       Z12, Z4, Z6
+	VMINPS       Z6, Z1, Z1
+	VMINPS       Z12, Z4, Z4
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z22, K1, Z23
+	VCMPPS       $0x01, Z4, Z16, K1
+	VMAXPS       Z16, Z4, Z6
+	VMINPS       Z6, Z1, Z1
+	VMINPS       Z16, Z4, Z4
+	VMOVDQA32    Z24, K1, Z23
+	VMINPS       Z3, Z1, Z1
+	VCMPPS       $0x01, 384(SP), Z4, K1
+	VMOVUPS      384(SP), Z3
+	VMAXPS       Z3, Z4, Z3
+	VMINPS       Z3, Z1, Z1
+	VMINPS       512(SP), Z1, Z1
+	VMOVUPS      Z1, 512(SP)
+	VMINPS       384(SP), Z4, Z4
+	VMOVDQU32    Z23, K1, 448(SP)
+	VMOVUPS      Z4, 384(SP)
+	VMOVDQA32    Z22, Z23
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z22, Z24
+	VCMPPS       $0x01, Z5, Z9, K1
+	VMAXPS       Z9, Z5, Z1
+	VMINPS       Z9, Z5, Z5
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z22, K1, Z23
+	VCMPPS       $0x01, Z17, Z21, K1
+	VMAXPS       Z21, Z17, Z3
+	VMINPS       Z21, Z17, Z17
+	VPADDD.BCST  dotNumbersAVX512<>+16(SB), Z22, K1, Z24
+	VCMPPS       $0x01, Z5, Z13, K1
+	VMAXPS       Z13, Z5, Z4
+	VMINPS       Z4, Z1, Z1
+	VMINPS       Z13, Z5, Z5
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z22, K1, Z23
+	VCMPPS       $0x01, Z5, Z17, K1
+	VMAXPS       Z17, Z5, Z4
+	VMINPS       Z4, Z1, Z1
+	VMINPS       Z17, Z5, Z5
+	VMOVDQA32    Z24, K1, Z23
+	VMINPS       Z3, Z1, Z1
+	VCMPPS       $0x01, 576(SP), Z5, K1
+	VMOVUPS      576(SP), Z3
+	VMAXPS       Z3, Z5, Z3
+	VMINPS       Z3, Z1, Z1
+	VMINPS       704(SP), Z1, Z1
+	VMOVUPS      Z1, 704(SP)
+	VMINPS       576(SP), Z5, Z5
+	VMOVDQU32    Z23, K1, 640(SP)
+	VMOVUPS      Z5, 576(SP)
 
 group_wide_tile_offered:
 	ADDL $0x05, 768(SP)
@@ -2629,134 +2473,107 @@ group_narrow_tile_dims:
 	JMP          group_narrow_tile_offered
 
 group_narrow_tile_second:
-	VMOVUPS      (SP), Z19
-	VMOVUPS      64(SP), Z20
 	VPBROADCASTD 768(SP), Z18
-	VCMPPS       $0x01, Z19, Z1, K1
-	VMAXPS       Z19, Z1, Z22
-	VMINPS       128(SP), Z22, Z22
-	VMOVUPS      Z22, 128(SP)
-	VMINPS       Z19, Z1, Z19
-	VMOVDQA32    Z18, K1, Z20
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z6, K1
-	VMAXPS       Z19, Z6, Z22
-	VMINPS       128(SP), Z22, Z22
-	VMOVUPS      Z22, 128(SP)
-	VMINPS       Z19, Z6, Z19
-	VMOVDQA32    Z18, K1, Z20
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z10, K1
-	VMAXPS       Z19, Z10, Z22
-	VMINPS       128(SP), Z22, Z22
-	VMOVUPS      Z22, 128(SP)
-	VMINPS       Z19, Z10, Z19
-	VMOVDQA32    Z18, K1, Z20
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z14, K1
-	VMAXPS       Z19, Z14, Z22
-	VMINPS       128(SP), Z22, Z22
-	VMOVUPS      Z22, 128(SP)
-	VMINPS       Z19, Z14, Z19
-	VMOVDQA32    Z18, K1, Z20
-	VMOVUPS      Z19, (SP)
-	VMOVUPS      Z20, 64(SP)
-	VMOVUPS      192(SP), Z19
-	VMOVUPS      256(SP), Z20
-	VPBROADCASTD 768(SP), Z18
-	VCMPPS       $0x01, Z19, Z3, K1
-	VMAXPS       Z19, Z3, Z22
-	VMINPS       320(SP), Z22, Z22
-	VMOVUPS      Z22, 320(SP)
-	VMINPS       Z19, Z3, Z19
-	VMOVDQA32    Z18, K1, Z20
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z7, K1
-	VMAXPS       Z19, Z7, Z22
-	VMINPS       320(SP), Z22, Z22
-	VMOVUPS      Z22, 320(SP)
-	VMINPS       Z19, Z7, Z19
-	VMOVDQA32    Z18, K1, Z20
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z11, K1
-	VMAXPS       Z19, Z11, Z22
-	VMINPS       320(SP), Z22, Z22
-	VMOVUPS      Z22, 320(SP)
-	VMINPS       Z19, Z11, Z19
-	VMOVDQA32    Z18, K1, Z20
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z15, K1
-	VMAXPS       Z19, Z15, Z22
-	VMINPS       320(SP), Z22, Z22
-	VMOVUPS      Z22, 320(SP)
-	VMINPS       Z19, Z15, Z19
-	VMOVDQA32    Z18, K1, Z20
-	VMOVUPS      Z19, 192(SP)
-	VMOVUPS      Z20, 256(SP)
-	VMOVUPS      384(SP), Z19
-	VMOVUPS      448(SP), Z20
-	VPBROADCASTD 768(SP), Z18
-	VCMPPS       $0x01, Z19, Z4, K1
-	VMAXPS       Z19, Z4, Z22
-	VMINPS       512(SP), Z22, Z22
-	VMOVUPS      Z22, 512(SP)
-	VMINPS       Z19, Z4, Z19
-	VMOVDQA32    Z18, K1, Z20
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z8, K1
-	VMAXPS       Z19, Z8, Z22
-	VMINPS       512(SP), Z22, Z22
-	VMOVUPS      Z22, 512(SP)
-	VMINPS       Z19, Z8, Z19
-	VMOVDQA32    Z18, K1, Z20
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z12, K1
-	VMAXPS       Z19, Z12, Z22
-	VMINPS       512(SP), Z22, Z22
-	VMOVUPS      Z22, 512(SP)
-	VMINPS       Z19, Z12, Z19
-	VMOVDQA32    Z18, K1, Z20
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z16, K1
-	VMAXPS       Z19, Z16, Z22
-	VMINPS       512(SP), Z22, Z22
-	VMOVUPS      Z22, 512(SP)
-	VMINPS       Z19, Z16, Z19
-	VMOVDQA32    Z18, K1, Z20
-	VMOVUPS      Z19, 384(SP)
-	VMOVUPS      Z20, 448(SP)
-	VMOVUPS      576(SP), Z19
-	VMOVUPS      640(SP), Z20
-	VPBROADCASTD 768(SP), Z18
-	VCMPPS       $0x01, Z19, Z5, K1
-	VMAXPS       Z19, Z5, Z22
-	VMINPS       704(SP), Z22, Z22
-	VMOVUPS      Z22, 704(SP)
-	VMINPS       Z19, Z5, Z19
-	VMOVDQA32    Z18, K1, Z20
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z9, K1
-	VMAXPS       Z19, Z9, Z22
-	VMINPS       704(SP), Z22, Z22
-	VMOVUPS      Z22, 704(SP)
-	VMINPS       Z19, Z9, Z19
-	VMOVDQA32    Z18, K1, Z20
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z13, K1
-	VMAXPS       Z19, Z13, Z22
-	VMINPS       704(SP), Z22, Z22
-	VMOVUPS      Z22, 704(SP)
-	VMINPS       Z19, Z13, Z19
-	VMOVDQA32    Z18, K1, Z20
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z17, K1
-	VMAXPS       Z19, Z17, Z22
-	VMINPS       704(SP), Z22, Z22
-	VMOVUPS      Z22, 704(SP)
-	VMINPS       Z19, Z17, Z19
-	VMOVDQA32    Z18, K1, Z20
-	VMOVUPS      Z19, 576(SP)
-	VMOVUPS      Z20, 640(SP)
+	VMOVDQA32    Z18, Z19
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z18, Z20
+	VCMPPS       $0x01, Z1, Z6, K1
+	VMAXPS       Z6, Z1, Z21
+	VMINPS       Z6, Z1, Z1
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z18, K1, Z19
+	VCMPPS       $0x01, Z10, Z14, K1
+	VMAXPS       Z14, Z10, Z6
+	VMINPS       Z14, Z10, Z10
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z18, K1, Z20
+	VCMPPS       $0x01, Z1, Z10, K1
+	VMAXPS       Z10, Z1, Z14
+	VMINPS       Z14, Z21, Z21
+	VMINPS       Z10, Z1, Z1
+	VMOVDQA32    Z20, K1, Z19
+	VMINPS       Z6, Z21, Z21
+	VCMPPS       $0x01, (SP), Z1, K1
+	VMOVUPS      (SP), Z6
+	VMAXPS       Z6, Z1, Z6
+	VMINPS       Z6, Z21, Z21
+	VMINPS       128(SP), Z21, Z21
+	VMOVUPS      Z21, 128(SP)
+	VMINPS       (SP), Z1, Z1
+	VMOVDQU32    Z19, K1, 64(SP)
+	VMOVUPS      Z1, (SP)
+	VMOVDQA32    Z18, Z19
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z18, Z20
+	VCMPPS       $0x01, Z3, Z7, K1
+	VMAXPS       Z7, Z3, Z1
+	VMINPS       Z7, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z18, K1, Z19
+	VCMPPS       $0x01, Z11, Z15, K1
+	VMAXPS       Z15, Z11, Z6
+	VMINPS       Z15, Z11, Z11
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z18, K1, Z20
+	VCMPPS       $0x01, Z3, Z11, K1
+	VMAXPS       Z11, Z3, Z7
+	VMINPS       Z7, Z1, Z1
+	VMINPS       Z11, Z3, Z3
+	VMOVDQA32    Z20, K1, Z19
+	VMINPS       Z6, Z1, Z1
+	VCMPPS       $0x01, 192(SP), Z3, K1
+	VMOVUPS      192(SP), Z6
+	VMAXPS       Z6, Z3, Z6
+	VMINPS       Z6, Z1, Z1
+	VMINPS       320(SP), Z1, Z1
+	VMOVUPS      Z1, 320(SP)
+	VMINPS       192(SP), Z3, Z3
+	VMOVDQU32    Z19, K1, 256(SP)
+	VMOVUPS      Z3, 192(SP)
+	VMOVDQA32    Z18, Z19
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z18, Z20
+	VCMPPS       $0x01, Z4, Z8, K1
+	VMAXPS       Z8, Z4, Z1
+	VMINPS       Z8, Z4, Z4
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z18, K1, Z19
+	VCMPPS       $0x01, Z12, Z16, K1
+	VMAXPS       Z16, Z12, Z3
+	VMINPS       Z16, Z12, Z12
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z18, K1, Z20
+	VCMPPS       $0x01, Z4, Z12, K1
+	VMAXPS       Z12, Z4, Z6
+	VMINPS       Z6, Z1, Z1
+	VMINPS       Z12, Z4, Z4
+	VMOVDQA32    Z20, K1, Z19
+	VMINPS       Z3, Z1, Z1
+	VCMPPS       $0x01, 384(SP), Z4, K1
+	VMOVUPS      384(SP), Z3
+	VMAXPS       Z3, Z4, Z3
+	VMINPS       Z3, Z1, Z1
+	VMINPS       512(SP), Z1, Z1
+	VMOVUPS      Z1, 512(SP)
+	VMINPS       384(SP), Z4, Z4
+	VMOVDQU32    Z19, K1, 448(SP)
+	VMOVUPS      Z4, 384(SP)
+	VMOVDQA32    Z18, Z19
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z18, Z20
+	VCMPPS       $0x01, Z5, Z9, K1
+	VMAXPS       Z9, Z5, Z1
+	VMINPS       Z9, Z5, Z5
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z18, K1, Z19
+	VCMPPS       $0x01, Z13, Z17, K1
+	VMAXPS       Z17, Z13, Z3
+	VMINPS       Z17, Z13, Z13
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z18, K1, Z20
+	VCMPPS       $0x01, Z5, Z13, K1
+	VMAXPS       Z13, Z5, Z4
+	VMINPS       Z4, Z1, Z1
+	VMINPS       Z13, Z5, Z5
+	VMOVDQA32    Z20, K1, Z19
+	VMINPS       Z3, Z1, Z1
+	VCMPPS       $0x01, 576(SP), Z5, K1
+	VMOVUPS      576(SP), Z3
+	VMAXPS       Z3, Z5, Z3
+	VMINPS       Z3, Z1, Z1
+	VMINPS       704(SP), Z1, Z1
+	VMOVUPS      Z1, 704(SP)
+	VMINPS       576(SP), Z5, Z5
+	VMOVDQU32    Z19, K1, 640(SP)
+	VMOVUPS      Z5, 576(SP)
 
 group_narrow_tile_offered:
 	ADDL $0x04, 768(SP)
@@ -2877,45 +2694,37 @@ single_wide_tile_dims:
 	JMP          single_wide_tile_offered
 
 single_wide_tile_second:
-	VMOVUPS      (SP), Z8
-	VMOVUPS      64(SP), Z9
 	VPBROADCASTD 768(SP), Z6
-	VCMPPS       $0x01, Z8, Z0, K1
-	VMAXPS       Z8, Z0, Z7
-	VMINPS       128(SP), Z7, Z7
-	VMOVUPS      Z7, 128(SP)
-	VMINPS       Z8, Z0, Z8
-	VMOVDQA32    Z6, K1, Z9
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z6, Z6
-	VCMPPS       $0x01, Z8, Z1, K1
-	VMAXPS       Z8, Z1, Z7
-	VMINPS       128(SP), Z7, Z7
-	VMOVUPS      Z7, 128(SP)
-	VMINPS       Z8, Z1, Z8
-	VMOVDQA32    Z6, K1, Z9
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z6, Z6
-	VCMPPS       $0x01, Z8, Z3, K1
-	VMAXPS       Z8, Z3, Z7
-	VMINPS       128(SP), Z7, Z7
-	VMOVUPS      Z7, 128(SP)
-	VMINPS       Z8, Z3, Z8
-	VMOVDQA32    Z6, K1, Z9
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z6, Z6
-	VCMPPS       $0x01, Z8, Z4, K1
-	VMAXPS       Z8, Z4, Z7
-	VMINPS       128(SP), Z7, Z7
-	VMOVUPS      Z7, 128(SP)
-	VMINPS       Z8, Z4, Z8
-	VMOVDQA32    Z6, K1, Z9
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z6, Z6
-	VCMPPS       $0x01, Z8, Z5, K1
-	VMAXPS       Z8, Z5, Z7
-	VMINPS       128(SP), Z7, Z7
-	VMOVUPS      Z7, 128(SP)
-	VMINPS       Z8, Z5, Z8
-	VMOVDQA32    Z6, K1, Z9
-	VMOVUPS      Z8, (SP)
-	VMOVUPS      Z9, 64(SP)
+	VMOVDQA32    Z6, Z7
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z6, Z8
+	VCMPPS       $0x01, Z0, Z1, K1
+	VMAXPS       Z1, Z0, Z9
+	VMINPS       Z1, Z0, Z0
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z6, K1, Z7
+	VCMPPS       $0x01, Z4, Z5, K1
+	VMAXPS       Z5, Z4, Z1
+	VMINPS       Z5, Z4, Z4
+	VPADDD.BCST  dotNumbersAVX512<>+16(SB), Z6, K1, Z8
+	VCMPPS       $0x01, Z0, Z3, K1
+	VMAXPS       Z3, Z0, Z5
+	VMINPS       Z5, Z9, Z9
+	VMINPS       Z3, Z0, Z0
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z6, K1, Z7
+	VCMPPS       $0x01, Z0, Z4, K1
+	VMAXPS       Z4, Z0, Z3
+	VMINPS       Z3, Z9, Z9
+	VMINPS       Z4, Z0, Z0
+	VMOVDQA32    Z8, K1, Z7
+	VMINPS       Z1, Z9, Z9
+	VCMPPS       $0x01, (SP), Z0, K1
+	VMOVUPS      (SP), Z1
+	VMAXPS       Z1, Z0, Z1
+	VMINPS       Z1, Z9, Z9
+	VMINPS       128(SP), Z9, Z9
+	VMOVUPS      Z9, 128(SP)
+	VMINPS       (SP), Z0, Z0
+	VMOVDQU32    Z7, K1, 64(SP)
+	VMOVUPS      Z0, (SP)
 
 single_wide_tile_offered:
 	ADDL  $0x05, 768(SP)
@@ -2971,38 +2780,32 @@ single_narrow_tile_dims:
 	JMP          single_narrow_tile_offered
 
 single_narrow_tile_second:
-	VMOVUPS      (SP), Z7
-	VMOVUPS      64(SP), Z8
 	VPBROADCASTD 768(SP), Z5
-	VCMPPS       $0x01, Z7, Z0, K1
-	VMAXPS       Z7, Z0, Z6
-	VMINPS       128(SP), Z6, Z6
-	VMOVUPS      Z6, 128(SP)
-	VMINPS       Z7, Z0, Z7
-	VMOVDQA32    Z5, K1, Z8
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z5, Z5
-	VCMPPS       $0x01, Z7, Z1, K1
-	VMAXPS       Z7, Z1, Z6
-	VMINPS       128(SP), Z6, Z6
-	VMOVUPS      Z6, 128(SP)
-	VMINPS       Z7, Z1, Z7
-	VMOVDQA32    Z5, K1, Z8
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z5, Z5
-	VCMPPS       $0x01, Z7, Z3, K1
-	VMAXPS       Z7, Z3, Z6
-	VMINPS       128(SP), Z6, Z6
-	VMOVUPS      Z6, 128(SP)
-	VMINPS       Z7, Z3, Z7
-	VMOVDQA32    Z5, K1, Z8
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z5, Z5
-	VCMPPS       $0x01, Z7, Z4, K1
-	VMAXPS       Z7, Z4, Z6
-	VMINPS       128(SP), Z6, Z6
-	VMOVUPS      Z6, 128(SP)
-	VMINPS       Z7, Z4, Z7
-	VMOVDQA32    Z5, K1, Z8
-	VMOVUPS      Z7, (SP)
-	VMOVUPS      Z8, 64(SP)
+	VMOVDQA32    Z5, Z6
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z5, Z7
+	VCMPPS       $0x01, Z0, Z1, K1
+	VMAXPS       Z1, Z0, Z8
+	VMINPS       Z1, Z0, Z0
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z5, K1, Z6
+	VCMPPS       $0x01, Z3, Z4, K1
+	VMAXPS       Z4, Z3, Z1
+	VMINPS       Z4, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z5, K1, Z7
+	VCMPPS       $0x01, Z0, Z3, K1
+	VMAXPS       Z3, Z0, Z4
+	VMINPS       Z4, Z8, Z8
+	VMINPS       Z3, Z0, Z0
+	VMOVDQA32    Z7, K1, Z6
+	VMINPS       Z1, Z8, Z8
+	VCMPPS       $0x01, (SP), Z0, K1
+	VMOVUPS      (SP), Z1
+	VMAXPS       Z1, Z0, Z1
+	VMINPS       Z1, Z8, Z8
+	VMINPS       128(SP), Z8, Z8
+	VMOVUPS      Z8, 128(SP)
+	VMINPS       (SP), Z0, Z0
+	VMOVDQU32    Z6, K1, 64(SP)
+	VMOVUPS      Z0, (SP)
 
 single_narrow_tile_offered:
 	ADDL $0x04, 768(SP)
@@ -3233,190 +3036,147 @@ group_wide_tile_dims:
 	JMP          group_wide_tile_offered
 
 group_wide_tile_second:
-	VMOVUPS      (SP), Z27
-	VMOVUPS      64(SP), Z28
 	VPBROADCASTD 768(SP), Z26
-	VCMPPS       $0x01, Z27, Z1, K1
-	VMAXPS       Z27, Z1, Z30
-	VMINPS       128(SP), Z30, Z30
-	VMOVUPS      Z30, 128(SP)
-	VMINPS       Z27, Z1, Z27
-	VMOVDQA32    Z26, K1, Z28
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z26, Z26
-	VCMPPS       $0x01, Z27, Z6, K1
-	VMAXPS       Z27, Z6, Z30
-	VMINPS       128(SP), Z30, Z30
-	VMOVUPS      Z30, 128(SP)
-	VMINPS       Z27, Z6, Z27
-	VMOVDQA32    Z26, K1, Z28
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z26, Z26
-	VCMPPS       $0x01, Z27, Z10, K1
-	VMAXPS       Z27, Z10, Z30
-	VMINPS       128(SP), Z30, Z30
-	VMOVUPS      Z30, 128(SP)
-	VMINPS       Z27, Z10, Z27
-	VMOVDQA32    Z26, K1, Z28
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z26, Z26
-	VCMPPS       $0x01, Z27, Z14, K1
-	VMAXPS       Z27, Z14, Z30
-	VMINPS       128(SP), Z30, Z30
-	VMOVUPS      Z30, 128(SP)
-	VMINPS       Z27, Z14, Z27
-	VMOVDQA32    Z26, K1, Z28
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z26, Z26
-	VCMPPS       $0x01, Z27, Z18, K1
-	VMAXPS       Z27, Z18, Z30
-	VMINPS       128(SP), Z30, Z30
-	VMOVUPS      Z30, 128(SP)
-	VMINPS       Z27, Z18, Z27
-	VMOVDQA32    Z26, K1, Z28
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z26, Z26
-	VCMPPS       $0x01, Z27, Z22, K1
-	VMAXPS       Z27, Z22, Z30
-	VMINPS       128(SP), Z30, Z30
-	VMOVUPS      Z30, 128(SP)
-	VMINPS       Z27, Z22, Z27
-	VMOVDQA32    Z26, K1, Z28
-	VMOVUPS      Z27, (SP)
-	VMOVUPS      Z28, 64(SP)
-	VMOVUPS      192(SP), Z27
-	VMOVUPS      256(SP), Z28
-	VPBROADCASTD 768(SP), Z26
-	VCMPPS       $0x01, Z27, Z3, K1
-	VMAXPS       Z27, Z3, Z30
-	VMINPS       320(SP), Z30, Z30
-	VMOVUPS      Z30, 320(SP)
-	VMINPS       Z27, Z3, Z27
-	VMOVDQA32    Z26, K1, Z28
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z26, Z26
-	VCMPPS       $0x01, Z27, Z7, K1
-	VMAXPS       Z27, Z7, Z30
-	VMINPS       320(SP), Z30, Z30
-	VMOVUPS      Z30, 320(SP)
-	VMINPS       Z27, Z7, Z27
-	VMOVDQA32    Z26, K1, Z28
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z26, Z26
-	VCMPPS       $0x01, Z27, Z11, K1
-	VMAXPS       Z27, Z11, Z30
-	VMINPS       320(SP), Z30, Z30
-	VMOVUPS      Z30, 320(SP)
-	VMINPS       Z27, Z11, Z27
-	VMOVDQA32    Z26, K1, Z28
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z26, Z26
-	VCMPPS       $0x01, Z27, Z15, K1
-	VMAXPS       Z27, Z15, Z30
-	VMINPS       320(SP), Z30, Z30
-	VMOVUPS      Z30, 320(SP)
-	VMINPS       Z27, Z15, Z27
-	VMOVDQA32    Z26, K1, Z28
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z26, Z26
-	VCMPPS       $0x01, Z27, Z19, K1
-	VMAXPS       Z27, Z19, Z30
-	VMINPS       320(SP), Z30, Z30
-	VMOVUPS      Z30, 320(SP)
-	VMINPS       Z27, Z19, Z27
-	VMOVDQA32    Z26, K1, Z28
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z26, Z26
-	VCMPPS       $0x01, Z27, Z23, K1
-	VMAXPS       Z27, Z23, Z30
-	VMINPS       320(SP), Z30, Z30
-	VMOVUPS      Z30, 320(SP)
-	VMINPS       Z27, Z23, Z27
-	VMOVDQA32    Z26, K1, Z28
-	VMOVUPS      Z27, 192(SP)
-	VMOVUPS      Z28, 256(SP)
-	VMOVUPS      384(SP), Z27
-	VMOVUPS      448(SP), Z28
-	VPBROADCASTD 768(SP), Z26
-	VCMPPS       $0x01, Z27, Z4, K1
-	VMAXPS       Z27, Z4, Z30
-	VMINPS       512(SP), Z30, Z30
-	VMOVUPS      Z30, 512(SP)
-	VMINPS       Z27, Z4, Z27
-	VMOVDQA32    Z26, K1, Z28
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z26, Z26
-	VCMPPS       $0x01, Z27, Z8, K1
-	VMAXPS       Z27, Z8, Z30
-	VMINPS       512(SP), Z30, Z30
-	VMOVUPS      Z30, 512(SP)
-	VMINPS       Z27, Z8, Z27
-	VMOVDQA32    Z26, K1, Z28
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z26, Z26
-	VCMPPS       $0x01, Z27, Z12, K1
-	VMAXPS       Z27, Z12, Z30
-	VMINPS       512(SP), Z30, Z30
-	VMOVUPS      Z30, 512(SP)
-	VMINPS       Z27, Z12, Z27
-	VMOVDQA32    Z26, K1, Z28
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z26, Z26
-	VCMPPS       $0x01, Z27, Z16, K1
-	VMAXPS       Z27, Z16, Z30
-	VMINPS       512(SP), Z30, Z30
-	VMOVUPS      Z30, 512(SP)
-	VMINPS       Z27, Z16, Z27
-	VMOVDQA32    Z26, K1, Z28
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z26, Z26
-	VCMPPS       $0x01, Z27, Z20, K1
-	VMAXPS       Z27, Z20, Z30
-	VMINPS       512(SP), Z30, Z30
-	VMOVUPS      Z30, 512(SP)
-	VMINPS       Z27, Z20, Z27
-	VMOVDQA32    Z26, K1, Z28
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z26, Z26
-	VCMPPS       $0x01, Z27, Z24, K1
-	VMAXPS       Z27, Z24, Z30
-	VMINPS       512(SP), Z30, Z30
-	VMOVUPS      Z30, 512(SP)
-	VMINPS       Z27, Z24, Z27
-	VMOVDQA32    Z26, K1, Z28
-	VMOVUPS      Z27, 384(SP)
-	VMOVUPS      Z28, 448(SP)
-	VMOVUPS      576(SP), Z27
-	VMOVUPS      640(SP), Z28
-	VPBROADCASTD 768(SP), Z26
-	VCMPPS       $0x01, Z27, Z5, K1
-	VMAXPS       Z27, Z5, Z30
-	VMINPS       704(SP), Z30, Z30
-	VMOVUPS      Z30, 704(SP)
-	VMINPS       Z27, Z5, Z27
-	VMOVDQA32    Z26, K1, Z28
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z26, Z26
-	VCMPPS       $0x01, Z27, Z9, K1
-	VMAXPS       Z27, Z9, Z30
-	VMINPS       704(SP), Z30, Z30
-	VMOVUPS      Z30, 704(SP)
-	VMINPS       Z27, Z9, Z27
-	VMOVDQA32    Z26, K1, Z28
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z26, Z26
-	VCMPPS       $0x01, Z27, Z13, K1
-	VMAXPS       Z27, Z13, Z30
-	VMINPS       704(SP), Z30, Z30
-	VMOVUPS      Z30, 704(SP)
-	VMINPS       Z27, Z13, Z27
-	VMOVDQA32    Z26, K1, Z28
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z26, Z26
-	VCMPPS       $0x01, Z27, Z17, K1
-	VMAXPS       Z27, Z17, Z30
-	VMINPS       704(SP), Z30, Z30
-	VMOVUPS      Z30, 704(SP)
-	VMINPS       Z27, Z17, Z27
-	VMOVDQA32    Z26, K1, Z28
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z26, Z26
-	VCMPPS       $0x01, Z27, Z21, K1
-	VMAXPS       Z27, Z21, Z30
-	VMINPS       704(SP), Z30, Z30
-	VMOVUPS      Z30, 704(SP)
-	VMINPS       Z27, Z21, Z27
-	VMOVDQA32    Z26, K1, Z28
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z26, Z26
-	VCMPPS       $0x01, Z27, Z25, K1
-	VMAXPS       Z27, Z25, Z30
-	VMINPS       704(SP), Z30, Z30
-	VMOVUPS      Z30, 704(SP)
-	VMINPS       Z27, Z25, Z27
-	VMOVDQA32    Z26, K1, Z28
-	VMOVUPS      Z27, 576(SP)
-	VMOVUPS      Z28, 640(SP)
+	VMOVDQA32    Z26, Z27
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z26, Z28
+	VCMPPS       $0x01, Z1, Z6, K1
+	VMAXPS       Z6, Z1, Z29
+	VMINPS       Z6, Z1, Z1
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z26, K1, Z27
+	VCMPPS       $0x01, Z14, Z18, K1
+	VMAXPS       Z18, Z14, Z6
+	VMINPS       Z18, Z14, Z14
+	VPADDD.BCST  dotNumbersAVX512<>+16(SB), Z26, K1, Z28
+	VCMPPS       $0x01, Z1, Z10, K1
+	VMAXPS       Z10, Z1, Z18
+	VMINPS       Z18, Z29, Z29
+	VMINPS       Z10, Z1, Z1
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z26, K1, Z27
+	VCMPPS       $0x01, Z14, Z22, K1
+	VMAXPS       Z22, Z14, Z10
+	VMINPS       Z10, Z6, Z6
+	VMINPS       Z22, Z14, Z14
+	VPADDD.BCST  dotNumbersAVX512<>+20(SB), Z26, K1, Z28
+	VCMPPS       $0x01, Z1, Z14, K1
+	VMAXPS       Z14, Z1, Z10
+	VMINPS       Z10, Z29, Z29
+	VMINPS       Z14, Z1, Z1
+	VMOVDQA32    Z28, K1, Z27
+	VMINPS       Z6, Z29, Z29
+	VCMPPS       $0x01, (SP), Z1, K1
+	VMOVUPS      (SP), Z6
+	VMAXPS       Z6, Z1, Z6
+	VMINPS       Z6, Z29, Z29
+	VMINPS       128(SP), Z29, Z29
+	VMOVUPS      Z29, 128(SP)
+	VMINPS       (SP), Z1, Z1
+	VMOVDQU32    Z27, K1, 64(SP)
+	VMOVUPS      Z1, (SP)
+	VMOVDQA32    Z26, Z27
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z26, Z28
+	VCMPPS       $0x01, Z3, Z7, K1
+	VMAXPS       Z7, Z3, Z1
+	VMINPS       Z7, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z26, K1, Z27
+	VCMPPS       $0x01, Z15, Z19, K1
+	VMAXPS       Z19, Z15, Z6
+	VMINPS       Z19, Z15, Z15
+	VPADDD.BCST  dotNumbersAVX512<>+16(SB), Z26, K1, Z28
+	VCMPPS       $0x01, Z3, Z11, K1
+	VMAXPS       Z11, Z3, Z7
+	VMINPS       Z7, Z1, Z1
+	VMINPS       Z11, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z26, K1, Z27
+	VCMPPS       $0x01, Z15, Z23, K1
+	VMAXPS       Z23, Z15, Z7
+	VMINPS       Z7, Z6, Z6
+	VMINPS       Z23, Z15, Z15
+	VPADDD.BCST  dotNumbersAVX512<>+20(SB), Z26, K1, Z28
+	VCMPPS       $0x01, Z3, Z15, K1
+	VMAXPS       Z15, Z3, Z7
+	VMINPS       Z7, Z1, Z1
+	VMINPS       Z15, Z3, Z3
+	VMOVDQA32    Z28, K1, Z27
+	VMINPS       Z6, Z1, Z1
+	VCMPPS       $0x01, 192(SP), Z3, K1
+	VMOVUPS      192(SP), Z6
+	VMAXPS       Z6, Z3, Z6
+	VMINPS       Z6, Z1, Z1
+	VMINPS       320(SP), Z1, Z1
+	VMOVUPS      Z1, 320(SP)
+	VMINPS       192(SP), Z3, Z3
+	VMOVDQU32    Z27, K1, 256(SP)
+	VMOVUPS      Z3, 192(SP)
+	VMOVDQA32    Z26, Z27
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z26, Z28
+	VCMPPS       $0x01, Z4, Z8, K1
+	VMAXPS       Z8, Z4, Z1
+	VMINPS       Z8, Z4, Z4
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z26, K1, Z27
+	VCMPPS       $0x01, Z16, Z20, K1
+	VMAXPS       Z20, Z16, Z3
+	VMINPS       Z20, Z16, Z16
+	VPADDD.BCST  dotNumbersAVX512<>+16(SB), Z26, K1, Z28
+	VCMPPS       $0x01, Z4, Z12, K1
+	VMAXPS       Z12, Z4, Z6
+	VMINPS       Z6, Z1, Z1
+	VMINPS       Z12, Z4, Z4
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z26, K1, Z27
+	VCMPPS       $0x01, Z16, Z24, K1
+	VMAXPS       Z24, Z16, Z6
+	VMINPS       Z6, Z3, Z3
+	VMINPS       Z24, Z16, Z16
+	VPADDD.BCST  dotNumbersAVX512<>+20(SB), Z26, K1, Z28
+	VCMPPS       $0x01, Z4, Z16, K1
+	VMAXPS       Z16, Z4, Z6
+	VMINPS       Z6, Z1, Z1
+	VMINPS       Z16, Z4, Z4
+	VMOVDQA32    Z28, K1, Z27
+	VMINPS       Z3, Z1, Z1
+	VCMPPS       $0x01, 384(SP), Z4, K1
+	VMOVUPS      384(SP), Z3
+	VMAXPS       Z3, Z4, Z3
+	VMINPS       Z3, Z1, Z1
+	VMINPS       512(SP), Z1, Z1
+	VMOVUPS      Z1, 512(SP)
+	VMINPS       384(SP), Z4, Z4
+	VMOVDQU32    Z27, K1, 448(SP)
+	VMOVUPS      Z4, 384(SP)
+	VMOVDQA32    Z26, Z27
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z26, Z28
+	VCMPPS       $0x01, Z5, Z9, K1
+	VMAXPS       Z9, Z5, Z1
+	VMINPS       Z9, Z5, Z5
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z26, K1, Z27
+	VCMPPS       $0x01, Z17, Z21, K1
+	VMAXPS       Z21, Z17, Z3
+	VMINPS       Z21, Z17, Z17
+	VPADDD.BCST  dotNumbersAVX512<>+16(SB), Z26, K1, Z28
+	VCMPPS       $0x01, Z5, Z13, K1
+	VMAXPS       Z13, Z5, Z4
+	VMINPS       Z4, Z1, Z1
+	VMINPS       Z13, Z5, Z5
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z26, K1, Z27
+	VCMPPS       $0x01, Z17, Z25, K1
+	VMAXPS       Z25, Z17, Z4
+	VMINPS       Z4, Z3, Z3
+	VMINPS       Z25, Z17, Z17
+	VPADDD.BCST  dotNumbersAVX512<>+20(SB), Z26, K1, Z28
+	VCMPPS       $0x01, Z5, Z17, K1
+	VMAXPS       Z17, Z5, Z4
+	VMINPS       Z4, Z1, Z1
+	VMINPS       Z17, Z5, Z5
+	VMOVDQA32    Z28, K1, Z27
+	VMINPS       Z3, Z1, Z1
+	VCMPPS       $0x01, 576(SP), Z5, K1
+	VMOVUPS      576(SP), Z3
+	VMAXPS       Z3, Z5, Z3
+	VMINPS       Z3, Z1, Z1
+	VMINPS       704(SP), Z1, Z1
+	VMOVUPS      Z1, 704(SP)
+	VMINPS       576(SP), Z5, Z5
+	VMOVDQU32    Z27, K1, 640(SP)
+	VMOVUPS      Z5, 576(SP)
 
 group_wide_tile_offered:
 	ADDL $0x06, 768(SP)
@@ -3572,162 +3332,127 @@ group_narrow_tile_dims:
 	JMP          group_narrow_tile_offered
 
 group_narrow_tile_second:
-	VMOVUPS      (SP), Z23
-	VMOVUPS      64(SP), Z24
 	VPBROADCASTD 768(SP), Z22
-	VCMPPS       $0x01, Z23, Z1, K1
-	VMAXPS       Z23, Z1, Z26
-	VMINPS       128(SP), Z26, Z26
-	VMOVUPS      Z26, 128(SP)
-	VMINPS       Z23, Z1, Z23
-	VMOVDQA32    Z22, K1, Z24
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z6, K1
-	VMAXPS       Z23, Z6, Z26
-	VMINPS       128(SP), Z26, Z26
-	VMOVUPS      Z26, 128(SP)
-	VMINPS       Z23, Z6, Z23
-	VMOVDQA32    Z22, K1, Z24
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z10, K1
-	VMAXPS       Z23, Z10, Z26
-	VMINPS       128(SP), Z26, Z26
-	VMOVUPS      Z26, 128(SP)
-	VMINPS       Z23, Z10, Z23
-	VMOVDQA32    Z22, K1, Z24
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z14, K1
-	VMAXPS       Z23, Z14, Z26
-	VMINPS       128(SP), Z26, Z26
-	VMOVUPS      Z26, 128(SP)
-	VMINPS       Z23, Z14, Z23
-	VMOVDQA32    Z22, K1, Z24
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z18, K1
-	VMAXPS       Z23, Z18, Z26
-	VMINPS       128(SP), Z26, Z26
-	VMOVUPS      Z26, 128(SP)
-	VMINPS       Z23, Z18, Z23
-	VMOVDQA32    Z22, K1, Z24
-	VMOVUPS      Z23, (SP)
-	VMOVUPS      Z24, 64(SP)
-	VMOVUPS      192(SP), Z23
-	VMOVUPS      256(SP), Z24
-	VPBROADCASTD 768(SP), Z22
-	VCMPPS       $0x01, Z23, Z3, K1
-	VMAXPS       Z23, Z3, Z26
-	VMINPS       320(SP), Z26, Z26
-	VMOVUPS      Z26, 320(SP)
-	VMINPS       Z23, Z3, Z23
-	VMOVDQA32    Z22, K1, Z24
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z7, K1
-	VMAXPS       Z23, Z7, Z26
-	VMINPS       320(SP), Z26, Z26
-	VMOVUPS      Z26, 320(SP)
-	VMINPS       Z23, Z7, Z23
-	VMOVDQA32    Z22, K1, Z24
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z11, K1
-	VMAXPS       Z23, Z11, Z26
-	VMINPS       320(SP), Z26, Z26
-	VMOVUPS      Z26, 320(SP)
-	VMINPS       Z23, Z11, Z23
-	VMOVDQA32    Z22, K1, Z24
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z15, K1
-	VMAXPS       Z23, Z15, Z26
-	VMINPS       320(SP), Z26, Z26
-	VMOVUPS      Z26, 320(SP)
-	VMINPS       Z23, Z15, Z23
-	VMOVDQA32    Z22, K1, Z24
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z19, K1
-	VMAXPS       Z23, Z19, Z26
-	VMINPS       320(SP), Z26, Z26
-	VMOVUPS      Z26, 320(SP)
-	VMINPS       Z23, Z19, Z23
-	VMOVDQA32    Z22, K1, Z24
-	VMOVUPS      Z23, 192(SP)
-	VMOVUPS      Z24, 256(SP)
-	VMOVUPS      384(SP), Z23
-	VMOVUPS      448(SP), Z24
-	VPBROADCASTD 768(SP), Z22
-	VCMPPS       $0x01, Z23, Z4, K1
-	VMAXPS       Z23, Z4, Z26
-	VMINPS       512(SP), Z26, Z26
-	VMOVUPS      Z26, 512(SP)
-	VMINPS       Z23, Z4, Z23
-	VMOVDQA32    Z22, K1, Z24
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z8, K1
-	VMAXPS       Z23, Z8, Z26
-	VMINPS       512(SP), Z26, Z26
-	VMOVUPS      Z26, 512(SP)
-	VMINPS       Z23, Z8, Z23
-	VMOVDQA32    Z22, K1, Z24
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z12, K1
-	VMAXPS       Z23, Z12, Z26
-	VMINPS       512(SP), Z26, Z26
-	VMOVUPS      Z26, 512(SP)
-	VMINPS       Z23, Z12, Z23
-	VMOVDQA32    Z22, K1, Z24
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z16, K1
-	VMAXPS       Z23, Z16, Z26
-	VMINPS       512(SP), Z26, Z26
-	VMOVUPS      Z26, 512(SP)
-	VMINPS       Z23, Z16, Z23
-	VMOVDQA32    Z22, K1, Z24
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z20, K1
-	VMAXPS       Z23, Z20, Z26
-	VMINPS       512(SP), Z26, Z26
-	VMOVUPS      Z26, 512(SP)
-	VMINPS       Z23, Z20, Z23
-	VMOVDQA32    Z22, K1, Z24
-	VMOVUPS      Z23, 384(SP)
-	VMOVUPS      Z24, 448(SP)
-	VMOVUPS      576(SP), Z23
-	VMOVUPS      640(SP), Z24
-	VPBROADCASTD 768(SP), Z22
-	VCMPPS       $0x01, Z23, Z5, K1
-	VMAXPS       Z23, Z5, Z26
-	VMINPS       704(SP), Z26, Z26
-	VMOVUPS      Z26, 704(SP)
-	VMINPS       Z23, Z5, Z23
-	VMOVDQA32    Z22, K1, Z24
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z9, K1
-	VMAXPS       Z23, Z9, Z26
-	VMINPS       704(SP), Z26, Z26
-	VMOVUPS      Z26, 704(SP)
-	VMINPS       Z23, Z9, Z23
-	VMOVDQA32    Z22, K1, Z24
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z13, K1
-	VMAXPS       Z23, Z13, Z26
-	VMINPS       704(SP), Z26, Z26
-	VMOVUPS      Z26, 704(SP)
-	VMINPS       Z23, Z13, Z23
-	VMOVDQA32    Z22, K1, Z24
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z17, K1
-	VMAXPS       Z23, Z17, Z26
-	VMINPS       704(SP), Z26, Z26
-	VMOVUPS      Z26, 704(SP)
-	VMINPS       Z23, Z17, Z23
-	VMOVDQA32    Z22, K1, Z24
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z21, K1
-	VMAXPS       Z23, Z21, Z26
-	VMINPS       704(SP), Z26, Z26
-	VMOVUPS      Z26, 704(SP)
-	VMINPS       Z23, Z21, Z23
-	VMOVDQA32    Z22, K1, Z24
-	VMOVUPS      Z23, 576(SP)
-	VMOVUPS      Z24, 640(SP)
+	VMOVDQA32    Z22, Z23
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z22, Z24
+	VCMPPS       $0x01, Z1, Z6, K1
+	VMAXPS       Z6, Z1, Z25
+	VMINPS       Z6, Z1, Z1
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z22, K1, Z23
+	VCMPPS       $0x01, Z14, Z18, K1
+	VMAXPS       Z18, Z14, Z6
+	VMINPS       Z18, Z14, Z14
+	VPADDD.BCST  dotNumbersAVX512<>+16(SB), Z22, K1, Z24
+	VCMPPS       $0x01, Z1, Z10, K1
+	VMAXPS       Z10, Z1, Z18
+	VMINPS       Z18, Z25, Z25
+	VMINPS       Z10, Z1, Z1
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z22, K1, Z23
+	VCMPPS       $0x01, Z1, Z14, K1
+	VMAXPS       Z14, Z1, Z10
+	VMINPS       Z10, Z25, Z25
+	VMINPS       Z14, Z1, Z1
+	VMOVDQA32    Z24, K1, Z23
+	VMINPS       Z6, Z25, Z25
+	VCMPPS       $0x01, (SP), Z1, K1
+	VMOVUPS      (SP), Z6
+	VMAXPS       Z6, Z1, Z6
+	VMINPS       Z6, Z25, Z25
+	VMINPS       128(SP), Z25, Z25
+	VMOVUPS      Z25, 128(SP)
+	VMINPS       (SP), Z1, Z1
+	VMOVDQU32    Z23, K1, 64(SP)
+	VMOVUPS      Z1, (SP)
+	VMOVDQA32    Z22, Z23
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z22, Z24
+	VCMPPS       $0x01, Z3, Z7, K1
+	VMAXPS       Z7, Z3, Z1
+	VMINPS       Z7, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z22, K1, Z23
+	VCMPPS       $0x01, Z15, Z19, K1
+	VMAXPS       Z19, Z15, Z6
+	VMINPS       Z19, Z15, Z15
+	VPADDD.BCST  dotNumbersAVX512<>+16(SB), Z22, K1, Z24
+	VCMPPS       $0x01, Z3, Z11, K1
+	VMAXPS       Z11, Z3, Z7
+	VMINPS       Z7, Z1, Z1
+	VMINPS       Z11, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z22, K1, Z23
+	VCMPPS       $0x01, Z3, Z15, K1
+	VMAXPS       Z15, Z3, Z7
+	VMINPS       Z7, Z1, Z1
+	VMINPS       Z15, Z3, Z3
+	VMOVDQA32    Z24, K1, Z23
+	VMINPS       Z6, Z1, Z1
+	VCMPPS       $0x01, 192(SP), Z3, K1
+	VMOVUPS      192(SP), Z6
+	VMAXPS       Z6, Z3, Z6
+	VMINPS       Z6, Z1, Z1
+	VMINPS       320(SP), Z1, Z1
+	VMOVUPS      Z1, 320(SP)
+	VMINPS       192(SP), Z3, Z3
+	VMOVDQU32    Z23, K1, 256(SP)
+	VMOVUPS      Z3, 192(SP)
+	VMOVDQA32    Z22, Z23
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z22, Z24
+	VCMPPS       $0x01, Z4, Z8, K1
+	VMAXPS       Z8, Z4, Z1
+	VMINPS       Z8, Z4, Z4
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z22, K1, Z23
+	VCMPPS       $0x01, Z16, Z20, K1
+	VMAXPS       Z20, Z16, Z3
+	VMINPS       Z20, Z16, Z16
+	VPADDD.BCST  dotNumbersAVX512<>+16(SB), Z22, K1, Z24
+	VCMPPS       $0x01, Z4, Z12, K1
+	VMAXPS       Z12, Z4, Z6
+	VMINPS       Z6, Z1, Z1
+	VMINPS       Z12, Z4, Z4
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z22, K1, Z23
+	VCMPPS       $0x01, Z4, Z16, K1
+	VMAXPS       Z16, Z4, Z6
+	VMINPS       Z6, Z1, Z1
+	VMINPS       Z16, Z4, Z4
+	VMOVDQA32    Z24, K1, Z23
+	VMINPS       Z3, Z1, Z1
+	VCMPPS       $0x01, 384(SP), Z4, K1
+	VMOVUPS      384(SP), Z3
+	VMAXPS       Z3, Z4, Z3
+	VMINPS       Z3, Z1, Z1
+	VMINPS       512(SP), Z1, Z1
+	VMOVUPS      Z1, 512(SP)
+	VMINPS       384(SP), Z4, Z4
+	VMOVDQU32    Z23, K1, 448(SP)
+	VMOVUPS      Z4, 384(SP)
+	VMOVDQA32    Z22, Z23
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z22, Z24
+	VCMPPS       $0x01, Z5, Z9, K1
+	VMAXPS       Z9, Z5, Z1
+	VMINPS       Z9, Z5, Z5
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z22, K1, Z23
+	VCMPPS       $0x01, Z17, Z21, K1
+	VMAXPS       Z21, Z17, Z3
+	VMINPS       Z21, Z17, Z17
+	VPADDD.BCST  dotNumbersAVX512<>+16(SB), Z22, K1, Z24
+	VCMPPS       $0x01, Z5, Z13, K1
+	VMAXPS       Z13, Z5, Z4
+	VMINPS       Z4, Z1, Z1
+	VMINPS       Z13, Z5, Z5
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z22, K1, Z23
+	VCMPPS       $0x01, Z5, Z17, K1
+	VMAXPS       Z17, Z5, Z4
+	VMINPS       Z4, Z1, Z1
+	VMINPS       Z17, Z5, Z5
+	VMOVDQA32    Z24, K1, Z23
+	VMINPS       Z3, Z1, Z1
+	VCMPPS       $0x01, 576(SP), Z5, K1
+	VMOVUPS      576(SP), Z3
+	VMAXPS       Z3, Z5, Z3
+	VMINPS       Z3, Z1, Z1
+	VMINPS       704(SP), Z1, Z1
+	VMOVUPS      Z1, 704(SP)
+	VMINPS       576(SP), Z5, Z5
+	VMOVDQU32    Z23, K1, 640(SP)
+	VMOVUPS      Z5, 576(SP)
 
 group_narrow_tile_offered:
 	ADDL $0x05, 768(SP)
@@ -3854,52 +3579,42 @@ single_wide_tile_dims:
 	JMP          single_wide_tile_offered
 
 single_wide_tile_second:
-	VMOVUPS      (SP), Z9
-	VMOVUPS      64(SP), Z10
 	VPBROADCASTD 768(SP), Z7
-	VCMPPS       $0x01, Z9, Z0, K1
-	VMAXPS       Z9, Z0, Z8
-	VMINPS       128(SP), Z8, Z8
-	VMOVUPS      Z8, 128(SP)
-	VMINPS       Z9, Z0, Z9
-	VMOVDQA32    Z7, K1, Z10
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z7, Z7
-	VCMPPS       $0x01, Z9, Z1, K1
-	VMAXPS       Z9, Z1, Z8
-	VMINPS       128(SP), Z8, Z8
-	VMOVUPS      Z8, 128(SP)
-	VMINPS       Z9, Z1, Z9
-	VMOVDQA32    Z7, K1, Z10
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z7, Z7
-	VCMPPS       $0x01, Z9, Z3, K1
-	VMAXPS       Z9, Z3, Z8
-	VMINPS       128(SP), Z8, Z8
-	VMOVUPS      Z8, 128(SP)
-	VMINPS       Z9, Z3, Z9
-	VMOVDQA32    Z7, K1, Z10
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z7, Z7
-	VCMPPS       $0x01, Z9, Z4, K1
-	VMAXPS       Z9, Z4, Z8
-	VMINPS       128(SP), Z8, Z8
-	VMOVUPS      Z8, 128(SP)
-	VMINPS       Z9, Z4, Z9
-	VMOVDQA32    Z7, K1, Z10
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z7, Z7
-	VCMPPS       $0x01, Z9, Z5, K1
-	VMAXPS       Z9, Z5, Z8
-	VMINPS       128(SP), Z8, Z8
-	VMOVUPS      Z8, 128(SP)
-	VMINPS       Z9, Z5, Z9
-	VMOVDQA32    Z7, K1, Z10
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z7, Z7
-	VCMPPS       $0x01, Z9, Z6, K1
-	VMAXPS       Z9, Z6, Z8
-	VMINPS       128(SP), Z8, Z8
-	VMOVUPS      Z8, 128(SP)
-	VMINPS       Z9, Z6, Z9
-	VMOVDQA32    Z7, K1, Z10
-	VMOVUPS      Z9, (SP)
-	VMOVUPS      Z10, 64(SP)
+	VMOVDQA32    Z7, Z8
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z7, Z9
+	VCMPPS       $0x01, Z0, Z1, K1
+	VMAXPS       Z1, Z0, Z10
+	VMINPS       Z1, Z0, Z0
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z7, K1, Z8
+	VCMPPS       $0x01, Z4, Z5, K1
+	VMAXPS       Z5, Z4, Z1
+	VMINPS       Z5, Z4, Z4
+	VPADDD.BCST  dotNumbersAVX512<>+16(SB), Z7, K1, Z9
+	VCMPPS       $0x01, Z0, Z3, K1
+	VMAXPS       Z3, Z0, Z5
+	VMINPS       Z5, Z10, Z10
+	VMINPS       Z3, Z0, Z0
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z7, K1, Z8
+	VCMPPS       $0x01, Z4, Z6, K1
+	VMAXPS       Z6, Z4, Z3
+	VMINPS       Z3, Z1, Z1
+	VMINPS       Z6, Z4, Z4
+	VPADDD.BCST  dotNumbersAVX512<>+20(SB), Z7, K1, Z9
+	VCMPPS       $0x01, Z0, Z4, K1
+	VMAXPS       Z4, Z0, Z3
+	VMINPS       Z3, Z10, Z10
+	VMINPS       Z4, Z0, Z0
+	VMOVDQA32    Z9, K1, Z8
+	VMINPS       Z1, Z10, Z10
+	VCMPPS       $0x01, (SP), Z0, K1
+	VMOVUPS      (SP), Z1
+	VMAXPS       Z1, Z0, Z1
+	VMINPS       Z1, Z10, Z10
+	VMINPS       128(SP), Z10, Z10
+	VMOVUPS      Z10, 128(SP)
+	VMINPS       (SP), Z0, Z0
+	VMOVDQU32    Z8, K1, 64(SP)
+	VMOVUPS      Z0, (SP)
 
 single_wide_tile_offered:
 	ADDL  $0x06, 768(SP)
@@ -3961,45 +3676,37 @@ single_narrow_tile_dims:
 	JMP          single_narrow_tile_offered
 
 single_narrow_tile_second:
-	VMOVUPS      (SP), Z8
-	VMOVUPS      64(SP), Z9
 	VPBROADCASTD 768(SP), Z6
-	VCMPPS       $0x01, Z8, Z0, K1
-	VMAXPS       Z8, Z0, Z7
-	VMINPS       128(SP), Z7, Z7
-	VMOVUPS      Z7, 128(SP)
-	VMINPS       Z8, Z0, Z8
-	VMOVDQA32    Z6, K1, Z9
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z6, Z6
-	VCMPPS       $0x01, Z8, Z1, K1
-	VMAXPS       Z8, Z1, Z7
-	VMINPS       128(SP), Z7, Z7
-	VMOVUPS      Z7, 128(SP)
-	VMINPS       Z8, Z1, Z8
-	VMOVDQA32    Z6, K1, Z9
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z6, Z6
-	VCMPPS       $0x01, Z8, Z3, K1
-	VMAXPS       Z8, Z3, Z7
-	VMINPS       128(SP), Z7, Z7
-	VMOVUPS      Z7, 128(SP)
-	VMINPS       Z8, Z3, Z8
-	VMOVDQA32    Z6, K1, Z9
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z6, Z6
-	VCMPPS       $0x01, Z8, Z4, K1
-	VMAXPS       Z8, Z4, Z7
-	VMINPS       128(SP), Z7, Z7
-	VMOVUPS      Z7, 128(SP)
-	VMINPS       Z8, Z4, Z8
-	VMOVDQA32    Z6, K1, Z9
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z6, Z6
-	VCMPPS       $0x01, Z8, Z5, K1
-	VMAXPS       Z8, Z5, Z7
-	VMINPS       128(SP), Z7, Z7
-	VMOVUPS      Z7, 128(SP)
-	VMINPS       Z8, Z5, Z8
-	VMOVDQA32    Z6, K1, Z9
-	VMOVUPS      Z8, (SP)
-	VMOVUPS      Z9, 64(SP)
+	VMOVDQA32    Z6, Z7
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z6, Z8
+	VCMPPS       $0x01, Z0, Z1, K1
+	VMAXPS       Z1, Z0, Z9
+	VMINPS       Z1, Z0, Z0
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z6, K1, Z7
+	VCMPPS       $0x01, Z4, Z5, K1
+	VMAXPS       Z5, Z4, Z1
+	VMINPS       Z5, Z4, Z4
+	VPADDD.BCST  dotNumbersAVX512<>+16(SB), Z6, K1, Z8
+	VCMPPS       $0x01, Z0, Z3, K1
+	VMAXPS       Z3, Z0, Z5
+	VMINPS       Z5, Z9, Z9
+	VMINPS       Z3, Z0, Z0
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z6, K1, Z7
+	VCMPPS       $0x01, Z0, Z4, K1
+	VMAXPS       Z4, Z0, Z3
+	VMINPS       Z3, Z9, Z9
+	VMINPS       Z4, Z0, Z0
+	VMOVDQA32    Z8, K1, Z7
+	VMINPS       Z1, Z9, Z9
+	VCMPPS       $0x01, (SP), Z0, K1
+	VMOVUPS      (SP), Z1
+	VMAXPS       Z1, Z0, Z1
+	VMINPS       Z1, Z9, Z9
+	VMINPS       128(SP), Z9, Z9
+	VMOVUPS      Z9, 128(SP)
+	VMINPS       (SP), Z0, Z0
+	VMOVDQU32    Z7, K1, 64(SP)
+	VMOVUPS      Z0, (SP)
 
 single_narrow_tile_offered:
 	ADDL $0x05, 768(SP)
@@ -4209,154 +3916,117 @@ group_wide_tile_dims:
 	JMP          group_wide_tile_offered
 
 group_wide_tile_second:
-	VMOVUPS      (SP), Z23
-	VMOVUPS      64(SP), Z25
 	VPBROADCASTD 768(SP), Z22
-	VCMPPS       $0x01, Z23, Z1, K1
-	VMAXPS       Z23, Z1, Z24
-	VMINPS       128(SP), Z24, Z24
-	VMOVUPS      Z24, 128(SP)
-	VMINPS       Z23, Z1, Z23
-	VMOVDQA32    Z22, K1, Z25
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z4, K1
-	VMAXPS       Z23, Z4, Z24
-	VMINPS       128(SP), Z24, Z24
-	VMOVUPS      Z24, 128(SP)
-	VMINPS       Z23, Z4, Z23
-	VMOVDQA32    Z22, K1, Z25
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z6, K1
-	VMAXPS       Z23, Z6, Z24
-	VMINPS       128(SP), Z24, Z24
-	VMOVUPS      Z24, 128(SP)
-	VMINPS       Z23, Z6, Z23
-	VMOVDQA32    Z22, K1, Z25
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z8, K1
-	VMAXPS       Z23, Z8, Z24
-	VMINPS       128(SP), Z24, Z24
-	VMOVUPS      Z24, 128(SP)
-	VMINPS       Z23, Z8, Z23
-	VMOVDQA32    Z22, K1, Z25
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z10, K1
-	VMAXPS       Z23, Z10, Z24
-	VMINPS       128(SP), Z24, Z24
-	VMOVUPS      Z24, 128(SP)
-	VMINPS       Z23, Z10, Z23
-	VMOVDQA32    Z22, K1, Z25
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z12, K1
-	VMAXPS       Z23, Z12, Z24
-	VMINPS       128(SP), Z24, Z24
-	VMOVUPS      Z24, 128(SP)
-	VMINPS       Z23, Z12, Z23
-	VMOVDQA32    Z22, K1, Z25
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z14, K1
-	VMAXPS       Z23, Z14, Z24
-	VMINPS       128(SP), Z24, Z24
-	VMOVUPS      Z24, 128(SP)
-	VMINPS       Z23, Z14, Z23
-	VMOVDQA32    Z22, K1, Z25
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z16, K1
-	VMAXPS       Z23, Z16, Z24
-	VMINPS       128(SP), Z24, Z24
-	VMOVUPS      Z24, 128(SP)
-	VMINPS       Z23, Z16, Z23
-	VMOVDQA32    Z22, K1, Z25
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z18, K1
-	VMAXPS       Z23, Z18, Z24
-	VMINPS       128(SP), Z24, Z24
-	VMOVUPS      Z24, 128(SP)
-	VMINPS       Z23, Z18, Z23
-	VMOVDQA32    Z22, K1, Z25
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z20, K1
-	VMAXPS       Z23, Z20, Z24
-	VMINPS       128(SP), Z24, Z24
-	VMOVUPS      Z24, 128(SP)
-	VMINPS       Z23, Z20, Z23
-	VMOVDQA32    Z22, K1, Z25
-	VMOVUPS      Z23, (SP)
-	VMOVUPS      Z25, 64(SP)
-	VMOVUPS      192(SP), Z23
-	VMOVUPS      256(SP), Z25
-	VPBROADCASTD 768(SP), Z22
-	VCMPPS       $0x01, Z23, Z3, K1
-	VMAXPS       Z23, Z3, Z24
-	VMINPS       320(SP), Z24, Z24
-	VMOVUPS      Z24, 320(SP)
-	VMINPS       Z23, Z3, Z23
-	VMOVDQA32    Z22, K1, Z25
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z5, K1
-	VMAXPS       Z23, Z5, Z24
-	VMINPS       320(SP), Z24, Z24
-	VMOVUPS      Z24, 320(SP)
-	VMINPS       Z23, Z5, Z23
-	VMOVDQA32    Z22, K1, Z25
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z7, K1
-	VMAXPS       Z23, Z7, Z24
-	VMINPS       320(SP), Z24, Z24
-	VMOVUPS      Z24, 320(SP)
-	VMINPS       Z23, Z7, Z23
-	VMOVDQA32    Z22, K1, Z25
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z9, K1
-	VMAXPS       Z23, Z9, Z24
-	VMINPS       320(SP), Z24, Z24
-	VMOVUPS      Z24, 320(SP)
-	VMINPS       Z23, Z9, Z23
-	VMOVDQA32    Z22, K1, Z25
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z11, K1
-	VMAXPS       Z23, Z11, Z24
-	VMINPS       320(SP), Z24, Z24
-	VMOVUPS      Z24, 320(SP)
-	VMINPS       Z23, Z11, Z23
-	VMOVDQA32    Z22, K1, Z25
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z13, K1
-	VMAXPS       Z23, Z13, Z24
-	VMINPS       320(SP), Z24, Z24
-	VMOVUPS      Z24, 320(SP)
-	VMINPS       Z23, Z13, Z23
-	VMOVDQA32    Z22, K1, Z25
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z15, K1
-	VMAXPS       Z23, Z15, Z24
-	VMINPS       320(SP), Z24, Z24
-	VMOVUPS      Z24, 320(SP)
-	VMINPS       Z23, Z15, Z23
-	VMOVDQA32    Z22, K1, Z25
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z17, K1
-	VMAXPS       Z23, Z17, Z24
-	VMINPS       320(SP), Z24, Z24
-	VMOVUPS      Z24, 320(SP)
-	VMINPS       Z23, Z17, Z23
-	VMOVDQA32    Z22, K1, Z25
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z19, K1
-	VMAXPS       Z23, Z19, Z24
-	VMINPS       320(SP), Z24, Z24
-	VMOVUPS      Z24, 320(SP)
-	VMINPS       Z23, Z19, Z23
-	VMOVDQA32    Z22, K1, Z25
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z21, K1
-	VMAXPS       Z23, Z21, Z24
-	VMINPS       320(SP), Z24, Z24
-	VMOVUPS      Z24, 320(SP)
-	VMINPS       Z23, Z21, Z23
-	VMOVDQA32    Z22, K1, Z25
-	VMOVUPS      Z23, 192(SP)
-	VMOVUPS      Z25, 256(SP)
+	VMOVDQA32    Z22, Z23
+	VPADDD.BCST  dotNumbersWideAVX512<>+20(SB), Z22, Z24
+	VCMPPS       $0x01, Z1, Z4, K1
+	VMAXPS       Z4, Z1, Z25
+	VMINPS       Z4, Z1, Z1
+	VPADDD.BCST  dotNumbersWideAVX512<>+4(SB), Z22, K1, Z23
+	VCMPPS       $0x01, Z12, Z14, K1
+	VMAXPS       Z14, Z12, Z4
+	VMINPS       Z14, Z12, Z12
+	VPADDD.BCST  dotNumbersWideAVX512<>+24(SB), Z22, K1, Z24
+	VCMPPS       $0x01, Z1, Z6, K1
+	VMAXPS       Z6, Z1, Z14
+	VMINPS       Z14, Z25, Z25
+	VMINPS       Z6, Z1, Z1
+	VPADDD.BCST  dotNumbersWideAVX512<>+8(SB), Z22, K1, Z23
+	VCMPPS       $0x01, Z12, Z16, K1
+	VMAXPS       Z16, Z12, Z6
+	VMINPS       Z6, Z4, Z4
+	VMINPS       Z16, Z12, Z12
+	VPADDD.BCST  dotNumbersWideAVX512<>+28(SB), Z22, K1, Z24
+	VCMPPS       $0x01, Z1, Z8, K1
+	VMAXPS       Z8, Z1, Z6
+	VMINPS       Z6, Z25, Z25
+	VMINPS       Z8, Z1, Z1
+	VPADDD.BCST  dotNumbersWideAVX512<>+12(SB), Z22, K1, Z23
+	VCMPPS       $0x01, Z12, Z18, K1
+	VMAXPS       Z18, Z12, Z6
+	VMINPS       Z6, Z4, Z4
+	VMINPS       Z18, Z12, Z12
+	VPADDD.BCST  dotNumbersWideAVX512<>+32(SB), Z22, K1, Z24
+	VCMPPS       $0x01, Z1, Z10, K1
+	VMAXPS       Z10, Z1, Z6
+	VMINPS       Z6, Z25, Z25
+	VMINPS       Z10, Z1, Z1
+	VPADDD.BCST  dotNumbersWideAVX512<>+16(SB), Z22, K1, Z23
+	VCMPPS       $0x01, Z12, Z20, K1
+	VMAXPS       Z20, Z12, Z6
+	VMINPS       Z6, Z4, Z4
+	VMINPS       Z20, Z12, Z12
+	VPADDD.BCST  dotNumbersWideAVX512<>+36(SB), Z22, K1, Z24
+	VCMPPS       $0x01, Z1, Z12, K1
+	VMAXPS       Z12, Z1, Z6
+	VMINPS       Z6, Z25, Z25
+	VMINPS       Z12, Z1, Z1
+	VMOVDQA32    Z24, K1, Z23
+	VMINPS       Z4, Z25, Z25
+	VCMPPS       $0x01, (SP), Z1, K1
+	VMOVUPS      (SP), Z4
+	VMAXPS       Z4, Z1, Z4
+	VMINPS       Z4, Z25, Z25
+	VMINPS       128(SP), Z25, Z25
+	VMOVUPS      Z25, 128(SP)
+	VMINPS       (SP), Z1, Z1
+	VMOVDQU32    Z23, K1, 64(SP)
+	VMOVUPS      Z1, (SP)
+	VMOVDQA32    Z22, Z23
+	VPADDD.BCST  dotNumbersWideAVX512<>+20(SB), Z22, Z24
+	VCMPPS       $0x01, Z3, Z5, K1
+	VMAXPS       Z5, Z3, Z1
+	VMINPS       Z5, Z3, Z3
+	VPADDD.BCST  dotNumbersWideAVX512<>+4(SB), Z22, K1, Z23
+	VCMPPS       $0x01, Z13, Z15, K1
+	VMAXPS       Z15, Z13, Z4
+	VMINPS       Z15, Z13, Z13
+	VPADDD.BCST  dotNumbersWideAVX512<>+24(SB), Z22, K1, Z24
+	VCMPPS       $0x01, Z3, Z7, K1
+	VMAXPS       Z7, Z3, Z5
+	VMINPS       Z5, Z1, Z1
+	VMINPS       Z7, Z3, Z3
+	VPADDD.BCST  dotNumbersWideAVX512<>+8(SB), Z22, K1, Z23
+	VCMPPS       $0x01, Z13, Z17, K1
+	VMAXPS       Z17, Z13, Z5
+	VMINPS       Z5, Z4, Z4
+	VMINPS       Z17, Z13, Z13
+	VPADDD.BCST  dotNumbersWideAVX512<>+28(SB), Z22, K1, Z24
+	VCMPPS       $0x01, Z3, Z9, K1
+	VMAXPS       Z9, Z3, Z5
+	VMINPS       Z5, Z1, Z1
+	VMINPS       Z9, Z3, Z3
+	VPADDD.BCST  dotNumbersWideAVX512<>+12(SB), Z22, K1, Z23
+	VCMPPS       $0x01, Z13, Z19, K1
+	VMAXPS       Z19, Z13, Z5
+	VMINPS       Z5, Z4, Z4
+	VMINPS       Z19, Z13, Z13
+	VPADDD.BCST  dotNumbersWideAVX512<>+32(SB), Z22, K1, Z24
+	VCMPPS       $0x01, Z3, Z11, K1
+	VMAXPS       Z11, Z3, Z5
+	VMINPS       Z5, Z1, Z1
+	VMINPS       Z11, Z3, Z3
+	VPADDD.BCST  dotNumbersWideAVX512<>+16(SB), Z22, K1, Z23
+	VCMPPS       $0x01, Z13, Z21, K1
+	VMAXPS       Z21, Z13, Z5
+	VMINPS       Z5, Z4, Z4
+	VMINPS       Z21, Z13, Z13
+	VPADDD.BCST  dotNumbersWideAVX512<>+36(SB), Z22, K1, Z24
+	VCMPPS       $0x01, Z3, Z13, K1
+	VMAXPS       Z13, Z3, Z5
+	VMINPS       Z5, Z1, Z1
+	VMINPS       Z13, Z3, Z3
+	VMOVDQA32    Z24, K1, Z23
+	VMINPS       Z4, Z1, Z1
+	VCMPPS       $0x01, 192(SP), Z3, K1
+	VMOVUPS      192(SP), Z4
+	VMAXPS       Z4, Z3, Z4
+	VMINPS       Z4, Z1, Z1
+	VMINPS       320(SP), Z1, Z1
+	VMOVUPS      Z1, 320(SP)
+	VMINPS       192(SP), Z3, Z3
+	VMOVDQU32    Z23, K1, 256(SP)
+	VMOVUPS      Z3, 192(SP)
 
 group_wide_tile_offered:
 	ADDL    $0x0a, 768(SP)
@@ -4486,80 +4156,62 @@ single_wide_tile_dims:
 	JMP          single_wide_tile_offered
 
 single_wide_tile_second:
-	VMOVUPS      (SP), Z13
-	VMOVUPS      64(SP), Z14
 	VPBROADCASTD 768(SP), Z11
-	VCMPPS       $0x01, Z13, Z0, K1
-	VMAXPS       Z13, Z0, Z12
-	VMINPS       128(SP), Z12, Z12
-	VMOVUPS      Z12, 128(SP)
-	VMINPS       Z13, Z0, Z13
-	VMOVDQA32    Z11, K1, Z14
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z11, Z11
-	VCMPPS       $0x01, Z13, Z1, K1
-	VMAXPS       Z13, Z1, Z12
-	VMINPS       128(SP), Z12, Z12
-	VMOVUPS      Z12, 128(SP)
-	VMINPS       Z13, Z1, Z13
-	VMOVDQA32    Z11, K1, Z14
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z11, Z11
-	VCMPPS       $0x01, Z13, Z3, K1
-	VMAXPS       Z13, Z3, Z12
-	VMINPS       128(SP), Z12, Z12
-	VMOVUPS      Z12, 128(SP)
-	VMINPS       Z13, Z3, Z13
-	VMOVDQA32    Z11, K1, Z14
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z11, Z11
-	VCMPPS       $0x01, Z13, Z4, K1
-	VMAXPS       Z13, Z4, Z12
-	VMINPS       128(SP), Z12, Z12
-	VMOVUPS      Z12, 128(SP)
-	VMINPS       Z13, Z4, Z13
-	VMOVDQA32    Z11, K1, Z14
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z11, Z11
-	VCMPPS       $0x01, Z13, Z5, K1
-	VMAXPS       Z13, Z5, Z12
-	VMINPS       128(SP), Z12, Z12
-	VMOVUPS      Z12, 128(SP)
-	VMINPS       Z13, Z5, Z13
-	VMOVDQA32    Z11, K1, Z14
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z11, Z11
-	VCMPPS       $0x01, Z13, Z6, K1
-	VMAXPS       Z13, Z6, Z12
-	VMINPS       128(SP), Z12, Z12
-	VMOVUPS      Z12, 128(SP)
-	VMINPS       Z13, Z6, Z13
-	VMOVDQA32    Z11, K1, Z14
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z11, Z11
-	VCMPPS       $0x01, Z13, Z7, K1
-	VMAXPS       Z13, Z7, Z12
-	VMINPS       128(SP), Z12, Z12
-	VMOVUPS      Z12, 128(SP)
-	VMINPS       Z13, Z7, Z13
-	VMOVDQA32    Z11, K1, Z14
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z11, Z11
-	VCMPPS       $0x01, Z13, Z8, K1
-	VMAXPS       Z13, Z8, Z12
-	VMINPS       128(SP), Z12, Z12
-	VMOVUPS      Z12, 128(SP)
-	VMINPS       Z13, Z8, Z13
-	VMOVDQA32    Z11, K1, Z14
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z11, Z11
-	VCMPPS       $0x01, Z13, Z9, K1
-	VMAXPS       Z13, Z9, Z12
-	VMINPS       128(SP), Z12, Z12
-	VMOVUPS      Z12, 128(SP)
-	VMINPS       Z13, Z9, Z13
-	VMOVDQA32    Z11, K1, Z14
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z11, Z11
-	VCMPPS       $0x01, Z13, Z10, K1
-	VMAXPS       Z13, Z10, Z12
-	VMINPS       128(SP), Z12, Z12
-	VMOVUPS      Z12, 128(SP)
-	VMINPS       Z13, Z10, Z13
-	VMOVDQA32    Z11, K1, Z14
-	VMOVUPS      Z13, (SP)
-	VMOVUPS      Z14, 64(SP)
+	VMOVDQA32    Z11, Z12
+	VPADDD.BCST  dotNumbersWideAVX512<>+20(SB), Z11, Z13
+	VCMPPS       $0x01, Z0, Z1, K1
+	VMAXPS       Z1, Z0, Z14
+	VMINPS       Z1, Z0, Z0
+	VPADDD.BCST  dotNumbersWideAVX512<>+4(SB), Z11, K1, Z12
+	VCMPPS       $0x01, Z6, Z7, K1
+	VMAXPS       Z7, Z6, Z1
+	VMINPS       Z7, Z6, Z6
+	VPADDD.BCST  dotNumbersWideAVX512<>+24(SB), Z11, K1, Z13
+	VCMPPS       $0x01, Z0, Z3, K1
+	VMAXPS       Z3, Z0, Z7
+	VMINPS       Z7, Z14, Z14
+	VMINPS       Z3, Z0, Z0
+	VPADDD.BCST  dotNumbersWideAVX512<>+8(SB), Z11, K1, Z12
+	VCMPPS       $0x01, Z6, Z8, K1
+	VMAXPS       Z8, Z6, Z3
+	VMINPS       Z3, Z1, Z1
+	VMINPS       Z8, Z6, Z6
+	VPADDD.BCST  dotNumbersWideAVX512<>+28(SB), Z11, K1, Z13
+	VCMPPS       $0x01, Z0, Z4, K1
+	VMAXPS       Z4, Z0, Z3
+	VMINPS       Z3, Z14, Z14
+	VMINPS       Z4, Z0, Z0
+	VPADDD.BCST  dotNumbersWideAVX512<>+12(SB), Z11, K1, Z12
+	VCMPPS       $0x01, Z6, Z9, K1
+	VMAXPS       Z9, Z6, Z3
+	VMINPS       Z3, Z1, Z1
+	VMINPS       Z9, Z6, Z6
+	VPADDD.BCST  dotNumbersWideAVX512<>+32(SB), Z11, K1, Z13
+	VCMPPS       $0x01, Z0, Z5, K1
+	VMAXPS       Z5, Z0, Z3
+	VMINPS       Z3, Z14, Z14
+	VMINPS       Z5, Z0, Z0
+	VPADDD.BCST  dotNumbersWideAVX512<>+16(SB), Z11, K1, Z12
+	VCMPPS       $0x01, Z6, Z10, K1
+	VMAXPS       Z10, Z6, Z3
+	VMINPS       Z3, Z1, Z1
+	VMINPS       Z10, Z6, Z6
+	VPADDD.BCST  dotNumbersWideAVX512<>+36(SB), Z11, K1, Z13
+	VCMPPS       $0x01, Z0, Z6, K1
+	VMAXPS       Z6, Z0, Z3
+	VMINPS       Z3, Z14, Z14
+	VMINPS       Z6, Z0, Z0
+	VMOVDQA32    Z13, K1, Z12
+	VMINPS       Z1, Z14, Z14
+	VCMPPS       $0x01, (SP), Z0, K1
+	VMOVUPS      (SP), Z1
+	VMAXPS       Z1, Z0, Z1
+	VMINPS       Z1, Z14, Z14
+	VMINPS       128(SP), Z14, Z14
+	VMOVUPS      Z14, 128(SP)
+	VMINPS       (SP), Z0, Z0
+	VMOVDQU32    Z12, K1, 64(SP)
+	VMOVUPS      Z0, (SP)
 
 single_wide_tile_offered:
 	ADDL    $0x0a, 768(SP)

@@ -274,49 +274,47 @@ func (f *dotForm) prefetch(np int, xp, tripled reg.Register) {
 
 // offer takes the scores of a tile, by centroid and vector, into the minima on the stack; spare is spoilt.
 func (f *dotForm) offer(tag string, sums [][]reg.VecVirtual, spare reg.VecVirtual) {
-	s, number := f.s, f.s.vector()
-	best, index := s.vector(), s.vector()
-	a := &argmin{s: s, best: []reg.VecVirtual{best}, index: []reg.VecVirtual{index}, number: number, ones: f.ones,
-		spare: spare}
-	if s == avx512 {
-		a.mask = []reg.OpmaskVirtual{K()}
-	}
-	oneByOne := func(second bool) {
-		for v := range sums[0] {
-			VMOVUPS(f.place(v), best)
-			VMOVUPS(f.place(v).Offset(s.bytes), index)
-			if second {
-				a.next = []Op{f.place(v).Offset(2 * s.bytes)}
-			}
-			VPBROADCASTD(f.counter(), number)
-			for q := range sums {
-				a.take(0, sums[q][v])
-				if q < len(sums)-1 {
-					a.step()
-				}
-			}
-			VMOVUPS(best, f.place(v))
-			VMOVUPS(index, f.place(v).Offset(s.bytes))
-		}
+	take := func(second bool) { offerHalves(sums, f.stack, f.counter(), f.numbers, second) }
+	if f.s == avx2 {
+		number := f.s.vector()
+		a := &argmin{s: f.s, best: f.s.vectors(1), index: f.s.vectors(1), number: number, ones: f.ones, spare: spare}
+		take = func(second bool) { f.oneByOne(a, sums, second) }
 	}
 	TESTQ(f.second, f.second)
 	JNZ(LabelRef(tag + "_second"))
-	if s == avx512 {
-		offerHalves(sums, f.stack, f.counter(), f.numbers)
-	} else {
-		oneByOne(false)
-	}
+	take(false)
 	JMP(LabelRef(tag + "_offered"))
 	Label(tag + "_second")
-	oneByOne(true)
+	take(true)
 	Label(tag + "_offered")
 }
 
-// offerHalves merges the scores of a tile into the minimum on the stack. Two
-// chains, one for each half of the tile, start from scores instead of from the
-// minimum so far: they are short, and do not wait for the tile before. A later
-// centroid wins only if it is strictly nearer, in every merge.
-func offerHalves(sums [][]reg.VecVirtual, stack, counter, numbers Mem) {
+// oneByOne takes the scores of a tile into the minima on the stack by way of a.
+func (f *dotForm) oneByOne(a *argmin, sums [][]reg.VecVirtual, second bool) {
+	best, index := a.best[0], a.index[0]
+	for v := range sums[0] {
+		VMOVUPS(f.place(v), best)
+		VMOVUPS(f.place(v).Offset(f.s.bytes), index)
+		if second {
+			a.next = []Op{f.place(v).Offset(2 * f.s.bytes)}
+		}
+		VPBROADCASTD(f.counter(), a.number)
+		for q := range sums {
+			a.take(0, sums[q][v])
+			if q < len(sums)-1 {
+				a.step()
+			}
+		}
+		VMOVUPS(best, f.place(v))
+		VMOVUPS(index, f.place(v).Offset(f.s.bytes))
+	}
+}
+
+// offerHalves merges the scores of a tile into the minimum on the stack, and into the second smallest where that is
+// asked for. Two chains, one for each half of the tile, start from scores instead of from the minimum so far: they are
+// short, and do not wait for the tile before. A later centroid wins only if it is strictly nearer, in every merge. What
+// loses in a merge is the second smallest, if no other is less.
+func offerHalves(sums [][]reg.VecVirtual, stack, counter, numbers Mem, second bool) {
 	first := ZMM()
 	VPBROADCASTD(counter, first)
 	half := (len(sums) + 1) / 2
@@ -324,6 +322,19 @@ func offerHalves(sums [][]reg.VecVirtual, stack, counter, numbers Mem) {
 	index := avx512.vectors(2)
 	for v := range sums[0] {
 		place := stack.Offset(3 * 64 * v)
+		var next [2]reg.VecVirtual // of chains, nil where nothing has lost
+		lose := func(chain int, least, other reg.VecVirtual) {
+			switch {
+			case !second:
+			case next[chain] == nil:
+				next[chain] = ZMM()
+				VMAXPS(other, least, next[chain])
+			default:
+				larger := ZMM()
+				VMAXPS(other, least, larger)
+				VMINPS(larger, next[chain], next[chain])
+			}
+		}
 		VMOVDQA32(first, index[0])
 		if half < len(sums) {
 			VPADDD_BCST(numbers.Offset(4*half), first, index[1])
@@ -336,6 +347,7 @@ func offerHalves(sums [][]reg.VecVirtual, stack, counter, numbers Mem) {
 				}
 				least := sums[chain*half][v]
 				VCMPPS(Imm(1), least, sums[q][v], mask[chain])
+				lose(chain, least, sums[q][v])
 				VMINPS(sums[q][v], least, least)
 				VPADDD_BCST(numbers.Offset(4*q), first, mask[chain], index[chain])
 			}
@@ -343,10 +355,21 @@ func offerHalves(sums [][]reg.VecVirtual, stack, counter, numbers Mem) {
 		least := sums[0][v]
 		if half < len(sums) {
 			VCMPPS(Imm(1), least, sums[half][v], mask[0])
+			lose(0, least, sums[half][v])
 			VMINPS(sums[half][v], least, least)
 			VMOVDQA32(index[1], mask[0], index[0])
+			if next[1] != nil {
+				VMINPS(next[1], next[0], next[0])
+			}
 		}
 		VCMPPS(Imm(1), place, least, mask[0])
+		if second {
+			before := ZMM()
+			VMOVUPS(place, before)
+			lose(0, least, before)
+			VMINPS(place.Offset(128), next[0], next[0])
+			VMOVUPS(next[0], place.Offset(128))
+		}
 		VMINPS(place, least, least)
 		VMOVDQU32(index[0], mask[0], place.Offset(64))
 		VMOVUPS(least, place)
