@@ -4,7 +4,7 @@
 
 package asm
 
-// PeakDotAVX2 runs n > 0 rounds of 12 sums of products of 16-bit integers, two to 32 bits of 32 bytes.
+// PeakDotAVX2 runs n > 0 rounds of 12 products of 16-bit integers, two to 32 bits, and as many additions of 32 bytes.
 //
 //go:noescape
 func PeakDotAVX2(n int)

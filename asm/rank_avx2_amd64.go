@@ -4,12 +4,13 @@
 
 package asm
 
-// RankLongAVX2 ranks the centroids of tiles > 0 tiles for each point of groups > 0 panels of d > 0 dimensions at x. The
-// coordinates times scale, rounded to the nearest integer, fit 16 bits. A tile at c is [1+(d+1)/2][6] words: those
-// that the products of a point with the integers of 16 bits in the next ones are added to, modulo 2^32; one of
-// [1+(d+1)/2][4] follows where last is not 0. The upper halves of the sums count: the label is the number of the
+// RankTilesAVX2 ranks the centroids of tiles > 0 tiles for each point of groups > 0 panels of d > 0 dimensions at x. The
+// coordinates times scale, rounded to the nearest integer, fit 16 bits. A tile at c is [1+(d+1)/2][size] words: those
+// that the products of a point with the integers of 16 bits in the next ones are added to, modulo 2^32; another
+// one follows where last is not 0. It is of 4 where size is 6, and of 2 where size is 4: then d > 2, tiles > 2, and
+// words of each two are multiplied crosswise. The upper halves of the sums count: the label is the number of the
 // least but for a bit of doubts, 16 for each panel, which says that the second least is at most the least plus band.
 // room is for [(d+1)/2][16] words, and then 48 and 8 for each tile, and begins a cache line.
 //
 //go:noescape
-func RankLongAVX2(x *float32, groups int, d int, c *int32, tiles int, last int, scale float32, band int32, room *int32, labels *uint16, doubts *uint16)
+func RankTilesAVX2(x *float32, groups int, d int, c *int32, size int, tiles int, last int, scale float32, band int32, room *int32, labels *uint16, doubts *uint16)

@@ -4,28 +4,46 @@
 
 #include "textflag.h"
 
-// func RankLongAVX2(x *float32, groups int, d int, c *int32, tiles int, last int, scale float32, band int32, room *int32, labels *uint16, doubts *uint16)
-// Requires: AVX, AVX2, FMA3, MMX+
-TEXT ·RankLongAVX2(SB), $0-80
+// func RankTilesAVX2(x *float32, groups int, d int, c *int32, size int, tiles int, last int, scale float32, band int32, room *int32, labels *uint16, doubts *uint16)
+// Requires: AVX, AVX2, CMOV, FMA3, MMX+
+TEXT ·RankTilesAVX2(SB), $8-88
 	MOVQ x+0(FP), CX
 	MOVQ d+16(FP), BX
+	MOVQ BX, AX
+	INCQ AX
+	SHRQ $0x02, AX
+	SHLQ $0x05, AX
+	NEGQ AX
+	MOVQ AX, (SP)
 	SHLQ $0x06, BX
-	MOVQ tiles+32(FP), SI
-	MOVQ last+40(FP), AX
+	MOVQ tiles+40(FP), SI
+	MOVQ last+48(FP), AX
 	ADDQ AX, SI
+	CMPQ size+32(FP), $0x04
+	JE   paced
+	JMP  divided
+
+paced:
+	MOVQ    $0x00000004, AX
+	CMPQ    SI, $0x08
+	JG      divided
+	CMPQ    SI, AX
+	CMOVQGT AX, SI
+
+divided:
 	MOVQ $0x00000100, AX
 	XORQ DX, DX
 	DIVQ SI
 	MOVQ AX, R9
 	MOVQ groups+8(FP), R10
-	MOVQ labels+64(FP), R11
-	MOVQ doubts+72(FP), R12
+	MOVQ labels+72(FP), R11
+	MOVQ doubts+80(FP), R12
 
 groups:
 	LEAQ         4096(CX)(BX*1), R8
-	VBROADCASTSS scale+48(FP), Y0
+	VBROADCASTSS scale+56(FP), Y0
 	VMOVUPS      rankShiftAVX2<>+0(SB), Y1
-	MOVQ         room+56(FP), DX
+	MOVQ         room+64(FP), DX
 	MOVQ         d+16(FP), SI
 	MOVQ         SI, AX
 	SHRQ         $0x01, AX
@@ -69,9 +87,11 @@ odd:
 rounded:
 	MOVQ     DX, SI
 	MOVQ     c+24(FP), AX
-	MOVQ     tiles+32(FP), R13
+	MOVQ     tiles+40(FP), R13
 	CMPQ     R13, $0x02
 	JLE      few
+	CMPQ     size+32(FP), $0x04
+	JE       crosswise
 	VPCMPEQW Y0, Y0, Y0
 	VPSRLW   $0x01, Y0, Y0
 	VMOVDQU  Y0, (SI)
@@ -96,7 +116,7 @@ tiles:
 	VPBROADCASTD 20(AX), Y10
 	VMOVDQA      Y10, Y11
 	ADDQ         $0x18, AX
-	MOVQ         room+56(FP), DX
+	MOVQ         room+64(FP), DX
 	MOVQ         SI, R14
 	SUBQ         DX, R14
 	TESTQ        $0x00000040, R14
@@ -213,7 +233,7 @@ tiles_words_second:
 	ADDQ         $0x20, DI
 	DECQ         R13
 	JNZ          tiles
-	MOVQ         last+40(FP), DX
+	MOVQ         last+48(FP), DX
 	TESTQ        DX, DX
 	JZ           tiles_ranked
 	VPBROADCASTD (AX), Y0
@@ -225,7 +245,7 @@ tiles_words_second:
 	VPBROADCASTD 12(AX), Y6
 	VMOVDQA      Y6, Y7
 	ADDQ         $0x10, AX
-	MOVQ         room+56(FP), DX
+	MOVQ         room+64(FP), DX
 	MOVQ         SI, R13
 	SUBQ         DX, R13
 	TESTQ        $0x00000040, R13
@@ -312,6 +332,217 @@ tiles_last_second:
 	ADDQ         $0x20, DI
 
 tiles_ranked:
+	JMP find
+
+crosswise:
+	VPCMPEQW Y0, Y0, Y0
+	VPSRLW   $0x01, Y0, Y0
+	VMOVDQU  Y0, (SI)
+	VMOVDQU  Y0, 32(SI)
+	VMOVDQU  Y0, 64(SI)
+	VMOVDQU  Y0, 96(SI)
+	VMOVDQU  Y0, 128(SI)
+	VMOVDQU  Y0, 160(SI)
+	LEAQ     192(SI), DI
+	MOVQ     room+64(FP), DX
+	MOVQ     (SP), R14
+	SHLQ     $0x02, R14
+	SUBQ     R14, DX
+
+cross:
+	VPBROADCASTD (AX), Y0
+	VMOVDQA      Y0, Y1
+	VPBROADCASTD 4(AX), Y2
+	VMOVDQA      Y2, Y3
+	VPBROADCASTD 8(AX), Y4
+	VMOVDQA      Y4, Y5
+	VPBROADCASTD 12(AX), Y6
+	VMOVDQA      Y6, Y7
+	MOVQ         (SP), R14
+	SUBQ         R14, AX
+	PCALIGN      $0x40
+
+cross_words:
+	VMOVDQU      (DX)(R14*4), Y8
+	VMOVDQU      32(DX)(R14*4), Y9
+	VMOVDQU      64(DX)(R14*4), Y10
+	VMOVDQU      96(DX)(R14*4), Y11
+	VPBROADCASTD 16(AX)(R14*1), Y12
+	VPBROADCASTD 32(AX)(R14*1), Y13
+	VPADDW       Y13, Y8, Y14
+	VPADDW       Y12, Y10, Y15
+	VPMADDWD     Y14, Y15, Y14
+	VPADDW       Y13, Y9, Y13
+	VPADDW       Y12, Y11, Y12
+	VPADDD       Y14, Y0, Y0
+	VPMADDWD     Y13, Y12, Y12
+	VPADDD       Y12, Y1, Y1
+	VPBROADCASTD 20(AX)(R14*1), Y12
+	VPBROADCASTD 36(AX)(R14*1), Y13
+	VPADDW       Y13, Y8, Y14
+	VPADDW       Y12, Y10, Y15
+	VPMADDWD     Y14, Y15, Y14
+	VPADDW       Y13, Y9, Y13
+	VPADDW       Y12, Y11, Y12
+	VPADDD       Y14, Y2, Y2
+	VPMADDWD     Y13, Y12, Y12
+	VPADDD       Y12, Y3, Y3
+	VPBROADCASTD 24(AX)(R14*1), Y12
+	VPBROADCASTD 40(AX)(R14*1), Y13
+	VPADDW       Y13, Y8, Y14
+	VPADDW       Y12, Y10, Y15
+	VPMADDWD     Y14, Y15, Y14
+	VPADDW       Y13, Y9, Y13
+	VPADDW       Y12, Y11, Y12
+	VPADDD       Y14, Y4, Y4
+	VPMADDWD     Y13, Y12, Y12
+	VPADDD       Y12, Y5, Y5
+	VPBROADCASTD 28(AX)(R14*1), Y12
+	VPBROADCASTD 44(AX)(R14*1), Y13
+	VPADDW       Y13, Y8, Y14
+	VPADDW       Y12, Y10, Y15
+	VPMADDWD     Y14, Y15, Y14
+	VPADDW       Y13, Y9, Y13
+	VPADDW       Y12, Y11, Y12
+	VPADDD       Y14, Y6, Y6
+	VPMADDWD     Y13, Y12, Y12
+	VPADDD       Y12, Y7, Y7
+	PREFETCHT1   (R8)
+	PREFETCHT1   64(R8)
+	ADDQ         R9, R8
+	ADDQ         $0x20, R14
+	JNE          cross_words
+	ADDQ         $0x10, AX
+	CMPQ         DX, SI
+	JE           cross_words_multiplied
+	VMOVDQU      (DX), Y8
+	VMOVDQU      32(DX), Y9
+	VPBROADCASTD (AX), Y12
+	VPMADDWD     Y12, Y8, Y14
+	VPADDD       Y14, Y0, Y0
+	VPMADDWD     Y12, Y9, Y15
+	VPADDD       Y15, Y1, Y1
+	VPBROADCASTD 4(AX), Y12
+	VPMADDWD     Y12, Y8, Y14
+	VPADDD       Y14, Y2, Y2
+	VPMADDWD     Y12, Y9, Y15
+	VPADDD       Y15, Y3, Y3
+	VPBROADCASTD 8(AX), Y12
+	VPMADDWD     Y12, Y8, Y14
+	VPADDD       Y14, Y4, Y4
+	VPMADDWD     Y12, Y9, Y15
+	VPADDD       Y15, Y5, Y5
+	VPBROADCASTD 12(AX), Y12
+	VPMADDWD     Y12, Y8, Y14
+	VPADDD       Y14, Y6, Y6
+	VPMADDWD     Y12, Y9, Y15
+	VPADDD       Y15, Y7, Y7
+	PREFETCHT1   (R8)
+	PREFETCHT1   64(R8)
+	ADDQ         R9, R8
+	ADDQ         $0x10, AX
+
+cross_words_multiplied:
+	VPSRLD       $0x10, Y0, Y0
+	VPBLENDW     $0xaa, Y1, Y0, Y0
+	VPMINSW      (SI), Y0, Y1
+	VMOVDQU      Y1, (SI)
+	VPSRLD       $0x10, Y2, Y2
+	VPBLENDW     $0xaa, Y3, Y2, Y2
+	VPMINSW      32(SI), Y2, Y3
+	VMOVDQU      Y3, 32(SI)
+	VPMINSW      Y2, Y0, Y0
+	VPSRLD       $0x10, Y4, Y4
+	VPBLENDW     $0xaa, Y5, Y4, Y4
+	VPMINSW      64(SI), Y4, Y5
+	VMOVDQU      Y5, 64(SI)
+	VPMINSW      Y4, Y0, Y0
+	VPSRLD       $0x10, Y6, Y6
+	VPBLENDW     $0xaa, Y7, Y6, Y6
+	VPMINSW      96(SI), Y6, Y7
+	VMOVDQU      Y7, 96(SI)
+	VPMINSW      Y6, Y0, Y0
+	VMOVDQU      Y0, (DI)
+	ADDQ         $0x20, DI
+	DECQ         R13
+	JNZ          cross
+	MOVQ         last+48(FP), R13
+	TESTQ        R13, R13
+	JZ           cross_ranked
+	VPBROADCASTD (AX), Y0
+	VMOVDQA      Y0, Y1
+	VPBROADCASTD 4(AX), Y2
+	VMOVDQA      Y2, Y3
+	MOVQ         (SP), R13
+	SARQ         $0x01, R13
+	SUBQ         R13, AX
+	PCALIGN      $0x40
+
+cross_last:
+	VMOVDQU      (DX)(R13*8), Y4
+	VMOVDQU      32(DX)(R13*8), Y5
+	VMOVDQU      64(DX)(R13*8), Y6
+	VMOVDQU      96(DX)(R13*8), Y7
+	VPBROADCASTD 8(AX)(R13*1), Y8
+	VPBROADCASTD 16(AX)(R13*1), Y9
+	VPADDW       Y9, Y4, Y10
+	VPADDW       Y8, Y6, Y11
+	VPMADDWD     Y10, Y11, Y10
+	VPADDW       Y9, Y5, Y9
+	VPADDW       Y8, Y7, Y8
+	VPADDD       Y10, Y0, Y0
+	VPMADDWD     Y9, Y8, Y8
+	VPADDD       Y8, Y1, Y1
+	VPBROADCASTD 12(AX)(R13*1), Y8
+	VPBROADCASTD 20(AX)(R13*1), Y9
+	VPADDW       Y9, Y4, Y10
+	VPADDW       Y8, Y6, Y11
+	VPMADDWD     Y10, Y11, Y10
+	VPADDW       Y9, Y5, Y9
+	VPADDW       Y8, Y7, Y8
+	VPADDD       Y10, Y2, Y2
+	VPMADDWD     Y9, Y8, Y8
+	VPADDD       Y8, Y3, Y3
+	PREFETCHT1   (R8)
+	PREFETCHT1   64(R8)
+	ADDQ         R9, R8
+	ADDQ         $0x10, R13
+	JNE          cross_last
+	ADDQ         $0x08, AX
+	CMPQ         DX, SI
+	JE           cross_last_multiplied
+	VMOVDQU      (DX), Y4
+	VMOVDQU      32(DX), Y5
+	VPBROADCASTD (AX), Y8
+	VPMADDWD     Y8, Y4, Y10
+	VPADDD       Y10, Y0, Y0
+	VPMADDWD     Y8, Y5, Y11
+	VPADDD       Y11, Y1, Y1
+	VPBROADCASTD 4(AX), Y8
+	VPMADDWD     Y8, Y4, Y10
+	VPADDD       Y10, Y2, Y2
+	VPMADDWD     Y8, Y5, Y11
+	VPADDD       Y11, Y3, Y3
+	PREFETCHT1   (R8)
+	PREFETCHT1   64(R8)
+	ADDQ         R9, R8
+	ADDQ         $0x08, AX
+
+cross_last_multiplied:
+	VPSRLD   $0x10, Y0, Y0
+	VPBLENDW $0xaa, Y1, Y0, Y0
+	VPMINSW  (SI), Y0, Y1
+	VMOVDQU  Y1, (SI)
+	VPSRLD   $0x10, Y2, Y2
+	VPBLENDW $0xaa, Y3, Y2, Y2
+	VPMINSW  32(SI), Y2, Y3
+	VMOVDQU  Y3, 32(SI)
+	VPMINSW  Y2, Y0, Y0
+	VMOVDQU  Y0, (DI)
+	ADDQ     $0x20, DI
+
+cross_ranked:
+find:
 	VMOVDQU      (SI), Y1
 	VMOVDQU      32(SI), Y5
 	VPMINSW      64(SI), Y1, Y1
@@ -319,7 +550,7 @@ tiles_ranked:
 	VPMINSW      128(SI), Y1, Y1
 	VPMINSW      160(SI), Y5, Y5
 	VPMINSW      Y5, Y1, Y1
-	MOVL         band+52(FP), AX
+	MOVL         band+60(FP), AX
 	VMOVD        AX, X5
 	VPBROADCASTW X5, Y5
 	VPADDSW      Y5, Y1, Y1
@@ -327,7 +558,9 @@ tiles_ranked:
 	VPXOR        Y3, Y3, Y3
 	VPXOR        Y0, Y0, Y0
 	VPXOR        Y4, Y4, Y4
-	VMOVDQU      rankNumbersAVX2<>+192(SB), Y6
+	MOVQ         size+32(FP), AX
+	VMOVD        AX, X6
+	VPBROADCASTW X6, Y6
 	LEAQ         192(SI), AX
 
 rows:
@@ -400,7 +633,7 @@ some:
 	VPBROADCASTD 20(AX), Y10
 	VMOVDQA      Y10, Y11
 	ADDQ         $0x18, AX
-	MOVQ         room+56(FP), DX
+	MOVQ         room+64(FP), DX
 	MOVQ         SI, R14
 	SUBQ         DX, R14
 	TESTQ        $0x00000040, R14
@@ -542,7 +775,7 @@ some_words_second:
 	ADDL         $0x06, DI
 	DECQ         R13
 	JNZ          some
-	MOVQ         last+40(FP), DX
+	MOVQ         last+48(FP), DX
 	TESTQ        DX, DX
 	JZ           some_ranked
 	VPBROADCASTD (AX), Y0
@@ -554,7 +787,7 @@ some_words_second:
 	VPBROADCASTD 12(AX), Y6
 	VMOVDQA      Y6, Y7
 	ADDQ         $0x10, AX
-	MOVQ         room+56(FP), DX
+	MOVQ         room+64(FP), DX
 	MOVQ         SI, R13
 	SUBQ         DX, R13
 	TESTQ        $0x00000040, R13
@@ -660,7 +893,7 @@ some_last_second:
 	ADDL         $0x06, DI
 
 some_ranked:
-	MOVL         band+52(FP), AX
+	MOVL         band+60(FP), AX
 	VMOVD        AX, X1
 	VPBROADCASTW X1, Y1
 	VMOVDQU      32(SI), Y0
@@ -740,15 +973,7 @@ DATA rankNumbersAVX2<>+176(SB)/4, $0x00050005
 DATA rankNumbersAVX2<>+180(SB)/4, $0x00050005
 DATA rankNumbersAVX2<>+184(SB)/4, $0x00050005
 DATA rankNumbersAVX2<>+188(SB)/4, $0x00050005
-DATA rankNumbersAVX2<>+192(SB)/4, $0x00060006
-DATA rankNumbersAVX2<>+196(SB)/4, $0x00060006
-DATA rankNumbersAVX2<>+200(SB)/4, $0x00060006
-DATA rankNumbersAVX2<>+204(SB)/4, $0x00060006
-DATA rankNumbersAVX2<>+208(SB)/4, $0x00060006
-DATA rankNumbersAVX2<>+212(SB)/4, $0x00060006
-DATA rankNumbersAVX2<>+216(SB)/4, $0x00060006
-DATA rankNumbersAVX2<>+220(SB)/4, $0x00060006
-GLOBL rankNumbersAVX2<>(SB), RODATA|NOPTR, $224
+GLOBL rankNumbersAVX2<>(SB), RODATA|NOPTR, $192
 
 DATA rankShiftAVX2<>+0(SB)/4, $0x4b400000
 DATA rankShiftAVX2<>+4(SB)/4, $0x4b400000

@@ -765,7 +765,7 @@ func asmRankLong(x *float32, groups, d int, c *int32, tiles, last int, scale flo
 		asm.RankLongVNNI(x, groups, d, c, tiles, last, scale, band, room, labels, doubts)
 		return
 	}
-	asm.RankLongAVX2(x, groups, d, c, tiles, last, scale, band, room, labels, doubts)
+	panic(noRoutine("RankLong", 0))
 }
 
 func asmRankN(number int, x *float32, pairs, d int, c *int32, k int, scale float32, band int32, labels, doubts *uint16) {
@@ -792,6 +792,10 @@ func asmRankN(number int, x *float32, pairs, d int, c *int32, k int, scale float
 		}
 	}
 	panic(noRoutine("Rank", 0))
+}
+
+func asmRankTiles(x *float32, groups, d int, c *int32, size, tiles, last int, scale float32, band int32, room *int32, labels, doubts *uint16) {
+	asm.RankTilesAVX2(x, groups, d, c, size, tiles, last, scale, band, room, labels, doubts)
 }
 
 func asmRead(p *byte, blocks int) {

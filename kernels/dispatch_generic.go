@@ -252,6 +252,10 @@ func asmRankN(number int, x *float32, pairs, d int, c *int32, k int, scale float
 	panic(noRoutine("Rank", 0))
 }
 
+func asmRankTiles(x *float32, groups, d int, c *int32, size, tiles, last int, scale float32, band int32, room *int32, labels, doubts *uint16) {
+	panic(noRoutine("RankTiles", 0))
+}
+
 func asmRead(p *byte, blocks int) {
 	panic(noRoutine("Read", 0))
 }

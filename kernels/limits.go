@@ -39,17 +39,21 @@ func (l Limits) AssignSeconds(n, d, k int) float64 {
 // FilterSeconds returns the least time that the integer scores of an assignment of p to k centroids take on one core,
 // where bytes multiply as fast as vectors of 16-bit integers do outside tiles; 0 where there are none. Two words that
 // the ranking multiplies crosswise take the products of one. With AVX2, 32 products of bytes and their sum take two
-// instructions, but for a few of a run's, and so do 16 of 16-bit integers.
+// instructions, but for a few of a run's, and so do 16 of 16-bit integers, crosswise or not: additions take units of
+// products.
 func (l Limits) FilterSeconds(p *Panels, k int) float64 {
 	products := float64(p.N) * float64(k) * float64(p.D)
 	switch {
 	case l.Dot == 0:
 		return 0
 	case p.Ranks(k):
-		if words := (p.D + 1) / 2; rankCrosses(0, words) {
-			products *= 1 - float64(words/rankBlock)/float64(words)
+		words, spared := (p.D+1)/2, 0
+		for w := range words {
+			if current != avx2 && rankPartner(w, p.D, k) > w {
+				spared++
+			}
 		}
-		return products / l.Dot
+		return products * (1 - float64(spared)/float64(words)) / l.Dot
 	case p.narrow != nil:
 		return products / l.Dot
 	case p.filter == nil:

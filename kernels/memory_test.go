@@ -282,19 +282,18 @@ func TestRankLongStaysInsideItsSlices(t *testing.T) {
 			return
 		}
 		for _, atEnd := range []bool{false, true} {
-			for _, d := range []int{1, 2, 17, 64} {
+			for _, d := range []int{1, 2, 17, 33, 64} {
 				for _, k := range []int{1, 4, 5, 6, 7, 10, 11, 12, 13, 16, 17, 18, 19, 22, 23, 24, 25} {
 					n := 2 * rankGroup() * Lanes
 					p := guardedPanels(t, rand.New(rand.NewPCG(23, 11)), n, d, atEnd)
-					rows, size := rankRows(k), 1+(d+1)/2
+					rows, size := rankRows(k, d), 1+(d+1)/2
 					words := guarded[int32](t, rows*size, atEnd)
 					for j := range rows {
-						words[rankLongWord(k, size, j, 0)] = int32(rows-j) << 16
+						words[rankLongWord(k, d, j, 0)] = int32(rows-j) << 16
 					}
 					room := guarded[int32](t, rankLongRoom(k, d), atEnd)
 					labels, doubts := guarded[uint16](t, n, atEnd), guarded[uint16](t, n/Lanes, atEnd)
-					tiles, last := rankTiles(k)
-					rankLong(&p.Data[0], 2, d, &words[0], tiles, last, 1, 0, &room[0], &labels[0], &doubts[0])
+					rankLong(&p.Data[0], 2, d, &words[0], k, 1, 0, &room[0], &labels[0], &doubts[0])
 					if int(labels[n-1]) != rows-1 || doubts[n/Lanes-1] != 0 {
 						t.Fatalf("d=%d, k=%d: label %d and doubts %x, want the last centroid", d, k, labels[n-1], doubts[n/Lanes-1])
 					}

@@ -24,10 +24,10 @@ import (
 // where no second one has, the label is decided; the others' points go through the chain.
 //
 // a and b make the larger of the two terms of rounding least, as far as words of 32 bits and integers of 16 permit.
-// Where rankCrosses says so, two words of each three, u1 and u2 of a point and v1 and v2 of a centroid with its sign
-// turned, are multiplied crosswise, as (u1+v2).(u2+v1): then the sum has u1.u2 and v1.v2 beside the products. The
-// second is taken off the word before; the first, at most |u|^2/2 of all, is the same for all centroids of a point and
-// leaves differences as they are. a and b leave room for it, as they do for the sums of two integers in 16 bits.
+// Where rankPartner says so, two words, u1 and u2 of a point and v1 and v2 of a centroid with its sign turned, are
+// multiplied crosswise, as (u1+v2).(u2+v1): then the sum has u1.u2 and v1.v2 beside the products. The second is taken
+// off the word before; the first, at most |u|^2/2 of all, is the same for all centroids of a point and leaves
+// differences as they are. a and b leave room for it, as they do for the sums of two integers in 16 bits.
 //
 // Only the upper halves H = floor(S/2^16) of words are compared, twice as many at a time as words. The difference of
 // two H is less than that of their S over 2^16, plus 1, so where no second H is within ceil(B/2^16) of the least, no
@@ -109,10 +109,10 @@ func (c *Centroids) prepareRank(p *Panels) {
 	if c.rank == nil {
 		rows := c.K
 		if ranksLong(c.D) {
-			rows = rankRows(c.K)
+			rows = rankRows(c.K, c.D)
 		}
 		words := (c.D + 1) / 2
-		c.rank = &rankCentroids{words: aligned[int32](rows * (1 + words)), crosses: rankCrosses(0, words)}
+		c.rank = &rankCentroids{words: aligned[int32](rows * (1 + words)), crosses: rankCrosses(c.D, c.K)}
 	}
 	c.rank.longest, c.rank.widest = max(c.rank.longest, p.longest), max(c.rank.widest, p.widest)
 }
@@ -139,7 +139,7 @@ func (r *rankCentroids) set(c *Centroids) {
 	if u := a*x + 0.51*math.Sqrt(float64(c.D)); r.crosses {
 		beside = u * u / 2
 	}
-	for j := c.K; ranksLong(c.D) && j < rankRows(c.K); j++ {
+	for j := c.K; ranksLong(c.D) && j < rankRows(c.K, c.D); j++ {
 		r.words[rankWord(c.K, c.D, j, 0)] = math.MaxInt32 - int32(beside)
 	}
 	for j := range c.K {
@@ -180,10 +180,9 @@ func (r *rankCentroids) setRow(c *Centroids, j int, b float64) (norm, sum, error
 
 // crossed is what the crosswise products of centroid j have beside those with a point.
 func (r *rankCentroids) crossed(c *Centroids, j int) (sum int32) {
-	words := (c.D + 1) / 2
-	for w := range words {
-		if rankCrosses(w, words) && w%rankBlock == 0 {
-			u, v := r.words[rankWord(c.K, c.D, j, 1+w)], r.words[rankWord(c.K, c.D, j, 2+w)]
+	for w := range (c.D + 1) / 2 {
+		if other := rankPartner(w, c.D, c.K); other > w {
+			u, v := r.words[rankWord(c.K, c.D, j, 1+w)], r.words[rankWord(c.K, c.D, j, 1+other)]
 			sum += int32(int16(u))*int32(int16(v)) + (u>>16)*(v>>16)
 		}
 	}
@@ -240,15 +239,12 @@ func assignAccumulateRanked(p *Panels, c *Centroids, labels []uint16, acc *Accum
 	return true
 }
 
-const (
-	rankWords = 8 // of points that may stay in registers
-	// rankBlock is the number of words of which the first two are multiplied crosswise.
-	rankBlock = 3
-)
+// rankWords is the number of words of points that may stay in registers.
+const rankWords = 8
 
 // rankTiles is the number of tiles of k centroids, not 0, and whether one of rankLast follows, as 0 or 1.
-func rankTiles(k int) (tiles, last int) {
-	rankTile, rankLast := rankTile()
+func rankTiles(k, d int) (tiles, last int) {
+	rankTile, rankLast := rankTile(d, k)
 	tiles = k / rankTile
 	switch rest := k % rankTile; {
 	case rest > rankLast, k < rankTile:
@@ -260,35 +256,34 @@ func rankTiles(k int) (tiles, last int) {
 }
 
 // rankRows is the number of centroids in the tiles of k.
-func rankRows(k int) int {
-	tiles, last := rankTiles(k)
-	rankTile, rankLast := rankTile()
+func rankRows(k, d int) int {
+	tiles, last := rankTiles(k, d)
+	rankTile, rankLast := rankTile(d, k)
 	return tiles*rankTile + last*rankLast
 }
 
 // rankWord is the place of word w of centroid j of k.
 func rankWord(k, d, j, w int) int {
-	size := 1 + (d+1)/2
 	if ranksLong(d) {
-		return rankLongWord(k, size, j, w)
+		return rankLongWord(k, d, j, w)
 	}
-	return j*size + w
+	return j*(1+(d+1)/2) + w
 }
 
-// rankLongWord is rankWord where centroids are in tiles and have size words.
-func rankLongWord(k, size, j, w int) int {
-	rankTile, rankLast := rankTile()
+// rankLongWord is rankWord where centroids are in tiles.
+func rankLongWord(k, d, j, w int) int {
+	rankTile, rankLast := rankTile(d, k)
 	width, first := rankTile, j/rankTile*rankTile
-	if tiles, _ := rankTiles(k); j >= tiles*rankTile {
+	if tiles, _ := rankTiles(k, d); j >= tiles*rankTile {
 		width = rankLast
 	}
-	return first*size + w*width + j - first
+	return first*(1+(d+1)/2) + w*width + j - first
 }
 
 // rankLongRoom is the number of words that the ranking of k centroids takes where ranksLong says so: the integers of a
 // group, [(D+1)/2][rankGroup][Lanes], and perhaps least sums.
 func rankLongRoom(k, d int) int {
-	tiles, last := rankTiles(k)
+	tiles, last := rankTiles(k, d)
 	return (d+1)/2*rankGroup()*Lanes + rankLeast(tiles+last)
 }
 
@@ -335,7 +330,6 @@ func (r *ranker) rank(p *Panels, c *Centroids, lo, hi int, labels []uint16) {
 	const panels = chunkPoints / Lanes
 	var doubts [panels]uint16
 	f, long, step, total := c.rank, ranksLong(c.D), panels, 0
-	tiles, last := rankTiles(c.K)
 	group := rankGroup()
 	full := (hi - lo) / Lanes / group * group
 	if long {
@@ -345,7 +339,7 @@ func (r *ranker) rank(p *Panels, c *Centroids, lo, hi int, labels []uint16) {
 		count := min(step, full-at)
 		x := &p.Data[(lo+at*Lanes)*p.D]
 		if long {
-			rankLong(x, count/group, c.D, &f.words[0], tiles, last, f.scale, f.band,
+			rankLong(x, count/group, c.D, &f.words[0], c.K, f.scale, f.band,
 				&r.room.words[0], &labels[at*Lanes], &doubts[0])
 		} else {
 			rankPairs(x, count/2, c.D, &f.words[0], c.K, f.scale, f.band, &labels[at*Lanes], &doubts[0])

@@ -9,9 +9,11 @@ func rankSpeed() float64 { return 1 }
 
 func ranksLong(d int) bool { return false }
 
-func rankTile() (tile, last int) { return 1, 1 }
+func rankTile(d, k int) (tile, last int) { return 1, 1 }
 
-func rankCrosses(w, words int) bool { return false }
+func rankCrosses(d, k int) bool { return false }
+
+func rankPartner(w, d, k int) int { return w }
 
 func rankGroup() int { return 1 }
 
@@ -21,7 +23,7 @@ func rankPairs(x *float32, pairs, d int, c *int32, k int, scale float32, band in
 	panic(noRoutine("Rank", d))
 }
 
-func rankLong(x *float32, groups, d int, c *int32, tiles, last int, scale float32, band int32, room *int32, labels,
+func rankLong(x *float32, groups, d int, c *int32, k int, scale float32, band int32, room *int32, labels,
 	doubts *uint16) {
 	panic(noRoutine("RankLong", d))
 }

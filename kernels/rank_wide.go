@@ -43,16 +43,35 @@ func rankSpeed() float64 {
 func ranksLong(d int) bool { return current == avx2 || d > 2*rankWords }
 
 // rankTile is the number of centroids of a tile where ranksLong says so, and of the last one where these suffice.
-func rankTile() (tile, last int) {
-	if current == avx2 {
+//
+//go:noinline
+func rankTile(d, k int) (tile, last int) {
+	if current == avx2 && !rankCrosses(d, k) {
 		return 6, 4
 	}
 	return 4, 2
 }
 
-// rankCrosses says whether word w of so many is multiplied crosswise, with the one before or after.
-func rankCrosses(w, words int) bool {
-	return current != avx2 && words > rankBlock && w%rankBlock < 2 && w/rankBlock*rankBlock+rankBlock <= words
+// rankCrosses says whether words are multiplied crosswise. With AVX2 smaller tiles, and integers that leave room for
+// sums of two and so make more points doubtful, take what it spares where dimensions or centroids are few.
+func rankCrosses(d, k int) bool {
+	if current == avx2 {
+		return k >= 32 && d > 14 || k > 12 && d >= 32
+	}
+	return d > 6
+}
+
+// rankPartner is the word that word w of points of d dimensions is multiplied crosswise with, w if none is: two of
+// three words go crosswise where additions have units of their own, all of them where they share those of products.
+func rankPartner(w, d, k int) int {
+	block := 3
+	if current == avx2 {
+		block = 2
+	}
+	if at := w % block; rankCrosses(d, k) && at < 2 && w-at+block <= (d+1)/2 {
+		return w - at + 1 - at
+	}
+	return w
 }
 
 // rankGroup is the number of panels that the tiles of centroids go by together.
@@ -63,11 +82,11 @@ func rankGroup() int {
 	return 4
 }
 
-// rankLeast is the number of words of the least of each row and column where centroids are in so many tiles, which AVX2
-// keeps in memory.
+// rankLeast is the number of words of the least of each row and of up to six columns where centroids are in so many
+// tiles, which AVX2 keeps in memory.
 func rankLeast(tiles int) int {
-	if tile, _ := rankTile(); current == avx2 {
-		return (tile + tiles) * Lanes / 2
+	if current == avx2 {
+		return (6 + tiles) * Lanes / 2
 	}
 	return 0
 }
@@ -78,7 +97,13 @@ func rankPairs(x *float32, pairs, d int, c *int32, k int, scale float32, band in
 }
 
 // rankLong is rankPairs where ranksLong says so, for groups of rankGroup panels, with room for the words of one.
-func rankLong(x *float32, groups, d int, c *int32, tiles, last int, scale float32, band int32, room *int32, labels,
+func rankLong(x *float32, groups, d int, c *int32, k int, scale float32, band int32, room *int32, labels,
 	doubts *uint16) {
+	tiles, last := rankTiles(k, d)
+	if current == avx2 {
+		tile, _ := rankTile(d, k)
+		asmRankTiles(x, groups, d, c, tile, tiles, last, scale, band, room, labels, doubts)
+		return
+	}
 	asmRankLong(x, groups, d, c, tiles, last, scale, band, room, labels, doubts)
 }

@@ -37,15 +37,12 @@ func limitsFile(s isa) {
 		peak("PeakDot", what, chains+3, func(q int, v []reg.VecVirtual) {
 			VPDPWSSD(v[chains], v[chains+1], v[q])
 		})
-	case avx2: // no product has its sum right after it
-		l := &lateSums{add: VPADDD}
-		peak("PeakDot", what, chains+4, func(q int, v []reg.VecVirtual) {
-			l.products = v[chains+1:]
-			l.next(v[q], func(product reg.VecVirtual) { VPMADDWD(v[chains], v[chains], product) })
-			if q == chains-1 {
-				l.drain()
-			}
-		})
+	case avx2: // additions do not wait for the products, which would hold up others
+		peak("PeakDot", "products of 16-bit integers, two to 32 bits, and as many additions", chains+2,
+			func(q int, v []reg.VecVirtual) {
+				VPMADDWD(v[chains], v[chains], v[chains+1])
+				VPADDD(v[chains], v[q], v[q])
+			})
 	}
 	if s == vnni {
 		return

@@ -290,9 +290,7 @@ type longRanking struct {
 
 const (
 	longPanels = 4
-	longTile   = 6
-	longLast   = 4
-	// crossTile is the number of centroids of a tile of longRanking, whose crosswise products need registers.
+	// crossTile is the number of centroids of a tile, whose crosswise products need registers.
 	crossTile = 4
 )
 
