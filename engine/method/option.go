@@ -54,42 +54,43 @@ type Value interface {
 	Check() (field any, rule error)
 }
 
+// value is an option whose text is handed to a function, which alone knows the rule.
 type value struct {
 	kind   string
 	values []string
 	set    func(string) error
-	check  func() (any, error) // nil where Set alone knows the rule
 }
 
 func (v value) Set(text string) error { return v.set(text) }
-
-func (v value) Check() (any, error) {
-	if v.check == nil {
-		return nil, nil
-	}
-	return v.check()
-}
-
-func (v value) Values() []string { return v.values }
-func (v value) Type() string     { return v.kind }
+func (v value) Values() []string      { return v.values }
+func (v value) Type() string          { return v.kind }
+func (v value) Check() (any, error)   { return nil, nil }
 
 // Choice is one of the allowed values.
-func Choice[T ~string](field *T, allowed ...T) Value {
-	values := make([]string, len(allowed))
-	for i, a := range allowed {
-		values[i] = string(a)
+func Choice[T ~string](field *T, allowed ...T) Value { return choice[T]{field, allowed} }
+
+type choice[T ~string] struct {
+	field   *T
+	allowed []T
+}
+
+func (c choice[T]) Set(text string) error {
+	if !slices.Contains(c.allowed, T(text)) {
+		return c.rule()
 	}
-	v := Text(func(text string) error {
-		*field = T(text)
-		return nil
-	}, values...).(value)
-	v.check = func() (any, error) {
-		if *field == "" || slices.Contains(allowed, *field) {
-			return nil, nil
-		}
-		return strconv.Quote(string(*field)), errors.New(strings.Join(values, ", "))
+	*c.field = T(text)
+	return nil
+}
+
+func (c choice[T]) Values() []string { return words(c.allowed) }
+func (c choice[T]) Type() string     { return "text" }
+func (c choice[T]) rule() error      { return errors.New(strings.Join(words(c.allowed), ", ")) }
+
+func (c choice[T]) Check() (any, error) {
+	if *c.field == "" || slices.Contains(c.allowed, *c.field) {
+		return nil, nil
 	}
-	return v
+	return strconv.Quote(string(*c.field)), c.rule()
 }
 
 // Text is handed to set; it is one of values where there are any.
@@ -102,33 +103,41 @@ func Text(set func(string) error, values ...string) Value {
 	}}
 }
 
+// number is a number from lo to hi; rule is what refuses others.
+type number[T int | float64] struct {
+	kind   string
+	field  *T
+	lo, hi T
+	parse  func(string) (T, error)
+	rule   func(lo, hi T) error
+}
+
+func (n number[T]) Values() []string { return nil }
+func (n number[T]) Type() string     { return n.kind }
+
+func (n number[T]) Set(text string) error {
+	x, err := n.parse(text)
+	if err != nil || !(x >= n.lo && x <= n.hi) {
+		return n.rule(n.lo, n.hi)
+	}
+	*n.field = x
+	return nil
+}
+
+func (n number[T]) Check() (any, error) {
+	if x := *n.field; x != 0 && !(x >= n.lo && x <= n.hi) {
+		return x, n.rule(n.lo, n.hi)
+	}
+	return nil, nil
+}
+
 // Int is a whole number from lo to hi.
 func Int(field *int, lo, hi int) Value {
-	rule := func(x int, err error) error {
-		switch {
-		case err == nil && x >= lo && x <= hi:
-			return nil
-		case hi == math.MaxInt:
+	return number[int]{"int", field, lo, hi, strconv.Atoi, func(lo, hi int) error {
+		if hi == math.MaxInt {
 			return fmt.Errorf("a number of at least %d", lo)
 		}
 		return fmt.Errorf("a number from %d to %d", lo, hi)
-	}
-	return number("int", field, strconv.Atoi, rule)
-}
-
-// number is a number that keeps to a rule, which is told the fault of its text, too.
-func number[T int | float64](kind string, field *T, parse func(string) (T, error), rule func(T, error) error) Value {
-	return value{kind: kind, set: func(text string) error {
-		x, err := parse(text)
-		if err = rule(x, err); err == nil {
-			*field = x
-		}
-		return err
-	}, check: func() (any, error) {
-		if *field == 0 {
-			return nil, nil
-		}
-		return *field, rule(*field, nil)
 	}}
 }
 
@@ -137,10 +146,7 @@ const Positive = math.SmallestNonzeroFloat64
 
 // Real is a finite number from lo to hi.
 func Real(field *float64, lo, hi float64) Value {
-	rule := func(x float64, err error) error {
-		if err == nil && x >= lo && x <= min(hi, math.MaxFloat64) {
-			return nil
-		}
+	return number[float64]{"real", field, lo, min(hi, math.MaxFloat64), parseReal, func(lo, hi float64) error {
 		text := fmt.Sprintf("a number of at least %g", lo)
 		if lo == Positive {
 			text = "a number above 0"
@@ -149,9 +155,10 @@ func Real(field *float64, lo, hi float64) Value {
 			text += fmt.Sprintf(", at most %g", hi)
 		}
 		return errors.New(text)
-	}
-	return number("real", field, func(text string) (float64, error) { return strconv.ParseFloat(text, 64) }, rule)
+	}}
 }
+
+func parseReal(text string) (float64, error) { return strconv.ParseFloat(text, 64) }
 
 // Bool is true or false.
 func Bool(field *bool) Value {
@@ -316,14 +323,27 @@ func words[T ~string](list []T) []string {
 
 // Init is the choice of the first centroids; the first one allowed is the default.
 func Init[T ~string](field *T, allowed ...T) Option {
-	return Option{"init", string(allowed[0]), "first centroids: " + strings.Join(words(allowed), ", "),
-		Choice(field, allowed...)}
+	return Option{"init", string(allowed[0]), list("first centroids: ", allowed), Choice(field, allowed...)}
 }
 
 // Post is what happens to noisy centroids outside the box; the first one allowed is the default.
 func Post[T ~string](field *T, allowed ...T) Option {
-	return Option{"post", string(allowed[0]), "noisy centroids outside the bounds: " +
-		strings.Join(words(allowed), ", "), Choice(field, allowed...)}
+	return Option{"post", string(allowed[0]), list("noisy centroids outside the bounds: ", allowed),
+		Choice(field, allowed...)}
+}
+
+// list is text that lists values, made in one piece: jobs look at their options before every run.
+func list[T ~string](text string, values []T) string {
+	var b strings.Builder
+	b.Grow(100)
+	b.WriteString(text)
+	for i, x := range values {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(string(x))
+	}
+	return b.String()
 }
 
 // Outsiders are those whom a method on one table is private against.

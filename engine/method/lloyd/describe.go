@@ -83,10 +83,11 @@ func (m Method) make(p protocol.Problem) (engine.Job, method.Options) {
 // write to.
 func (j *Job) own() (options method.Options) {
 	m := j.Method
+	options = make(method.Options, 0, 20)
 	if m.Private() {
-		options = j.noiseOptions()
+		options = append(options, j.noiseOptions()...)
 	} else {
-		options = j.startOptions()
+		options = append(options, j.startOptions()...)
 		options = append(options,
 			method.Option{Name: "calibration", Default: "none",
 				About: "published: an empty cluster's centroid becomes the origin, as in FastLloyd's released code",
