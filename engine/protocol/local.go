@@ -74,7 +74,7 @@ func newLocal(rt *engine.Runtime, views *Views) *local {
 
 // add gives a role a seat, parties in their order and servers last.
 func (l *local) add(r Role) *seat {
-	s := &seat{local: l, role: r, mail: make(map[Role][][]byte)}
+	s := &seat{local: l, role: r}
 	l.seats[r] = s
 	l.order = append(l.order, s)
 	if !r.Serves() {
@@ -241,6 +241,9 @@ func (s *seat) Send(_ context.Context, to Role, message []byte) error {
 	other := s.seats[to]
 	if other == nil {
 		return fmt.Errorf("protocol: %v sends to %v, who takes no part", s.role, to)
+	}
+	if other.mail == nil {
+		other.mail = make(map[Role][][]byte)
 	}
 	other.mail[s.role] = append(other.mail[s.role], message)
 	s.events++

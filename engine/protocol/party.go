@@ -18,8 +18,8 @@ import (
 type Party struct {
 	Role Role
 	Plan *Plan
-	// Streams is the role's own randomness, Public what everybody knows.
-	Streams, Public *privacy.Streams
+	// Public is randomness that everybody knows.
+	Public *privacy.Streams
 	// Group is randomness that the parties share and the server lacks; nil there.
 	Group *privacy.Streams
 	// Replay makes the run one of two on neighbouring data sets, for an audit.
@@ -28,6 +28,8 @@ type Party struct {
 	rt        *engine.Runtime
 	transport Transport
 	own       secret.Root // of all that is the role's own
+	streams   *privacy.Streams
+	common    *shared
 	maskRoot  secret.Root // the parties', or the party's own of a ring; zero at the server
 	views     *Views
 	draws     *Draws
@@ -93,7 +95,10 @@ func (p *Party) End(s engine.Span) {
 // Note adds a remark for the reader of the result: a function of released and
 // public values.
 func (p *Party) Note(format string, args ...any) {
-	p.notes = append(p.notes, fmt.Sprintf(format, args...))
+	if len(args) > 0 {
+		format = fmt.Sprintf(format, args...)
+	}
+	p.notes = append(p.notes, format)
 }
 
 // Observed tells whether what is given to Show reaches anybody.
@@ -332,12 +337,15 @@ func (p *Party) add(ctx context.Context, round int, words []int64) ([]int64, err
 }
 
 // makeMasks makes room for vectors of a length under masks, if there is none.
-func (p *Party) makeMasks(length int) (err error) {
+func (p *Party) makeMasks(length int) error {
 	if p.masks != nil && p.masked.Len() == length {
 		return nil
 	}
 	ring, m := p.Plan.Capacity.Ring, p.Plan.Parties
-	p.masks, err = secagg.NewClient(p.maskRoot, ring, int(p.Role), m, length)
+	key, err := p.common.maskKey(p.maskRoot, ring, length)
+	if err == nil {
+		p.masks, err = key.Client(int(p.Role), m)
+	}
 	p.masked = secagg.NewMasked(ring, m, length)
 	return err
 }

@@ -370,16 +370,16 @@ func checkParts(parts []dataset.Part, who string, mayLack bool) error {
 		return fault.Range(who+"s", 0, "at least 1")
 	}
 	for i, p := range parts {
-		name := fmt.Sprintf("%s %d", who, i+1)
+		refuse := func(why, do string) error { return fault.Request(fmt.Sprintf("%s %d", who, i+1), why, do) }
 		switch {
 		case p.Points == nil || p.Points.N < 1 && !mayLack:
-			return fault.Request(name, "holds no records", "give each "+who+" at least one record")
+			return refuse("holds no records", "give each "+who+" at least one record")
 		case p.Points.D < 1:
-			return fault.Request(name, "has no columns", "give at least one column")
+			return refuse("has no columns", "give at least one column")
 		case p.FractionBits < 1 || p.FractionBits > dataset.MaxFractionBits:
 			return fault.Range("fraction bits", p.FractionBits, fmt.Sprintf("1 to %d", dataset.MaxFractionBits))
 		case p.Points.D != parts[0].Points.D || p.FractionBits != parts[0].FractionBits:
-			return fault.Request(name, fmt.Sprintf("has %s on the grid 2^-%d, %s 1 has %d on 2^-%d",
+			return refuse(fmt.Sprintf("has %s on the grid 2^-%d, %s 1 has %d on 2^-%d",
 				fault.Count(p.Points.D, "column"), p.FractionBits,
 				who, parts[0].Points.D, parts[0].FractionBits), "normalise all "+who+"s' records together")
 		}

@@ -3,8 +3,10 @@ package protocol
 import (
 	"encoding/hex"
 	"fmt"
+	"sync"
 
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/internal/secagg"
 	"github.com/cohort-engine/cohort/internal/secret"
 )
 
@@ -54,15 +56,16 @@ func NewSecrets(group secret.Root) Secrets { return Secrets{Own: secret.New(), G
 
 // SimulatedSecrets are the secrets of a role in the simulation of a seed.
 func SimulatedSecrets(seed uint64, r Role) Secrets {
-	return simulated(seed, r, secret.Simulated(seed, groupRoot))
+	root := secret.Simulation(seed)
+	return simulated(root, r, root.Derive(groupRoot))
 }
 
 // groupRoot is the name of the parties' simulated root.
 const groupRoot = "group"
 
-// simulated is SimulatedSecrets where the parties' root is known.
-func simulated(seed uint64, r Role, group secret.Root) Secrets {
-	s := Secrets{Own: secret.Simulated(seed, r.String())}
+// simulated is SimulatedSecrets where the simulation's root and the parties' are known.
+func simulated(root secret.Root, r Role, group secret.Root) Secrets {
+	s := Secrets{Own: root.Derive(r.String())}
 	if !r.Serves() {
 		s.Group = group
 	}
@@ -73,8 +76,9 @@ func simulated(seed uint64, r Role, group secret.Root) Secrets {
 // one process holds all of them. A role that is alone must have been given its own.
 func secretsOf(plan *Plan, alone bool) func(Role) Secrets {
 	if plan.Seed != nil {
-		group := secret.Simulated(*plan.Seed, groupRoot)
-		return func(r Role) Secrets { return simulated(*plan.Seed, r, group) }
+		root := secret.Simulation(*plan.Seed)
+		group := root.Derive(groupRoot)
+		return func(r Role) Secrets { return simulated(root, r, group) }
 	}
 	if alone {
 		return func(Role) Secrets { return Secrets{} }
@@ -94,6 +98,24 @@ type shared struct {
 	of     *privacy.Streams
 	masks  secret.Root
 	public *privacy.Streams
+
+	mu      sync.Mutex
+	key     *secagg.Key // the last one
+	keyRoot secret.Root
+	keyFor  int
+}
+
+// maskKey is the mask generator of a root for vectors of a length.
+func (s *shared) maskKey(root secret.Root, ring secagg.Ring, length int) (*secagg.Key, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.key != nil && s.keyRoot == root && s.keyFor == length {
+		return s.key, nil
+	}
+	var err error
+	s.key, err = secagg.NewKey(root, ring, length)
+	s.keyRoot, s.keyFor = root, length
+	return s.key, err
 }
 
 // from is what follows from the parties' root.
@@ -117,7 +139,7 @@ func (p *Party) take(s Secrets, common *shared) error {
 	if common.public == nil {
 		common.public = p.Plan.PublicSeed.Streams()
 	}
-	p.Public, p.own, p.Streams = common.public, s.Own, privacy.StreamsOf(s.Own.Derive("streams"))
+	p.Public, p.own, p.common = common.public, s.Own, common
 	if p.Role.Serves() {
 		return nil
 	}
@@ -126,6 +148,14 @@ func (p *Party) take(s Secrets, common *shared) error {
 		p.maskRoot = s.Own.Derive("masks")
 	}
 	return nil
+}
+
+// Streams are the role's own randomness.
+func (p *Party) Streams() *privacy.Streams {
+	if p.streams == nil {
+		p.streams = privacy.StreamsOf(p.own.Derive("streams"))
+	}
+	return p.streams
 }
 
 // Root is a secret of the role's own, for what draws its randomness otherwise than

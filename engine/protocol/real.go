@@ -60,7 +60,7 @@ func (p *Party) Shuffle(round int, stream string, n int) []int {
 // own, so streams need no role in their names.
 func (p *Party) resume(round int, stream string) {
 	if stream != "" {
-		p.Streams.Reset(&p.stream, 0, round, stream)
+		p.Streams().Reset(&p.stream, 0, round, stream)
 	}
 }
 

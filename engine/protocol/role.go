@@ -1,7 +1,7 @@
 package protocol
 
 import (
-	"fmt"
+	"strconv"
 
 	"github.com/cohort-engine/cohort/engine"
 )
@@ -24,7 +24,7 @@ func (r Role) String() string {
 	case r == Server:
 		return "server"
 	case r.Serves():
-		return fmt.Sprintf("server %d", int(Server-r)+1)
+		return "server " + strconv.Itoa(int(Server-r)+1)
 	}
-	return fmt.Sprintf("party %d", int(r)+1)
+	return "party " + strconv.Itoa(int(r)+1)
 }

@@ -32,7 +32,7 @@ func (p *Party) amongServers(ctx context.Context, round, number int, words, sum 
 	copy(rest, words)
 	share := make([]int64, len(words))
 	var uniform privacy.Stream
-	p.Streams.Reset(&uniform, int(p.Role), number, "shares of values")
+	p.Streams().Reset(&uniform, int(p.Role), number, "shares of values")
 	for s := range servers - 1 {
 		for i := range share {
 			share[i] = int64(uniform.Uint64())

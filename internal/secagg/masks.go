@@ -5,33 +5,28 @@ import (
 	"crypto/cipher"
 	"encoding/binary"
 	"fmt"
+	"math"
 
+	"github.com/cohort-engine/cohort/internal/fault"
 	"github.com/cohort-engine/cohort/internal/secret"
 )
 
-// masks is the mask generator of a root: AES-256 in counter mode, under a key of each
-// number of blocks that vectors have. A counter
-// block holds the client (32 bits) and the number of the block (64 bits); round t
-// of vectors of b blocks takes the numbers t b to t b + b - 1. No two rounds or
-// clients share a block of the stream.
-type masks struct {
-	block   cipher.Block
-	blocks  uint64 // per round
-	clients int
-	// first is the stream of the client asked for first, at most ends the only one: -1 before; others those of the rest.
-	firstOf int
-	first   stream
-	others  []stream
-	pad     []byte
+// Key is the mask generator of a root for vectors of one length: AES-256 in counter mode, under a key of each
+// number of blocks that vectors have. A counter block holds the client (32 bits) and the number of the block
+// (64 bits); round t of vectors of b blocks takes the numbers t b to t b + b - 1. No two rounds or clients share
+// a block of the stream. Clients of one process may share it.
+type Key struct {
+	ring   Ring
+	length int
+	block  cipher.Block
+	blocks int // per round
 }
 
-// stream is the key stream of one client, which goes on from round to round.
-type stream struct {
-	ctr  cipher.Stream
-	next uint64 // round at which it stands
-}
-
-func newMasks(root secret.Root, ring Ring, clients, length int) *masks {
+// NewKey makes the generator of a root for vectors of length elements.
+func NewKey(root secret.Root, ring Ring, length int) (*Key, error) {
+	if length < 1 || int64(length) > math.MaxUint32 {
+		return nil, fault.Range("vector length", length, "1 to 2^32-1")
+	}
 	blocks := (length*ring.Bytes() + aes.BlockSize - 1) / aes.BlockSize
 	// A key for each number of blocks: under one key the blocks of round t of a long
 	// vector and those of a later round of a short one would overlap.
@@ -40,39 +35,31 @@ func newMasks(root secret.Root, ring Ring, clients, length int) *masks {
 	if err != nil {
 		panic("secagg: " + err.Error()) // the key has 32 bytes
 	}
-	return &masks{block: block, blocks: uint64(blocks), clients: clients, firstOf: -1,
-		pad: make([]byte, blocks*aes.BlockSize)}
+	return &Key{ring, length, block, blocks}, nil
 }
 
-// stream is that of a client.
-func (m *masks) stream(client int) *stream {
-	if m.firstOf < 0 {
-		m.firstOf = client
-	}
-	if client == m.firstOf {
-		return &m.first
-	}
-	if m.others == nil {
-		m.others = make([]stream, m.clients)
-	}
-	return &m.others[client]
+// pad makes room for a mask.
+func (k *Key) pad() []byte { return make([]byte, k.blocks*aes.BlockSize) }
+
+// stream is the key stream of one client, which goes on from round to round.
+type stream struct {
+	ctr  cipher.Stream
+	next uint64 // round at which it stands
+	iv   [aes.BlockSize]byte
 }
 
-// of returns the mask of a client and round, valid until the next call. Only a
-// round that does not follow the last one of that client costs an allocation.
-func (m *masks) of(round uint32, client int) []byte {
-	s := m.stream(client)
+// mask sets pad to the mask of a client and round. Only a round that does not follow the last one of that client costs
+// an allocation.
+func (s *stream) mask(pad []byte, k *Key, round uint32, client int) {
 	if s.ctr == nil || s.next != uint64(round) {
-		var iv [aes.BlockSize]byte
-		copy(iv[:], "mask")
-		binary.BigEndian.PutUint32(iv[4:], uint32(client))
-		binary.BigEndian.PutUint64(iv[8:], uint64(round)*m.blocks)
-		s.ctr = cipher.NewCTR(m.block, iv[:])
+		copy(s.iv[:], "mask")
+		binary.BigEndian.PutUint32(s.iv[4:], uint32(client))
+		binary.BigEndian.PutUint64(s.iv[8:], uint64(round)*uint64(k.blocks))
+		s.ctr = cipher.NewCTR(k.block, s.iv[:])
 	}
-	clear(m.pad)
-	s.ctr.XORKeyStream(m.pad, m.pad)
+	clear(pad)
+	s.ctr.XORKeyStream(pad, pad)
 	s.next = uint64(round) + 1
-	return m.pad
 }
 
 // addPad adds a mask to words.

@@ -13,7 +13,12 @@ func TestNoBlockTwice(t *testing.T) {
 	root := secret.Simulated(1, "masks")
 	seen := make(map[[aes.BlockSize]byte]bool)
 	for round, length := range []int{40, 40, 36, 30, 64, 2, 50, 31} {
-		pad := newMasks(root, Ring64, 1, length).of(uint32(round), 0)
+		key, err := NewKey(root, Ring64, length)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pad := key.pad()
+		new(stream).mask(pad, key, uint32(round), 0)
 		for at := 0; at+aes.BlockSize <= len(pad); at += aes.BlockSize {
 			block := [aes.BlockSize]byte(pad[at:])
 			if seen[block] {
@@ -39,7 +44,7 @@ func TestForget(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Forget()
-	for _, x := range append(append([]byte(nil), c.own...), c.masks.pad...) {
+	for _, x := range append(append([]byte(nil), c.own...), c.pad...) {
 		if x != 0 {
 			t.Fatal("a mask is left")
 		}

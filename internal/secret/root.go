@@ -26,12 +26,14 @@ func New() Root {
 // Of is the root of a key that roles agreed on or read from their own storage.
 func Of(key [32]byte) Root { return Root{key} }
 
-// Simulated is a root of a simulation. It is no secret to those who know the seed.
-// Equal arguments give equal roots.
-func Simulated(seed uint64, name string) Root {
-	b := binary.LittleEndian.AppendUint64([]byte("cohort simulation root\x00"), seed)
-	return Root{sha256.Sum256(b)}.Derive(name)
+// Simulation is the root that those of a simulation are derived from. It is no secret to those who know the seed.
+func Simulation(seed uint64) Root {
+	var b [64]byte
+	return Root{sha256.Sum256(binary.LittleEndian.AppendUint64(append(b[:0], "cohort simulation root\x00"...), seed))}
 }
+
+// Simulated is a root of a simulation. Equal arguments give equal roots.
+func Simulated(seed uint64, name string) Root { return Simulation(seed).Derive(name) }
 
 // Derive returns the root of a name: the one block of HKDF-Expand is HMAC(root, name || 1), written out here, since
 // crypto/hkdf takes three times as long for so little, and each role of a run derives some.

@@ -533,7 +533,7 @@ func (m *member) answer(ctx context.Context, round int) error {
 			return err
 		}
 	}
-	flood := m.Streams.Stream(int(m.Role), round, "ckks smudging")
+	flood := m.Streams().Stream(int(m.Role), round, "ckks smudging")
 	out := &sharesMessage{Round: round}
 	for i := range got.Totals {
 		x, err := m.share.product(p, &got.Totals[i])

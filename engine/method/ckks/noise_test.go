@@ -131,7 +131,7 @@ func TestBothSidesAddTheirNoise(t *testing.T) {
 		answers := func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
 			roles.bob.Party = p
 			err := roles.bob.answer(ctx, 1)
-			st := p.Streams.Stream(0, 1, "ckks noise") // what he drew, in his own stream
+			st := p.Streams().Stream(0, 1, "ckks noise") // what he drew, in his own stream
 			for i, u := range units {
 				sigma := s.noise.sum * u
 				if i%3 == 0 {

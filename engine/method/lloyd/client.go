@@ -246,7 +246,7 @@ func (p *Plan) serveStart(ctx context.Context, party *protocol.Party) (*protocol
 
 // sendStart lets the server draw the first centroids and send them.
 func (p *Plan) sendStart(ctx context.Context, party *protocol.Party) ([]float64, error) {
-	centroids := p.drawFirst(party.Streams.Stream(int(protocol.Server), 0, "start"))
+	centroids := p.drawFirst(party.Streams().Stream(int(protocol.Server), 0, "start"))
 	message := encodeCentroids(centroids)
 	for q := range protocol.Role(p.m) {
 		if p.Present(q, 0) {

@@ -49,7 +49,7 @@ func newConstrained(c *client) *constrained {
 // centroids of a round follow from the assignments before it, so each has a key of its
 // own (THEOREMS.md T1).
 func tieKey(p *protocol.Party, round int, st *privacy.Stream) (key [16]byte) {
-	p.Streams.Reset(st, int(p.Role), round, "ties")
+	p.Streams().Reset(st, int(p.Role), round, "ties")
 	binary.LittleEndian.PutUint64(key[:8], st.Uint64())
 	binary.LittleEndian.PutUint64(key[8:], st.Uint64())
 	return key

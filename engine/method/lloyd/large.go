@@ -88,7 +88,7 @@ func (c *client) sample() {
 		return
 	}
 	n, want := c.points.N, c.quota(c.trained, int(c.party.Role))
-	st, which := c.party.Streams.Stream(int(c.party.Role), 0, "training"), make([]int32, 0, want)
+	st, which := c.party.Streams().Stream(int(c.party.Role), 0, "training"), make([]int32, 0, want)
 	for i := range n {
 		if st.IntN(n-i) < want-len(which) {
 			which = append(which, int32(i))
@@ -148,7 +148,7 @@ const batchPiece = 6 * 48
 
 func newBatches(c *client) *batches {
 	b := &batches{c: c, size: min(c.quota(c.batch, int(c.party.Role)), c.points.N), order: make([]int32, c.points.N),
-		stream: c.party.Streams.Stream(int(c.party.Role), 0, "batches")}
+		stream: c.party.Streams().Stream(int(c.party.Role), 0, "batches")}
 	for i := range b.order {
 		b.order[i] = int32(i)
 	}

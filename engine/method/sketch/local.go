@@ -141,7 +141,7 @@ func (p *party) search(ctx context.Context, w *synopsis.Weighted) error {
 	if p.Replay != nil { // what it finds is public, so to an audit of the releases a poor solution is as good
 		how = synopsis.SearchOptions{Starts: 1, Swaps: -1}
 	}
-	s, err := synopsis.Search(ctx, p.Pool(), w, p.plan.clusters, how, p.Streams.Stream(p.index, 0, "search"))
+	s, err := synopsis.Search(ctx, p.Pool(), w, p.plan.clusters, how, p.Streams().Stream(p.index, 0, "search"))
 	if err != nil {
 		return err
 	}
@@ -306,7 +306,7 @@ func (p *party) plainCenters(ctx context.Context) error {
 	}
 	span := p.span(engine.PhaseSearch, 0)
 	s, err := synopsis.Search(ctx, p.Pool(), w, p.plan.clusters, synopsis.SearchOptions{Starts: 10, Swaps: -1},
-		p.Streams.Stream(p.index, 0, "search"))
+		p.Streams().Stream(p.index, 0, "search"))
 	p.End(span)
 	if err != nil {
 		return err

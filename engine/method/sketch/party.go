@@ -116,12 +116,12 @@ func (p *party) encode(m *message) []byte {
 // sendReports sends every record's membership under local privacy (LDP-AGG).
 func (p *party) sendReports(ctx context.Context, r *protocol.Release) error {
 	const block = 1 << 14
-	f, n := p.frequency, p.points.N
+	f, n, streams := p.frequency, p.points.N, p.Streams()
 	reports := make([]uint8, n)
 	span := p.span(engine.PhaseNoise, 0)
 	err := p.Apply(r, 0, func() error {
 		err := p.Pool().Run(ctx, (n+block-1)/block, func(_, b int) {
-			st := p.Streams.Stream(p.index, b, "reports")
+			st := streams.Stream(p.index, b, "reports")
 			for i := b * block; i < min((b+1)*block, n); i++ {
 				reports[i] = uint8(f.report(f.value(p.index, i, int(p.labels[i])), st))
 			}
@@ -220,7 +220,7 @@ func (p *party) sketchSet(ctx context.Context, sk *sketcher, set, parties, at in
 		return nil, err
 	}
 	if p.job.Calibration != privacy.Proven {
-		e.addOwnPhantoms(p.Streams.Stream(p.index, set, "phantoms"), p.plan.phantoms)
+		e.addOwnPhantoms(p.Streams().Stream(p.index, set, "phantoms"), p.plan.phantoms)
 	}
 	return sk.sketches(ctx, e, p.plan.distribution, p.plan.floor)
 }

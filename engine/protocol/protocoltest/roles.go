@@ -31,7 +31,7 @@ func (r Roles) Check(t testing.TB, want int) {
 		t.Error("public randomness does not follow from a seed that the plan states")
 	}
 	for _, p := range r {
-		word, root := first(p.Streams), p.Root("test")
+		word, root := first(p.Streams()), p.Root("test")
 		if q, known := own[word]; known {
 			t.Errorf("%v and %v draw from one stream", q, p.Role)
 		}
