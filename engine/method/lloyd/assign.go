@@ -105,15 +105,15 @@ func newNearest(c *client) *nearest {
 			a.far = append(a.far, newFarPoints(c.Plan))
 		}
 	}
-	a.pass = func(worker, index int) {
-		lo := index * a.step
-		a.looked.Add(int64(a.points(worker, lo, min(lo+a.step, a.c.points.N), a.partial[worker])))
-	}
-	a.alone = func(context.Context) error {
-		a.all()
-		return nil
-	}
 	if !a.small {
+		a.pass = func(worker, index int) {
+			lo := index * a.step
+			a.looked.Add(int64(a.points(worker, lo, min(lo+a.step, a.c.points.N), a.partial[worker])))
+		}
+		a.alone = func(context.Context) error {
+			a.all()
+			return nil
+		}
 		c.party.Pool().Wake()
 	}
 	c.centres.PrepareFilter(&c.points)

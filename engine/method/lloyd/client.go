@@ -2,9 +2,9 @@ package lloyd
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/cohort-engine/cohort/engine"
@@ -27,6 +27,7 @@ type client struct {
 	points  kernels.Panels // those it trains on
 	weights []float64      // of them, nil if all weigh the same
 	party   *protocol.Party
+	centres *kernels.Centroids   // the model's, in a form of the client's own where its points compare such
 	acc     *kernels.Accumulator // of the round's release
 	labels  []uint16
 	private *protocol.Private
@@ -42,18 +43,29 @@ type client struct {
 }
 
 func newClient(p *Plan, own step.Records, acc *kernels.Accumulator) *client {
-	c := &client{Plan: p, own: own, points: *own.Part.Points, weights: own.Part.Weights,
-		acc:     acc,
-		private: protocol.NewPrivate(p.length)}
+	c := &client{Plan: p, model: &model{plan: p, limit: p.limit()}, own: own, points: *own.Part.Points,
+		weights: own.Part.Weights, acc: acc, private: protocol.NewPrivate(p.length)}
 	c.encode = func(words []int64) error {
 		c.write(words)
 		return nil
 	}
 	c.next = func() (any, error) {
 		c.update(c.t, c.sum)
-		return &c.public, nil
+		c.rests = !c.plain && c.still()
+		return c.public, nil
 	}
 	return c
+}
+
+// apart tells whether the client has a model of its own: centroids also move otherwise than by the sums.
+func (c *client) apart() bool { return c.plain || c.job.Aggregator == Naive }
+
+// use makes m what the client's model shows.
+func (c *client) use(m *public) {
+	if c.public, c.centres = m, m.centres; !c.apart() && c.m > 1 && c.points.FilterProducts(c.k) != "" {
+		c.centres = kernels.NewCentroids(c.k, c.d)
+		c.centres.Set(c.grid)
+	}
 }
 
 // run is the client's program.
@@ -159,7 +171,7 @@ func (c *client) iterate(ctx context.Context, t, end int,
 		}
 		c.party.Show(c.Plan.release, c.centroids, c.loss())
 		total := c.rounds
-		if rest = c.still(); further != nil {
+		if rest = c.rests; further != nil {
 			total = 0 // not known
 			if rest, err = further(ctx); err != nil {
 				return t, err
@@ -180,29 +192,14 @@ func (c *client) begin(ctx context.Context) error {
 	if err := step.CheckRecords(ctx, c.party.Pool(), c.own.Part, clientName(int(c.party.Role))); err != nil {
 		return err
 	}
-	c.model = newModel(c.Plan)
 	c.sample()
 	if c.rounds >= 3 && !c.job.Method.Constrained() && !c.weighted {
 		// Integer forms of the points let kernels rank centroids faster, and cost about half a round.
 		c.points.PrepareFilter(c.k, c.each)
 	}
-	switch {
-	case c.seeds != nil:
-		if err := c.seed(ctx); err != nil {
-			return err
-		}
-	case c.drawn != nil:
-		if err := c.receiveStart(ctx); err != nil {
-			return err
-		}
-	default:
-		first, err := protocol.Once(c.party, "start", 0, func() ([]float64, error) { return c.first(c.party), nil })
-		if err != nil {
-			return err
-		}
-		copy(c.centroids, first)
+	if err := c.setFirst(ctx); err != nil {
+		return err
 	}
-	c.setGrid()
 	switch {
 	case c.job.NonExclusive:
 		c.steps = newNonExclusive(c)
@@ -217,6 +214,40 @@ func (c *client) begin(ctx context.Context) error {
 		c.onBatches = newBatches(c)
 	}
 	return nil
+}
+
+// setFirst sets the first centroids.
+func (c *client) setFirst(ctx context.Context) (err error) {
+	if c.seeds != nil || c.drawn != nil {
+		c.public = newPublic(c.k, c.d)
+	}
+	switch {
+	case c.seeds != nil:
+		err = c.seed(ctx)
+	case c.drawn != nil:
+		err = c.receiveStart(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	first := func() (*public, error) {
+		if c.public == nil {
+			c.public = newPublic(c.k, c.d)
+			copy(c.centroids, c.Plan.first(c.party))
+		}
+		c.setGrid()
+		return c.public, nil
+	}
+	var m *public
+	if c.apart() {
+		m, err = first()
+	} else {
+		m, err = protocol.Once(c.party, "first model", 0, first)
+	}
+	if err == nil {
+		c.use(m)
+	}
+	return err
 }
 
 // receiveStart takes the server's first centroids, which have to lie in the box.
@@ -290,14 +321,13 @@ func (c *client) release(ctx context.Context, t int) error {
 	}
 	span := c.party.Begin(engine.PhasePostprocess, t)
 	c.t, c.sum = t, sum
-	var first any
-	if c.plain { // which may move centroids before the next sum
-		first, err = c.next()
-	} else { // in one process the first role updates the model, and the others copy it
-		first, err = c.party.Same("model", t, c.next)
+	if c.apart() {
+		_, err = c.next()
+	} else {
+		_, err = c.party.Same("model", t, c.next)
 	}
-	if m, _ := first.(*public); err == nil && m != &c.public {
-		c.copyFrom(m)
+	if c.centres != c.public.centres {
+		c.centres.Set(c.grid)
 	}
 	c.party.End(span)
 	return err
@@ -353,6 +383,6 @@ func infeasible(c protocol.Role, err error) error {
 }
 
 // clientName is what people call client i: they count from 1.
-func clientName(i int) string { return fmt.Sprintf("client %d", i+1) }
+func clientName(i int) string { return "client " + strconv.Itoa(i+1) }
 
 var _ flow.Runner = (*engine.Pool)(nil)

@@ -10,32 +10,35 @@ import (
 	"github.com/cohort-engine/cohort/kernels"
 )
 
-// model is a role's own copy of the public centroids: all roles that see the
-// releases compute the same.
+// model is a role's view of the public centroids: all roles that see the releases compute the same.
 type model struct {
-	public
+	*public
 	plan    *Plan
-	centres *kernels.Centroids
 	limit   float64  // of a coordinate that enters a distance
-	wcss    float64  // of the last round, without the squares of the records; NaN before
 	running *running // of rounds on batches
-	updated bool     // the centroids are as update left them
 }
 
-// public is what all roles make of a release.
+// public is what all roles make of a release. The parties of a process may share one, which the first that asks
+// updates.
 type public struct {
 	centroids []float64 // k x d, after post-processing
 	previous  []float64
 	grid      []float32 // what enters the distances
+	centres   *kernels.Centroids
 	sums      []float64
 	counts    []float64
+	wcss      float64 // of the last round, without the squares of the records; NaN before
+	updated   bool    // the centroids are as update left them
+	rests     bool    // the run has come to rest, where no search tells
 }
 
-func newModel(p *Plan) *model {
-	kd := p.k * p.d
-	return &model{public: public{centroids: make([]float64, kd), previous: make([]float64, kd),
-		grid: make([]float32, kd), sums: make([]float64, kd), counts: make([]float64, p.k)}, plan: p,
-		centres: kernels.NewCentroids(p.k, p.d), limit: p.limit(), wcss: math.NaN()}
+func newModel(p *Plan) *model { return &model{public: newPublic(p.k, p.d), plan: p, limit: p.limit()} }
+
+func newPublic(k, d int) *public {
+	kd := k * d
+	reals := make([]float64, 3*kd+k)
+	return &public{centroids: reals[:kd:kd], previous: reals[kd : 2*kd : 2*kd], sums: reals[2*kd : 3*kd : 3*kd],
+		counts: reals[3*kd:], grid: make([]float32, kd), centres: kernels.NewCentroids(k, d), wcss: math.NaN()}
 }
 
 // limit bounds the coordinates that enter a distance: beyond 2^(24-f) a float32
@@ -120,17 +123,6 @@ func (m *model) update(t int, words []int64) {
 		p.job.Post.ApplyAll(row, -boxBound, boxBound)
 		m.setGridRow(a)
 	}
-	m.centres.Set(m.grid)
-	m.updated = true
-}
-
-// copyFrom makes a model that of another role, which has seen the same.
-func (m *model) copyFrom(o *public) {
-	copy(m.centroids, o.centroids)
-	copy(m.previous, o.previous)
-	copy(m.grid, o.grid)
-	copy(m.sums, o.sums)
-	copy(m.counts, o.counts)
 	m.centres.Set(m.grid)
 	m.updated = true
 }

@@ -32,7 +32,11 @@ func (c *client) report(ctx context.Context, t int) error {
 		return err
 	}
 	copy(c.previous, c.centroids)
-	return c.take(message)
+	if err := c.take(message); err != nil {
+		return err
+	}
+	c.rests = c.still()
+	return nil
 }
 
 // encodeCentroids encodes centroids as they are.

@@ -166,7 +166,7 @@ func TestCappedSensitivity(t *testing.T) {
 					t.Fatal(err)
 				}
 				c := newClient(p, step.Records{Part: job.Clients[0]}, kernels.NewAccumulator(p.k, p.d, p.fraction))
-				c.model = newModel(p)
+				c.use(newPublic(p.k, p.d))
 				copy(c.centroids, job.Start)
 				c.setGrid()
 				a := &weighted{c: c, units: make([]int64, points.N), origin: make([]float32, d)}
