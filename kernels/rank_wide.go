@@ -20,14 +20,16 @@ func leastRanked(d int) int {
 	switch {
 	case d < 5 || d > 1024:
 		return maxK + 1
-	case d == 5 || d > 256:
+	case d == 5 || d > 512:
 		return 64
 	case d < 8:
 		return 16
-	case d <= 64:
+	case d <= 200:
 		return 10
+	case d <= 256:
+		return 20
 	}
-	return 20
+	return 32
 }
 
 // rankSpeed is how many times as fast as multiply-adds the ranking is, where it pays.
