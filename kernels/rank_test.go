@@ -65,7 +65,7 @@ func TestAssignRankedEqualsPortable(t *testing.T) {
 			}
 		}
 		for _, d := range []int{5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 31, 64, 101, 256, 600} {
-			for _, k := range []int{1, 2, 3, 4, 16, 19, 20, 31, 33, 64, 65, 128} {
+			for _, k := range []int{1, 2, 3, 4, 11, 12, 16, 19, 20, 31, 33, 64, 65, 128} {
 				n := equalityNs[(d*131+k)%len(equalityNs)] + 200
 				f := 4 + (d+k)%19
 				points, centroids := closeRows(rng, n, d, k, f)

@@ -58,7 +58,7 @@ func rankTile(d, k int) (tile, last int) {
 // sums of two and so make more points doubtful, take what it spares where dimensions or centroids are few.
 func rankCrosses(d, k int) bool {
 	if current == avx2 {
-		return k >= 32 && d > 14 || k > 12 && d >= 32
+		return k >= 32 && d > 14 || k > 10 && d >= 32
 	}
 	return d > 6
 }
