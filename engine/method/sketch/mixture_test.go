@@ -264,6 +264,52 @@ func TestJointMixture(t *testing.T) {
 	}
 }
 
+// TestSmallClustersFarFromLargeOnes: of four parties' records of which nine of ten lie in a corner, sketch finds
+// clusters of less loss than sketch-basic.
+func TestSmallClustersFarFromLargeOnes(t *testing.T) {
+	const n, d, parties, k = 1000, 8, 4, 5
+	data := separated(t, n, d, k)
+	row, squeezed := make([]float32, d), make([]float32, d)
+	for i := range n {
+		if i%10 == 0 {
+			continue
+		}
+		for h, x := range data.Points.Point(i, row) {
+			squeezed[h] = dataset.Truncate((float64(x)+1)/8-1, data.FractionBits)
+		}
+		data.Points.Set(i, squeezed)
+	}
+	loss := make(map[Method]float64)
+	for run := range uint64(5) {
+		for _, method := range []Method{Sketch, SketchBasic} {
+			r := runJob(t, 2, &Job{Method: method, Problem: protocol.Problem{Clients: data.Table(), Bounds: data.Bounds,
+				Columns: EqualSplit(d, parties), K: k, Budget: privacy.Budget{Epsilon: 1, Delta: 1e-3}, Seed: &run}})
+			loss[method] += *r.NICV
+		}
+	}
+	if ratio := loss[Sketch] / loss[SketchBasic]; !(ratio < 0.8) {
+		t.Errorf("sketch loses %.3f of what sketch-basic does", ratio)
+	}
+}
+
+// separated are clusters six deviations apart.
+func separated(t *testing.T, n, d, k int) *dataset.Normalised {
+	t.Helper()
+	table, err := dataset.Generate(t.Context(), "blobs", dataset.Generator{N: n, D: d, K: k, Separation: 6, Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bounds, err := dataset.BoundsFromData(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := dataset.Normalise(table, bounds, dataset.DefaultFractionBits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
 // TestManyParties: eight parties, whose grid is too large for the joint likelihood, end, with fewer local clusters
 // than clusters are asked for where there are too few records, and find separated clusters.
 func TestManyParties(t *testing.T) {
@@ -285,18 +331,7 @@ func TestManyParties(t *testing.T) {
 // have fewer local clusters, or a mixture; and find many clusters of few records.
 func TestFewPartiesManyClusters(t *testing.T) {
 	job := func(n, d, k, parties int) *Job {
-		table, err := dataset.Generate(t.Context(), "blobs", dataset.Generator{N: n, D: d, K: k, Separation: 6, Seed: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
-		bounds, err := dataset.BoundsFromData(table)
-		if err != nil {
-			t.Fatal(err)
-		}
-		data, err := dataset.Normalise(table, bounds, dataset.DefaultFractionBits)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := separated(t, n, d, k)
 		return &Job{Method: Sketch, Problem: protocol.Problem{Clients: data.Table(), Bounds: data.Bounds,
 			Columns: EqualSplit(d, parties), K: k, Budget: privacy.Budget{Epsilon: 1, Delta: 2e-4}, Seed: seed(1)}}
 	}
@@ -314,6 +349,15 @@ func TestFewPartiesManyClusters(t *testing.T) {
 		}
 		if p := r.plan; p.clusters < c.least || p.clusters > c.most || p.pairKeys != c.pairs || p.mixture != c.pairs {
 			t.Errorf("%+v: %d local clusters, keys for pairs %t, mixture %t", c, p.clusters, p.pairKeys, p.mixture)
+		}
+	}
+	for _, c := range []struct {
+		n, k, parties int
+		want          bool
+	}{{5000, 20, 4, true}, {5000, 20, 8, true}, {1000, 5, 4, false}, {1000, 5, 8, false}} {
+		if r, err := job(c.n, 8, c.k, c.parties).prepare(); err != nil || !r.plan.crowded(r.job) ||
+			r.plan.refits(r.job) != c.want {
+			t.Errorf("%+v: %v, a mixture is fitted: %t", c, err, !c.want)
 		}
 	}
 	// A mixture of many clusters in more cells than records needs more keys, and of a column each more of the budget.
