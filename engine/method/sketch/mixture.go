@@ -502,25 +502,26 @@ func (m *classMixture) visit(g *Grid, records float64, ratio []float64) {
 	}
 }
 
-// jointStep is a step of the expectation maximisation, by a mixture, of the joint likelihood.
-func (m *classMixture) jointStep(ctx context.Context, run runner, l *likelihood, records float64) error {
-	m.visit(l.grid, records, nil)
+// jointStep is a step of the expectation maximisation, by a mixture, of the joint likelihood and of the released sizes.
+func (m *classMixture) jointStep(ctx context.Context, run runner, l *likelihood, r *Release) error {
+	m.visit(l.grid, r.Records, nil)
 	before := slices.Clone(l.grid.Weights)
 	if err := l.step(ctx, run); err != nil {
 		return err
 	}
+	l.fitMargins(r.Margins, r.SizeVariance)
 	for i, w := range before {
 		before[i] = l.grid.Weights[i] / max(w, leastSum)
 	}
 	m.begin()
-	m.visit(l.grid, records, before)
+	m.visit(l.grid, r.Records, before)
 	m.end()
 	return nil
 }
 
-// refitJoint fits a mixture to the joint likelihood of all sketches, from the clusters found in the cells that it
-// leaves: where there are more clusters than a party has, most cells of few records are lost in noise, and what a
-// cluster has of each party's is not. It is post-processing.
+// refitJoint fits a mixture to the joint likelihood of all sketches and sizes, from the clusters found in the cells
+// that it leaves: where there are more clusters than a party has, most cells of few records are lost in noise, and what
+// a cluster has of each party's is not. It is post-processing.
 func refitJoint(ctx context.Context, run runner, r *Release, grid *Grid) (*Grid, error) {
 	dense, err := newDenseGrid(r.Parties, r.Clusters)
 	if err != nil {
@@ -538,7 +539,7 @@ func refitJoint(ctx context.Context, run runner, r *Release, grid *Grid) (*Grid,
 		}
 		m.restart(r.centers, r.columns, s)
 		for range refitSteps {
-			if err := m.jointStep(ctx, run, l, r.Records); err != nil {
+			if err := m.jointStep(ctx, run, l, r); err != nil {
 				return nil, err
 			}
 		}

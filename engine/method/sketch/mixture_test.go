@@ -216,7 +216,7 @@ func TestMixtureFromCenters(t *testing.T) {
 }
 
 // TestJointMixture: of more clusters than a party has, each with few records in a cell, the joint estimate has nearer
-// weights where a mixture is fitted to it from the clusters' centres.
+// weights where a mixture is fitted to it from the clusters' centres, and with released sizes nearer sizes, too.
 func TestJointMixture(t *testing.T) {
 	const parties, k, classes, records, keys, phantoms = 4, 5, 12, 3000, 512, 20
 	rng := rand.New(rand.NewPCG(7, 8))
@@ -247,20 +247,41 @@ func TestJointMixture(t *testing.T) {
 			r.centers[l] = append(r.centers[l], float32(a)/k)
 		}
 	}
-	var off [2]float64
+	sizesOf := func(weights []float64) [][]float64 {
+		sizes := make([][]float64, parties)
+		for l := range sizes {
+			sizes[l] = make([]float64, k)
+			for cell, x := range weights {
+				sizes[l][cell/powInt(k, parties-1-l)%k] += x
+			}
+		}
+		return sizes
+	}
+	sizes := sizesOf(truth)
+	var off, sizesOff [3]float64
 	for i := range off {
-		r.refit = i == 1
+		r.refit = i > 0
+		if i == 2 {
+			r.Margins, r.SizeVariance = sizes, 400
+		}
 		g, err := r.estimate(t.Context(), inline{}, EstimatorEM)
 		if err != nil {
 			t.Fatal(err)
 		}
 		off[i] = relativeError(denseWeights(g), truth)
+		for l, of := range sizesOf(denseWeights(g)) {
+			sizesOff[i] += relativeError(of, sizes[l])
+		}
 		if sum := total(g.Weights); math.Abs(sum-records) > 1e-6*records {
 			t.Errorf("weights add up to %v", sum)
 		}
 	}
 	if off[1] > 0.7*off[0] {
 		t.Errorf("weights are off by %.3f with a mixture, by %.3f without", off[1], off[0])
+	}
+	if off[2] > off[1] || sizesOff[2] > 0.7*sizesOff[1] {
+		t.Errorf("with sizes weights are off by %.3f, sizes by %.3f; without by %.3f, %.3f", off[2], sizesOff[2], off[1],
+			sizesOff[1])
 	}
 }
 
