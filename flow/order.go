@@ -199,11 +199,11 @@ func nth(x, spare []int64, n int) int64 {
 	return x[0]
 }
 
-// restore gives the result of the ordered problem the points of the problem; scratch is of that many labels.
-func (o *order) restore(res *Result, scratch []uint16) {
-	copy(scratch, res.Labels)
+// restore gives the result of the ordered problem the points of the problem. Its labels and those of v change places.
+func (o *order) restore(res *Result, v *view) {
+	res.Labels, v.labels = slices.Grow(v.labels[:0], len(o.ids))[:len(o.ids)], res.Labels
 	for q, i := range o.ids {
-		res.Labels[i] = scratch[q]
+		res.Labels[i] = v.labels[q]
 	}
 	if len(res.Units) > 0 {
 		units := slices.Clone(res.Units)

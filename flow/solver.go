@@ -156,7 +156,7 @@ func (s *Solver) Solve(ctx context.Context, run Runner, p *Problem, res *Result)
 		err = s.write(ctx, p, res)
 	}
 	if s.ordered && err == nil {
-		s.order.restore(res, s.ascent.seen.labels)
+		s.order.restore(res, &s.ascent.seen)
 	}
 	s.shed(p)
 	s.warm = err == nil
@@ -367,7 +367,7 @@ func (s *Solver) write(ctx context.Context, p *Problem, res *Result) error {
 	if s.outside >= 0 {
 		res.Unassigned = int(m.t.size[s.outside])
 	}
-	res.Labels = append(res.Labels[:0], m.v.labels...)
+	res.Labels, m.v.labels = m.v.labels, res.Labels
 	res.Extra, res.Units = res.Extra[:0], append(res.Units[:0], p.Weights...)
 	for i := range res.Units {
 		if int(res.Labels[i]) == k {
