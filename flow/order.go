@@ -263,6 +263,25 @@ type choice struct {
 	clusters []uint16
 	places   []float64 // of each its price above the lowest and its coordinates, in units
 	bound    float64
+
+	// Coordinates and prices above the lowest of these clusters in single precision.
+	rows, bias []float32
+	slack      float32
+}
+
+// round sets what is in single precision.
+func (c *choice) round(d int) {
+	c.rows, c.bias, c.slack = c.rows[:0], c.bias[:0], topTwoSlack(d, len(c.clusters))
+	lowest := math.Inf(1)
+	for at := 0; at < len(c.places); at += d + 1 {
+		lowest = min(lowest, c.places[at])
+	}
+	for rest := c.places; len(rest) > 0; rest = rest[d+1:] {
+		c.bias = append(c.bias, float32(rest[0]-lowest))
+		for _, y := range rest[1 : d+1] {
+			c.rows = append(c.rows, float32(y))
+		}
+	}
 }
 
 // pruneRounding bounds the relative error of a number that prune works out.
@@ -382,47 +401,66 @@ func extent[T, U float32 | float64](box []T, place []U) (near, far float64) {
 	return near, far
 }
 
-// beginCells prepares a pass over points in order, which looks at the points of boxes with
+// beginCells prepares a pass that looks at points with all clusters or, where they are in order, at those of boxes with
 // the clusters that are left for a limit.
-func (s *Solver) beginCells(p *Problem, prices []int64, limit float64) {
-	lowest, d := slices.Min(prices[:p.k()]), p.Points.D
+func (s *Solver) beginCells(run Runner) {
+	t := &s.pass
+	p, v, k, d := t.p, t.into, t.p.k(), t.p.Points.D
+	lowest := slices.Min(t.prices)
 	s.all.places = s.all.places[:0]
-	for j, price := range prices[:p.k()] {
+	for j, price := range t.prices {
 		s.all.places = append(s.all.places, float64(price-lowest)*s.unit)
 		for _, y := range p.Centroids[j*d : j*d+d] {
 			s.all.places = append(s.all.places, float64(y))
 		}
 	}
-	t := &s.pass
-	t.near, t.lowest, t.cover, t.top = limit, float64(lowest)*s.unit, &s.order.whole, len(levels)-1
+	if t.tabled = !s.ordered && !v.exact; t.tabled {
+		s.all.round(d)
+	}
+	for i := range s.scratch[:run.Workers()] {
+		w := &s.scratch[i]
+		if t.tabled && len(w.pairs) != k*k+k {
+			w.pairs = slices.Grow(w.pairs[:0], k*k+k)[:k*k+k]
+			clear(w.pairs)
+		}
+		room := slices.Grow(w.value[:0], k+2*d)
+		w.value, w.middle, w.widths = room[:k], room[k:k+d], room[k+d:k+2*d]
+	}
+	if !s.ordered {
+		return
+	}
+	// No two clusters are farther apart than that.
+	apart := float64(p.reach()+slices.Max(t.prices)-lowest) * s.unit
+	if certain := certainWindows * v.window; certain <= apart && v.window > 0 && (v.exact || p.Points.N*k > 4<<20) {
+		v.certain = certain
+	}
+	t.near, t.lowest, t.cover, t.top = v.certain, float64(lowest)*s.unit, &s.order.whole, len(levels)-1
 	if p == &s.sample {
 		t.cover = &s.order.part
 	}
-	for t.top > 0 && t.p.Points.N < 16*levels[t.top]*leafPoints {
+	for t.top > 0 && p.Points.N < 16*levels[t.top]*leafPoints {
 		t.top--
 	}
 	t.size = levels[t.top] * leafPoints
 }
 
-// lookAtCells is the shard of a pass over points in order, where it goes down the boxes with
-// fewer and fewer clusters, and of an exact pass over others.
+// lookAtCells is the shard of such a pass, which goes down the boxes of points in order with fewer and fewer clusters.
 func (s *Solver) lookAtCells(worker, index int) {
 	w, n := &s.scratch[worker], s.pass.p.Points.N
-	k, d := s.pass.p.k(), s.pass.p.Points.D
-	room := slices.Grow(w.value[:0], k+2*d)
-	w.value, w.middle, w.widths = room[:k], room[k:k+d], room[k+d:k+2*d]
-	if s.pass.into.exact {
-		w.extra = s.shards[index][:0]
-	}
+	w.extra = s.shards[index]
 	first, last := index*s.pass.size, min(n, (index+1)*s.pass.size)
-	if s.pass.cover == nil {
-		s.chooseLeaf(w, &s.all, first, last)
-	} else {
+	const block = 1024 // points whose cells stay in the L1 cache
+	switch {
+	case s.pass.cover != nil:
 		s.descend(w, s.pass.top, &s.all, first, last)
+	case s.pass.into.exact:
+		s.chooseLeaf(w, &s.all, first, last)
+	default:
+		for ; first < last; first += block {
+			s.countLeaf(w, &s.all, first, min(last, first+block))
+		}
 	}
-	if s.pass.into.exact {
-		s.shards[index] = w.extra
-	}
+	s.shards[index] = w.extra
 }
 
 // descend looks at the points [first, last) by their boxes of a level, within one that
@@ -458,28 +496,23 @@ func (s *Solver) countLeaf(w *scratch, c *choice, first, last int) {
 		}
 		return
 	}
-	w.rows32, w.bias = w.rows32[:0], w.bias[:0]
-	lowest := math.Inf(1)
-	for at := 0; at < len(c.places); at += d + 1 {
-		lowest = min(lowest, c.places[at])
+	if c != &s.all {
+		c.round(d)
 	}
-	for rest := c.places; len(rest) > 0; rest = rest[d+1:] {
-		w.bias = append(w.bias, float32(rest[0]-lowest))
-		for _, y := range rest[1 : d+1] {
-			w.rows32 = append(w.rows32, float32(y))
-		}
-	}
-	w.cells = slices.Grow(w.cells[:0], leafPoints)[:last-first]
+	w.cells = slices.Grow(w.cells[:0], last-first)[:last-first]
 	labels, gap := v.labels[first:last], v.gap[first:last]
-	kernels.TopTwo(t.p.Points.Slice(first, last), w.rows32, w.bias, topTwoSlack(d, k), float32(v.certain), labels,
-		w.cells, gap)
+	kernels.TopTwo(t.p.Points.Slice(first, last), c.rows, c.bias, c.slack, float32(v.window), labels, w.cells, gap)
+	if t.tabled {
+		w.count(t.p, first)
+		return
+	}
 	for i, cell := range w.cells {
 		u := c.clusters[labels[i]]
 		units := t.p.weight(first + i)
 		labels[i], gap[i] = u, min(gap[i], bound)
 		w.size[u] += units
 		if int(cell) < k*k {
-			w.meet(int(c.clusters[int(cell)/k]), int(c.clusters[int(cell)%k]), units, float64(gap[i]) <= v.window)
+			w.meet(int(c.clusters[int(cell)/k]), int(c.clusters[int(cell)%k]), units)
 		}
 	}
 }

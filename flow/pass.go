@@ -13,7 +13,6 @@ import (
 // view is what a pass over the points sees at some prices.
 type view struct {
 	exact  bool         // labels are certain
-	prices []int64      // of the clusters
 	labels []uint16     // the cheapest column
 	gap    []float32    // lower bounds of how much dearer the next is, in units
 	extra  []Membership // all columns of the points that have several
@@ -51,8 +50,8 @@ type passTask struct {
 	p      *Problem
 	prices []int64
 	into   *view
-	slack  float32
-	size   int // points of a shard
+	size   int  // points of a shard
+	tabled bool // pairs are counted in tables
 
 	// Of an exact pass: the longest arc, the cost of "unassigned", the clusters of a point at
 	// most, and gaps up to which points are near others.
@@ -94,7 +93,6 @@ type scratch struct {
 	widths  []float64
 	rows32  []float32
 	few     []*kernels.Centroids // by the logarithm of their number
-	bias    []float32
 
 	filter kernels.Panels // a block of points with one more coordinate
 	dist   []float32
@@ -126,67 +124,33 @@ func (s *Solver) look(ctx context.Context, run Runner, p *Problem, prices []int6
 // that is not positive. The prices of "unassigned" and "escape" are 0.
 func (s *Solver) evaluate(ctx context.Context, run Runner, p *Problem, prices []int64, v *view, window float64,
 	exact bool) error {
-	k, d := p.k(), p.Points.D
 	s.beginPass(run, p, prices, v)
 	if exact && window <= 0 && p.Points.N > 0 {
 		window = s.spacing(1. / 4)
 	}
 	v.window, v.exact, v.certain = window, exact, math.Inf(1)
-	t := &s.pass
+	t, work := &s.pass, s.works.cells
 	t.window = int64(min(max(0, window)/s.unit, infinity))
-	tabled := !s.ordered && !exact && d < kernels.TopTwoDims && k <= tableColumns
-	work := s.works.cells
-	switch {
-	case s.ordered:
-		spread := slices.Max(prices[:k]) - slices.Min(prices[:k])
-		// No two clusters are farther apart than that.
-		if certain := certainWindows * window; certain <= float64(p.reach()+spread)*s.unit && window > 0 &&
-			(exact || p.Points.N*k > 4<<20) {
-			v.certain = certain
-		}
-		s.beginCells(p, prices, v.certain)
-	case exact:
-	case tabled:
-		s.beginTables(run, p, prices)
-		work = s.works.pairs
-	default:
+	if s.ordered || exact || p.Points.D < kernels.TopTwoDims && p.k() <= tableColumns {
+		s.beginCells(run)
+	} else {
 		s.filter.prepare(s, p, prices)
 		work = s.works.near
 	}
-	if exact {
-		s.shards = append(s.shards, make([][]Membership, max(0, t.shards()-len(s.shards)))...)
-	}
+	s.shards = append(s.shards, make([][]Membership, max(0, t.shards()-len(s.shards)))...)
 	crew := crewOf(run, t.shards() > 1)
 	err := crew.Run(ctx, t.shards(), work)
-	if tabled { // even if the pass has ended early: tables are left empty
+	if t.tabled { // even if the pass has ended early: tables are left empty
 		_ = crew.Run(context.Background(), crew.Workers(), s.works.drain) // the background does not end
 	}
 	if err != nil {
 		return err
 	}
-	if exact {
-		for index := range t.shards() {
-			v.extra = append(v.extra, s.shards[index]...)
-		}
+	for _, extra := range s.shards {
+		v.extra = append(v.extra, extra...)
 	}
 	s.sumSides(v, run.Workers())
 	return nil
-}
-
-// beginTables prepares a pass that counts pairs in tables.
-func (s *Solver) beginTables(run Runner, p *Problem, prices []int64) {
-	k, lowest := p.k(), slices.Min(prices)
-	s.bias = s.bias[:0]
-	for _, price := range prices {
-		s.bias = append(s.bias, float32(float64(price-lowest)*s.unit))
-	}
-	s.pass.slack = topTwoSlack(p.Points.D, k)
-	for i := range s.scratch[:run.Workers()] {
-		if w := &s.scratch[i]; len(w.pairs) != k*k+k {
-			w.pairs = slices.Grow(w.pairs[:0], k*k+k)[:k*k+k]
-			clear(w.pairs)
-		}
-	}
 }
 
 // topTwoSlack bounds the relative errors of [kernels.TopTwo]: each of the two sums has
@@ -203,11 +167,13 @@ func (s *Solver) beginPass(run Runner, p *Problem, prices []int64, v *view) {
 	v.size = slices.Grow(v.size[:0], s.columns)[:s.columns]
 	clear(v.size)
 	v.extra = v.extra[:0]
-	v.prices = append(v.prices[:0], prices...)
 	s.pass = passTask{p: p, prices: prices, into: v, size: s.shardSize(n, p.k()*p.Points.D), limit: infinity,
 		leave: p.Price(), several: int64(p.exclusivity())}
 	if s.columns > p.k() {
 		s.pass.limit = p.reach()
+	}
+	for index := range s.shards {
+		s.shards[index] = s.shards[index][:0]
 	}
 	for i := range s.scratch[:run.Workers()] {
 		w := &s.scratch[i]
@@ -237,35 +203,19 @@ func (s *Solver) shardSize(n, perPoint int) int {
 // shards returns the number of shards of a pass.
 func (t *passTask) shards() int { return (t.p.Points.N + t.size - 1) / t.size }
 
-// countPairs is the shard of a pass that counts pairs in a table.
-func (s *Solver) countPairs(worker, index int) {
-	t, w := &s.pass, &s.scratch[worker]
-	v, weights := t.into, t.p.Weights
-	first := index * t.size
-	last := min(t.p.Points.N, first+t.size)
-	const block = 1024 // points whose cells stay in the L1 cache
-	w.cells = slices.Grow(w.cells[:0], block)[:block]
-	for at := first; at < last; at += block {
-		end := min(at+block, last)
-		cells := w.cells[:end-at]
-		kernels.TopTwo(t.p.Points.Slice(at, end), t.p.Centroids, s.bias, t.slack, float32(v.window), v.labels[at:end],
-			cells, v.gap[at:end])
-		if weights == nil {
-			w.count(cells)
-			continue
-		}
-		for i, cell := range cells {
-			w.pairs[cell] += int32(weights[at+i])
-		}
-	}
-}
-
 // fewPairs is the size of a table of pairs up to which points are counted in several in turn: many neighbours in a
 // row have the same pair, and a counter waits for its last increment.
 const fewPairs = 256
 
-// count counts a point for each of the cells.
-func (w *scratch) count(cells []uint32) {
+// count counts the points from the first on for their cells.
+func (w *scratch) count(p *Problem, first int) {
+	cells := w.cells
+	if p.Weights != nil {
+		for i, cell := range cells {
+			w.pairs[cell] += p.Weights[first+i]
+		}
+		return
+	}
 	if len(w.pairs) > fewPairs {
 		for _, cell := range cells {
 			w.pairs[cell]++
@@ -542,14 +492,13 @@ func (s *Solver) chooseExactly(w *scratch, i int, row []int64) {
 	}
 	gap := min(second-best, w.bound, maxPrice)
 	v.gap[i] = float32(float64(gap) * s.unit * (1 - 1e-6))
-	w.meet(label, next, units, gap <= t.window)
+	if gap <= t.window {
+		w.meet(label, next, units)
+	}
 }
 
 // meet notes units between two columns.
-func (w *scratch) meet(u, v int, units int64, near bool) {
-	if !near {
-		return
-	}
+func (w *scratch) meet(u, v int, units int64) {
 	lower, upper := int32(min(u, v)), int32(max(u, v))
 	for at := len(w.sides) - 1; at >= max(0, len(w.sides)-4); at-- {
 		if e := &w.sides[at]; e.u == lower && e.v == upper {
@@ -622,12 +571,15 @@ func (s *Solver) several(w *scratch, i int32, row []int64, label int, best, unit
 	more = append(more, entry{best, int32(label), 0})
 	to := next
 	if second > 0 {
-		to = s.escape
-		w.meet(next, to, units, second <= t.window)
+		if to = s.escape; second <= t.window {
+			w.meet(next, to, units)
+		}
 	}
 	for _, m := range more {
 		w.extra = append(w.extra, Membership{i, uint16(m.column), int32(units)})
-		w.meet(int(m.column), to, units, min(second, 0)-m.cost <= t.window)
+		if min(second, 0)-m.cost <= t.window {
+			w.meet(int(m.column), to, units)
+		}
 	}
 	w.more = more
 }

@@ -36,10 +36,9 @@ type Solver struct {
 	columns         int // clusters, then "unassigned" and "escape" where there are
 	outside, escape int // -1: none
 	pass            passTask
-	works           struct{ pairs, near, cells, drain, draw func(worker, index int) } // shards, bound once
+	works           struct{ near, cells, drain, draw func(worker, index int) } // shards, bound once
 	shards          [][]Membership
 	scratch         []scratch // per worker
-	bias            []float32
 	order           order
 	ordered         bool     // the points are in order
 	every           []uint16 // all clusters
@@ -217,7 +216,7 @@ func (s *Solver) prepare(run Runner, p *Problem, plain bool) {
 	}
 	s.hash.key = p.Key
 	if w, m := &s.works, &s.members; w.cells == nil {
-		w.pairs, w.near, w.cells, w.drain, w.draw = s.countPairs, s.countNear, s.lookAtCells, s.drain, s.pick
+		w.near, w.cells, w.drain, w.draw = s.countNear, s.lookAtCells, s.drain, s.pick
 		m.find, m.digest, m.lay, m.more = m.listPart, m.digestPart, m.layOut, m.enlistNext
 	}
 	s.columns, s.outside, s.escape = k, -1, -1
