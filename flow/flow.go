@@ -245,9 +245,6 @@ type Stats struct {
 // Sum is a sum of squared grid distances, Hi*2^64 + Lo.
 type Sum struct{ Hi, Lo uint64 }
 
-// Add returns s + x for x >= 0.
-func (s Sum) Add(x int64) Sum { return s.plus(0, uint64(x)) }
-
 func (s Sum) plus(hi, lo uint64) Sum {
 	lo, carry := bits.Add64(s.Lo, lo, 0)
 	return Sum{s.Hi + hi + carry, lo}
