@@ -158,9 +158,7 @@ func (t *transport) resize(columns int) {
 		clear(*s)
 	}
 	t.shut = slices.Grow(t.shut[:0], nodes)[:nodes]
-	for len(t.rows) < columns {
-		t.rows = append(t.rows, nil)
-	}
+	t.rows = atLeast(t.rows, columns)
 	for u := range columns {
 		t.rows[u] = t.rows[u][:0]
 		t.limit[u] = infinity

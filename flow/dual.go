@@ -19,7 +19,7 @@ func (s *Solver) approach(ctx context.Context, run Runner, p *Problem, plain boo
 	s.ascent.together, s.ascent.plain = s.ordered || !plain, plain
 	s.ascent.radius, s.ascent.scale, s.ascent.refills, s.stalled = 0, 1/s.unit, false, false
 	s.ascent.resize(k)
-	s.ascent.ranges = append(s.ascent.ranges[:0], s.limits(p)[:k]...)
+	s.setRanges(p)
 	if n == 0 {
 		return 0, s.evaluate(ctx, run, p, s.prices[:k], &s.ascent.seen, 0, true)
 	}

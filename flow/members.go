@@ -112,7 +112,8 @@ func (m *members) begin(ctx context.Context, run Runner, s *Solver, p *Problem, 
 	m.shape(s.columns)
 	t := &m.t
 	t.m, t.quantum = m, 0
-	copy(t.bounds, s.limits(p))
+	s.setRanges(p)
+	copy(t.bounds, s.ascent.ranges)
 	for j, price := range s.prices {
 		m.offset[j] = -price
 	}
@@ -162,12 +163,7 @@ func (m *members) shape(columns int) {
 		m.norm[j] = norm
 	}
 	m.blocks.set(p, m.s.tune().blockClusters, m.norm)
-	for len(m.columns) < columns {
-		m.columns = append(m.columns, column{})
-	}
-	for len(m.laying) < m.run.Workers() {
-		m.laying = append(m.laying, laying{})
-	}
+	m.columns, m.laying = atLeast(m.columns, columns), atLeast(m.laying, m.run.Workers())
 }
 
 // certify gives the points that single precision cannot tell the cheapest column of
@@ -179,7 +175,7 @@ func (m *members) certify() {
 	}
 	w := &m.s.scratch[0]
 	row := w.grow(m.k)
-	w.clusters, w.prices = m.s.every, m.s.prices
+	w.clusters, w.prices = m.s.all.clusters, m.s.prices
 	for _, i := range m.fresh {
 		if v.gap[i] > noGap {
 			continue

@@ -53,7 +53,7 @@ func (s *Solver) ascend(ctx context.Context, run Runner, p *Problem, target floa
 	a := &s.ascent
 	k := p.k()
 	a.resize(k)
-	a.ranges = append(a.ranges[:0], s.limits(p)[:k]...)
+	s.setRanges(p)
 	prices := s.prices[:k]
 	a.level(p, prices)
 	if err := s.look(ctx, run, p, prices, &a.seen, a.radius); err != nil {

@@ -137,7 +137,7 @@ func (s *Solver) evaluate(ctx context.Context, run Runner, p *Problem, prices []
 		s.filter.prepare(s, p, prices)
 		work = s.works.near
 	}
-	s.shards = append(s.shards, make([][]Membership, max(0, t.shards()-len(s.shards)))...)
+	s.shards = atLeast(s.shards, t.shards())
 	crew := crewOf(run, t.shards() > 1)
 	err := crew.Run(ctx, t.shards(), work)
 	if t.tabled { // even if the pass has ended early: tables are left empty
@@ -312,7 +312,7 @@ func (s *Solver) countNear(worker, index int) {
 		w.filter, w.dist = *kernels.NewPanels(block, d+1), make([]float32, block)
 	}
 	row := w.grow(k)
-	w.clusters, w.prices = s.every, t.prices
+	w.clusters, w.prices = s.all.clusters, t.prices
 	limit := float32(v.window)
 	w.near = w.near[:0]
 	for at := first; at < last; at += block {
@@ -402,7 +402,7 @@ func (w *scratch) side(u, v int, units int64) {
 func (s *Solver) spacing(share float64) float64 {
 	t, w, n := &s.pass, &s.scratch[0], s.pass.p.Points.N
 	row, a := w.grow(t.p.k()), &s.ascent
-	w.clusters, w.prices, a.gaps = s.every, t.prices, a.gaps[:0]
+	w.clusters, w.prices, a.gaps = s.all.clusters, t.prices, a.gaps[:0]
 	for i := 0; i < n; i += max(1, n/256) {
 		kernels.CostRows(t.p.Points, i, i+1, s.centroids, t.p.FractionBits, row)
 		_, _, best, second := s.topTwo(w, row)
@@ -442,9 +442,7 @@ func (s *Solver) chooseLeaf(w *scratch, c *choice, first, last int) {
 func (w *scratch) only(p *Problem, clusters []uint16) *kernels.Centroids {
 	d, size := p.Points.D, max(3, bits.Len(uint(max(1, len(clusters))-1)))
 	k := min(1<<size, math.MaxUint16)
-	for len(w.few) <= size {
-		w.few = append(w.few, nil)
-	}
+	w.few = atLeast(w.few, size+1)
 	if w.few[size] == nil || w.few[size].D != d {
 		w.few[size] = kernels.NewCentroids(k, d)
 	}
@@ -452,9 +450,7 @@ func (w *scratch) only(p *Problem, clusters []uint16) *kernels.Centroids {
 	for _, j := range clusters {
 		w.rows32 = append(w.rows32, p.Centroids[int(j)*d:int(j)*d+d]...)
 	}
-	for len(w.rows32) < k*d {
-		w.rows32 = append(w.rows32, 0)
-	}
+	w.rows32 = atLeast(w.rows32, k*d)
 	w.few[size].Set(w.rows32)
 	return w.few[size]
 }

@@ -89,7 +89,7 @@ func newNetwork(p *Problem) *network {
 	if e > 1 {
 		columns++
 	}
-	g := &network{p: p, hash: newTieHash(p.Key, p.FractionBits), digests: make([]digest, n), columns: columns,
+	g := &network{p: p, hash: newTieHash(p), digests: make([]digest, n), columns: columns,
 		cost: make([]weight, n*columns), room: make([]int64, n*columns), held: make([][]int64, columns),
 		size: make([]int64, columns), moves: make([]move, columns*columns), paths: make([]move, columns)}
 	const unfilled = 1 << 20 // more units than a path may leave unassigned

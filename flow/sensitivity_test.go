@@ -43,7 +43,7 @@ func compare(t interface{ Fatal(...any) }, p *Problem) (change, bool) {
 		}
 		t.Fatal(err)
 	}
-	hash := newTieHash(p.Key, p.FractionBits)
+	hash := newTieHash(p)
 	members := func(p *Problem, r *Result) []map[digest]int {
 		m := make([]map[digest]int, k+1)
 		for j := range m {
@@ -221,7 +221,7 @@ func TestOrderDoesNotMatter(t *testing.T) {
 		if err := new(Solver).Solve(context.Background(), nil, &q, &shuffled); err != nil {
 			t.Fatal(err)
 		}
-		hash := newTieHash(p.Key, p.FractionBits)
+		hash := newTieHash(p)
 		type place struct {
 			d digest
 			j uint16

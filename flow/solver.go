@@ -26,11 +26,9 @@ type Solver struct {
 	prices    []int64 // of the columns
 	given     []int64 // prices to start from next, if any
 	warm      bool
-	n, d      int
-	bits      int
+	n, bits   int
 	centroids *kernels.Centroids
 	hash      *tieHash
-	hashBits  int
 	unit      float64 // a squared grid unit
 
 	columns         int // clusters, then "unassigned" and "escape" where there are
@@ -40,16 +38,14 @@ type Solver struct {
 	shards          [][]Membership
 	scratch         []scratch // per worker
 	order           order
-	ordered         bool     // the points are in order
-	every           []uint16 // all clusters
-	all             choice   // from them, at the prices of a pass
+	ordered         bool   // the points are in order
+	all             choice // from all clusters, at the prices of a pass
 	filter          filter
 	ascent          ascent
 	line            line
 	stalled         bool // single precision or Newton's steps do not serve
 	members         members
 	ties            ties
-	ranges          []bounds
 
 	sample Problem
 	stats  Stats
@@ -195,6 +191,9 @@ func (p *Problem) plain() bool {
 	return lo <= total && total <= hi
 }
 
+// atLeast returns x, lengthened by zeros to n if it is shorter.
+func atLeast[T any](x []T, n int) []T { return append(x, make([]T, max(0, n-len(x)))...) }
+
 // crewOf returns who does a job: all workers if that pays, else the calling goroutine.
 func crewOf(run Runner, pays bool) Runner {
 	if pays {
@@ -211,10 +210,10 @@ func (s *Solver) prepare(run Runner, p *Problem, plain bool) {
 		s.warm = false
 	}
 	s.centroids.Set(p.Centroids)
-	if s.hash == nil || s.hashBits != p.FractionBits {
-		s.hash, s.hashBits = newTieHash(p.Key, p.FractionBits), p.FractionBits
+	if s.hash == nil {
+		s.hash = newTieHash(p)
 	}
-	s.hash.key = p.Key
+	s.hash.of(p)
 	if w, m := &s.works, &s.members; w.cells == nil {
 		w.near, w.cells, w.drain, w.draw = s.countNear, s.lookAtCells, s.drain, s.pick
 		m.find, m.digest, m.lay, m.more = m.listPart, m.digestPart, m.layOut, m.enlistNext
@@ -228,17 +227,16 @@ func (s *Solver) prepare(run Runner, p *Problem, plain bool) {
 		s.escape = s.columns
 		s.columns++
 	}
-	if s.Cold || s.n != p.Points.N || s.d != d || s.bits != p.FractionBits || len(s.prices) < k {
+	if s.Cold || s.n != p.Points.N || s.bits != p.FractionBits || len(s.prices) < k {
 		s.warm = false
 	}
-	s.n, s.d, s.bits = p.Points.N, d, p.FractionBits
+	s.n, s.bits = p.Points.N, p.FractionBits
 	s.unit = math.Ldexp(1, -2*p.FractionBits)
-	for j := len(s.every); j < k; j++ {
-		s.every = append(s.every, uint16(j))
+	for j := len(s.all.clusters); j < k; j++ {
+		s.all.clusters = append(s.all.clusters, uint16(j))
 	}
-	s.every = s.every[:k]
-	s.all.clusters, s.all.bound = s.every, math.MaxFloat32/4
-	s.prices = append(s.prices, make([]int64, max(0, s.columns-len(s.prices)))...)[:s.columns]
+	s.all.clusters, s.all.bound = s.all.clusters[:k], math.MaxFloat32/4
+	s.prices = atLeast(s.prices, s.columns)[:s.columns]
 	clear(s.prices[k:])
 	if !s.warm {
 		clear(s.prices)
@@ -258,23 +256,21 @@ func (s *Solver) prepare(run Runner, p *Problem, plain bool) {
 	for j := range k {
 		s.prices[j] = min(max(s.prices[j], -most), most)
 	}
-	for len(s.scratch) < run.Workers() {
-		s.scratch = append(s.scratch, scratch{})
-	}
+	s.scratch = atLeast(s.scratch, run.Workers())
 }
 
-// limits returns the cost of the outflow of each column.
-func (s *Solver) limits(p *Problem) []bounds {
+// setRanges sets the cost of the outflow of each column.
+func (s *Solver) setRanges(p *Problem) {
 	total := p.total()
-	s.ranges = s.ranges[:0]
-	for j := range p.k() {
-		s.ranges = append(s.ranges, p.limit(j, total, s.outside >= 0))
+	ranges, most := s.ascent.ranges[:0], total*int64(p.exclusivity())
+	for j := range s.columns {
+		b := bounds{hi: most, top: most, under: infinity, over: infinity}
+		if j < p.k() {
+			b = p.limit(j, total, s.outside >= 0)
+		}
+		ranges = append(ranges, b)
 	}
-	for len(s.ranges) < s.columns {
-		most := total * int64(p.exclusivity())
-		s.ranges = append(s.ranges, bounds{hi: most, top: most, under: infinity, over: infinity})
-	}
-	return s.ranges
+	s.ascent.ranges = ranges
 }
 
 // solve leaves the optimal flow in s.members and its prices in s.prices.
@@ -340,14 +336,8 @@ func (s *Solver) write(ctx context.Context, p *Problem, res *Result) error {
 	m, k := &s.members, p.k()
 	res.Prices = res.Prices[:0]
 	for j, price := range s.prices[:k] {
-		// Beyond the slopes of its outflow the size of a cluster stays the same.
-		if b := &m.t.bounds[j]; b.under < infinity {
-			price = max(price, -b.under)
-		}
-		if b := &m.t.bounds[j]; b.over < infinity {
-			price = min(price, b.over)
-		}
-		res.Prices = append(res.Prices, price)
+		b := &m.t.bounds[j] // beyond the slopes of its outflow the size of a cluster stays the same
+		res.Prices = append(res.Prices, min(max(price, -b.under), b.over))
 	}
 	if err := s.breakTies(ctx); err != nil {
 		return err

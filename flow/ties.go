@@ -44,13 +44,18 @@ type tieHash struct {
 	out    [16]byte
 }
 
-func newTieHash(key [16]byte, fractionBits int) *tieHash {
+func newTieHash(p *Problem) *tieHash {
 	block, err := aes.NewCipher(make([]byte, 16))
 	if err != nil {
 		panic(err) // a 16-byte key is always accepted
 	}
-	return &tieHash{key: key, block: block, scale: math.Ldexp(1, fractionBits)}
+	t := &tieHash{block: block}
+	t.of(p)
+	return t
 }
+
+// of makes t the hash of a problem.
+func (t *tieHash) of(p *Problem) { t.key, t.scale = p.Key, math.Ldexp(1, p.FractionBits) }
 
 // digest returns the first half of SHA-256 over the grid coordinates of point i.
 func (t *tieHash) digest(p *Problem, i int) digest {
@@ -207,9 +212,7 @@ func (m *members) narrow(upper *members, ties []tie, word int) {
 	for _, x := range []*[]int64{&m.known, &m.listed} {
 		*x = append((*x)[:0], slices.Repeat([]int64{infinity}, t.columns)...)
 	}
-	for len(m.columns) < t.columns {
-		m.columns = append(m.columns, column{})
-	}
+	m.columns = atLeast(m.columns, t.columns)
 	for j := range t.columns {
 		least, most := above.bounds[j].at(above.price(j))
 		t.bounds[j] = bounds{lo: least, hi: most, top: most, under: infinity, over: infinity}

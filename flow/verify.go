@@ -80,7 +80,7 @@ type verifier struct {
 func newVerifier(p *Problem, res *Result) *verifier {
 	k := p.k()
 	v := &verifier{
-		p: p, res: res, centroids: kernels.NewCentroids(k, p.Points.D), hash: newTieHash(p.Key, p.FractionBits),
+		p: p, res: res, centroids: kernels.NewCentroids(k, p.Points.D), hash: newTieHash(p),
 		row: make([]int64, k), reach: p.reach(), total: p.total(), outside: -1, escape: -1,
 		count: make([]int, k), moves: make(map[[2]int]weight),
 	}
