@@ -19,7 +19,6 @@ func (s *Solver) approach(ctx context.Context, run Runner, p *Problem, plain boo
 	s.ascent.together, s.ascent.plain = s.ordered || !plain, plain
 	s.ascent.radius, s.ascent.scale, s.ascent.refills, s.stalled = 0, 1/s.unit, false, false
 	s.ascent.resize(k)
-	s.setRanges(p)
 	if n == 0 {
 		return 0, s.evaluate(ctx, run, p, s.prices[:k], &s.ascent.seen, 0, true)
 	}
@@ -115,6 +114,7 @@ func (s *Solver) improve(ctx context.Context, run Runner, whole *Problem, size i
 // lookExactly leaves in ascent.seen what an exact pass at s.prices sees, and returns a window for its gaps.
 func (s *Solver) lookExactly(ctx context.Context, run Runner, p *Problem) (float64, error) {
 	prices := s.prices[:p.k()]
+	s.setRanges(p)
 	s.ascent.level(p, prices)
 	err := s.evaluate(ctx, run, p, prices, &s.ascent.seen, 0, true)
 	return s.firstWindow(p.Points.N, p.k()), err

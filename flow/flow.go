@@ -172,6 +172,21 @@ func (p *Problem) exclusivity() int { return max(1, p.Exclusivity) }
 // mayLeave reports whether points may stay unassigned.
 func (p *Problem) mayLeave() bool { return p.Total || p.Radius > 0 }
 
+// columns returns the number of columns, which are the clusters and then, where they are, "unassigned" and "escape", and
+// the places of these, -1 if there are none. No point of a plain problem stays unassigned.
+func (p *Problem) columns(plain bool) (columns, outside, escape int) {
+	columns, outside, escape = p.k(), -1, -1
+	if !plain && p.mayLeave() {
+		outside = columns
+		columns++
+	}
+	if p.exclusivity() > 1 {
+		escape = columns
+		columns++
+	}
+	return columns, outside, escape
+}
+
 // reach returns the largest squared grid distance of an arc.
 func (p *Problem) reach() int64 {
 	all := int64(4*p.Points.D) << (2 * p.FractionBits)

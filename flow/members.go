@@ -46,7 +46,6 @@ type members struct {
 	centre          []float64 // k*d centroids in grid units
 	norm            []float64 // their squares
 	blocks          blocks
-	offset          []int64 // potentials at the pass that gave the gaps
 	known, listed   []int64 // lower bounds of unknown moves: of points, of columns
 
 	columns []column
@@ -114,9 +113,6 @@ func (m *members) begin(ctx context.Context, run Runner, s *Solver, p *Problem, 
 	t.m, t.quantum = m, 0
 	s.setRanges(p)
 	copy(t.bounds, s.ascent.ranges)
-	for j, price := range s.prices {
-		m.offset[j] = -price
-	}
 	for _, e := range v.extra {
 		v.gap[e.Point] = isMember
 	}
@@ -134,20 +130,13 @@ func (m *members) shape(columns int) {
 	p, k, d := m.p, m.p.k(), m.points.D
 	m.t.resize(columns)
 	m.k, m.d, m.dims = k, d, d
-	m.outside, m.escape, m.leave, m.reach = -1, -1, p.Price(), infinity
+	m.outside, m.escape, m.leave, m.reach = int32(m.s.outside), int32(m.s.escape), p.Price(), infinity
 	if columns > k {
-		m.dims = d + 1
-		m.reach = p.reach()
-		if p.mayLeave() {
-			m.outside = int32(k)
-		}
-		if p.exclusivity() > 1 {
-			m.escape = int32(columns - 1)
-		}
+		m.dims, m.reach = d+1, p.reach()
 	}
 	m.exclusive = int64(p.exclusivity())
 	m.exact = math.Ldexp(float64(d), 2*p.FractionBits+3) < 1<<53 && p.Price() < 1<<52
-	for _, x := range []*[]int64{&m.offset, &m.known, &m.listed} {
+	for _, x := range []*[]int64{&m.known, &m.listed} {
 		*x = slices.Grow((*x)[:0], columns+1)[:columns+1]
 	}
 	m.centre = slices.Grow(m.centre[:0], k*d)[:k*d]
@@ -239,7 +228,7 @@ func (m *members) listPart(_, part int) {
 // admit makes the listed points members, groups them and lays their columns out, on all workers if that pays.
 func (m *members) admit(ctx context.Context) error {
 	for u := range m.t.columns {
-		m.known[u] = m.inGrid(m.least) - m.offset[u]
+		m.known[u] = m.inGrid(m.least) + m.s.prices[u] // as in the pass that gave the gaps
 		if len(m.fresh) == m.points.N {
 			m.known[u] = infinity
 		}
@@ -295,7 +284,7 @@ func (m *members) widen(ctx context.Context, u int32) error {
 	before := m.known[u]
 	const widest = math.MaxFloat32 / 2 // no point has a larger gap
 	least := float32(widest)
-	if reach := 2 * max(before+m.offset[u], 1); reach < infinity/16 {
+	if reach := 2 * max(before-m.s.prices[u], 1); reach < infinity/16 {
 		least = float32(float64(reach) * m.unit)
 	}
 	const ahead = 16 // a pass takes longer than looking at a few gaps too many
@@ -329,12 +318,12 @@ func (m *members) widen(ctx context.Context, u int32) error {
 	}
 	m.known[u] = infinity
 	if next < math.MaxFloat32 {
-		m.known[u] = m.inGrid(max(least, math.Nextafter32(next, 0))) - m.offset[u]
+		m.known[u] = m.inGrid(max(least, math.Nextafter32(next, 0))) + m.s.prices[u]
 	}
 	// What the new members add to known moves.
 	for at := range m.t.rows[u] {
 		e := &m.t.rows[u][at]
-		if bound := before + m.offset[e.column]; bound < e.cost {
+		if bound := before - m.s.prices[e.column]; bound < e.cost {
 			e.cost, e.member = bound, stale
 		}
 	}
@@ -343,12 +332,8 @@ func (m *members) widen(ctx context.Context, u int32) error {
 
 // sharpen tells gaps of up to the given window.
 func (m *members) sharpen(ctx context.Context, window float64) error {
-	prices := make([]int64, m.k)
-	for j := range prices {
-		prices[j] = -m.offset[j]
-	}
 	again := &m.s.ascent.trial
-	if err := m.s.look(ctx, m.run, m.p, prices, again, window); err != nil {
+	if err := m.s.look(ctx, m.run, m.p, m.s.prices[:m.k], again, window); err != nil {
 		return err
 	}
 	for i, gap := range again.gap {

@@ -152,13 +152,13 @@ func (a *ascent) level(p *Problem, prices []int64) {
 	var wanted, above, least int64 // the minima, the room of prices above 0, and that of prices 0
 	for j, price := range prices {
 		a.order = append(a.order, entry{-price, int32(j), 0})
-		lo, hi := min(int64(p.Lo[j]), total), min(int64(p.Hi[j]), total)
-		wanted += lo
+		b := &a.ranges[j]
+		wanted += b.lo
 		switch {
 		case price > 0:
-			above += hi - lo
+			above += b.hi - b.lo
 		case price == 0:
-			least += hi - lo
+			least += b.hi - b.lo
 		}
 	}
 	if wanted+above <= total && total <= wanted+above+least {
@@ -167,7 +167,7 @@ func (a *ascent) level(p *Problem, prices []int64) {
 	slices.SortFunc(a.order, func(a, b entry) int { return cmp.Compare(a.cost, b.cost) })
 	lowest, highest := int64(-maxPrice), int64(maxPrice) // of the price that 0 takes the place of
 	for _, e := range a.order {
-		room := min(int64(p.Hi[e.column]), total) - min(int64(p.Lo[e.column]), total)
+		room := a.ranges[e.column].hi - a.ranges[e.column].lo
 		if wanted+room > total {
 			lowest = max(lowest, -e.cost)
 		}

@@ -82,13 +82,7 @@ type move struct {
 
 func newNetwork(p *Problem) *network {
 	n, k, e := p.Points.N, p.k(), int64(p.exclusivity())
-	columns := k
-	if p.mayLeave() {
-		columns++
-	}
-	if e > 1 {
-		columns++
-	}
+	columns, outside, escape := p.columns(false)
 	g := &network{p: p, hash: newTieHash(p), digests: make([]digest, n), columns: columns,
 		cost: make([]weight, n*columns), room: make([]int64, n*columns), held: make([][]int64, columns),
 		size: make([]int64, columns), moves: make([]move, columns*columns), paths: make([]move, columns)}
@@ -113,11 +107,11 @@ func newNetwork(p *Problem) *network {
 				cost[j], room[j] = weight{0, d, h0, h1}, p.weight(i)
 			}
 		}
-		if p.mayLeave() {
-			cost[k], room[k] = weight{units: 1}, p.weight(i)
+		if outside >= 0 {
+			cost[outside], room[outside] = weight{units: 1}, p.weight(i)
 		}
-		if e > 1 {
-			room[columns-1] = (e - 1) * p.weight(i)
+		if escape >= 0 {
+			room[escape] = (e - 1) * p.weight(i)
 		}
 	}
 	return g

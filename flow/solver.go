@@ -218,15 +218,7 @@ func (s *Solver) prepare(run Runner, p *Problem, plain bool) {
 		w.near, w.cells, w.drain, w.draw = s.countNear, s.lookAtCells, s.drain, s.pick
 		m.find, m.digest, m.lay, m.more = m.listPart, m.digestPart, m.layOut, m.enlistNext
 	}
-	s.columns, s.outside, s.escape = k, -1, -1
-	if !plain && p.mayLeave() {
-		s.outside = s.columns
-		s.columns++
-	}
-	if p.exclusivity() > 1 {
-		s.escape = s.columns
-		s.columns++
-	}
+	s.columns, s.outside, s.escape = p.columns(plain)
 	if s.Cold || s.n != p.Points.N || s.bits != p.FractionBits || len(s.prices) < k {
 		s.warm = false
 	}

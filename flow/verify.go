@@ -81,19 +81,12 @@ func newVerifier(p *Problem, res *Result) *verifier {
 	k := p.k()
 	v := &verifier{
 		p: p, res: res, centroids: kernels.NewCentroids(k, p.Points.D), hash: newTieHash(p),
-		row: make([]int64, k), reach: p.reach(), total: p.total(), outside: -1, escape: -1,
+		row: make([]int64, k), reach: p.reach(), total: p.total(),
 		count: make([]int, k), moves: make(map[[2]int]weight),
 	}
 	v.centroids.Set(p.Centroids)
-	columns := k
-	if p.mayLeave() {
-		v.outside = columns
-		columns++
-	}
-	if p.exclusivity() > 1 {
-		v.escape = columns
-		columns++
-	}
+	var columns int
+	columns, v.outside, v.escape = p.columns(false)
 	v.cost, v.used, v.room = make([]int64, columns), make([]int, columns), make([]int, columns)
 	return v
 }
