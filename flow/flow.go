@@ -172,8 +172,8 @@ func (p *Problem) exclusivity() int { return max(1, p.Exclusivity) }
 // mayLeave reports whether points may stay unassigned.
 func (p *Problem) mayLeave() bool { return p.Total || p.Radius > 0 }
 
-// columns returns the number of columns, which are the clusters and then, where they are, "unassigned" and "escape", and
-// the places of these, -1 if there are none. No point of a plain problem stays unassigned.
+// columns returns the number of columns, which are the clusters and then, where they are, "unassigned" and "escape",
+// and the places of these, -1 if there are none. No point of a plain problem stays unassigned.
 func (p *Problem) columns(plain bool) (columns, outside, escape int) {
 	columns, outside, escape = p.k(), -1, -1
 	if !plain && p.mayLeave() {

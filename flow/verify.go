@@ -115,15 +115,11 @@ func (v *verifier) sizes() error {
 		if f != 0 && (soft || !v.p.Total || f != v.p.Lo[j]-size) {
 			return fmt.Errorf("cluster %d has %d fillers beside %d points, minimum %d", j, f, size, v.p.Lo[j])
 		}
-		b := v.p.limit(j, v.total, v.p.Total)
 		if lo, hi := v.bounds(j); size < lo || size > hi {
 			return fmt.Errorf("cluster %d has %d points, but its price %d allows only %d to %d", j, size, price, lo, hi)
 		}
-		if price < -b.under {
-			return fmt.Errorf("cluster %d has price %d below that of a missing point, %d", j, price, -b.under)
-		}
-		if price > b.over {
-			return fmt.Errorf("cluster %d has price %d above that of a point too many, %d", j, price, b.over)
+		if b := v.p.limit(j, v.total, v.p.Total); price < -b.under || price > b.over {
+			return fmt.Errorf("cluster %d has price %d, but points missing and too many cost %d, %d", j, price, b.under, b.over)
 		}
 	}
 	return nil
