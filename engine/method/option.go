@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unsafe"
 
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
@@ -66,31 +67,34 @@ func (v value) Values() []string      { return v.values }
 func (v value) Type() string          { return v.kind }
 func (v value) Check() (any, error)   { return nil, nil }
 
-// Choice is one of the allowed values.
-func Choice[T ~string](field *T, allowed ...T) Value { return choice[T]{field, allowed} }
-
-type choice[T ~string] struct {
-	field   *T
-	allowed []T
+// Choice is one of the allowed values. All kinds of text are laid out as strings, whose methods a program has once.
+func Choice[T ~string](field *T, allowed ...T) Value {
+	values := (*string)(unsafe.Pointer(unsafe.SliceData(allowed)))
+	return choice{(*string)(unsafe.Pointer(field)), unsafe.Slice(values, len(allowed))}
 }
 
-func (c choice[T]) Set(text string) error {
-	if !slices.Contains(c.allowed, T(text)) {
+type choice struct {
+	field   *string
+	allowed []string
+}
+
+func (c choice) Set(text string) error {
+	if !slices.Contains(c.allowed, text) {
 		return c.rule()
 	}
-	*c.field = T(text)
+	*c.field = text
 	return nil
 }
 
-func (c choice[T]) Values() []string { return words(c.allowed) }
-func (c choice[T]) Type() string     { return "text" }
-func (c choice[T]) rule() error      { return errors.New(strings.Join(words(c.allowed), ", ")) }
+func (c choice) Values() []string { return c.allowed }
+func (c choice) Type() string     { return "text" }
+func (c choice) rule() error      { return errors.New(strings.Join(c.allowed, ", ")) }
 
-func (c choice[T]) Check() (any, error) {
+func (c choice) Check() (any, error) {
 	if *c.field == "" || slices.Contains(c.allowed, *c.field) {
 		return nil, nil
 	}
-	return strconv.Quote(string(*c.field)), c.rule()
+	return strconv.Quote(*c.field), c.rule()
 }
 
 // Text is handed to set; it is one of values where there are any.
