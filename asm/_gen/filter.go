@@ -128,7 +128,14 @@ func (r *scoring) centroids(width int, pass reg.Register) {
 	}
 	for q := range sums {
 		for v := range sums[q] {
-			VMOVDQUx(s, sums[q][v], Mem{Base: r.scores, Disp: (q*r.nv + v) * s.bytes})
+			place := Mem{Base: r.scores, Disp: (q*r.nv + v) * s.bytes}
+			if s == avx2 {
+				VMOVDQU(sums[q][v], place)
+				continue
+			}
+			// On Zen 4 a whole vector's store keeps two products from their units, its halves' one.
+			VEXTRACTI64X4(Imm(0), sums[q][v], place)
+			VEXTRACTI64X4(Imm(1), sums[q][v], place.Offset(32))
 		}
 	}
 	r.lower(sums)
