@@ -3333,9 +3333,11 @@ long:
 	MOVQ BX, 1112(SP)
 
 strip:
+	ANDQ $-16, BX
+
+whole:
 	MOVQ    CX, 1120(SP)
 	MOVQ    AX, 1128(SP)
-	ANDQ    $-16, BX
 	MOVQ    $0x00000080, SI
 	CMPQ    BX, SI
 	CMOVQGT SI, BX
@@ -3496,13 +3498,19 @@ upper:
 	JGE         strip
 	TESTQ       BX, BX
 	JZ          next
-	MOVQ        d+16(FP), CX
-	SHLQ        $0x06, CX
-	ADDQ        1088(SP), CX
-	SUBQ        $0x00000400, CX
+	CMPQ        BX, $0x08
 	MOVQ        $0x00000010, BX
-	MOVQ        BX, 1112(SP)
-	JMP         strip
+	JGT         sixteen
+	MOVQ        $0x00000008, BX
+	ADDQ        $0x20, AX
+
+sixteen:
+	MOVQ d+16(FP), CX
+	SUBQ BX, CX
+	SHLQ $0x06, CX
+	ADDQ 1088(SP), CX
+	MOVQ BX, 1112(SP)
+	JMP  whole
 
 next:
 	MOVQ d+16(FP), AX

@@ -286,7 +286,8 @@ func scatterWide(s isa) {
 		"dimensions at x to the row of table [][width]int32 that its label names, and 1 to",
 		"counts[label]; width = (d+15)/16*16, and the table is below 2^31 bytes. When d is at least 16, the last 16 "+
 			"columns of",
-		"a row stand for the last 16 dimensions; columns past d of a narrower row receive",
+		"a row stand for the last 16 dimensions, of which 8 that others have too may be left out; columns past d of a "+
+			"narrower row receive",
 		"bits of bias. A fourth of each panel that lies ahead bytes later is fetched.")
 	scatterRows(s)
 }
@@ -334,9 +335,10 @@ func scatterRows(s isa) {
 	MOVQ(size, left)
 
 	Label("strip") // of size dimensions, but for those beyond a multiple of 16, from place on
+	ANDQ(I32(-16), size)
+	Label("whole")
 	MOVQ(place, from)
 	MOVQ(column, begin)
-	ANDQ(I32(-16), size)
 	most := GP64()
 	MOVQ(U32(scatterStrip), most)
 	CMPQ(size, most)
@@ -359,13 +361,8 @@ func scatterRows(s isa) {
 	JGE(LabelRef("strip"))
 	TESTQ(size, size)
 	JZ(LabelRef("next"))
-	Load(Param("d"), place) // the last 16 dimensions
-	SHLQ(Imm(6), place)
-	ADDQ(x, place)
-	SUBQ(U32(1024), place)
-	MOVQ(U32(16), size)
-	MOVQ(size, left)
-	JMP(LabelRef("strip"))
+	scatterLast(x, left, place, column, size)
+	JMP(LabelRef("whole"))
 
 	Label("next")
 	stride := GP64()
@@ -376,6 +373,21 @@ func scatterRows(s isa) {
 	JNZ(LabelRef("panels"))
 	VZEROUPPER()
 	RET()
+}
+
+// scatterLast makes a strip of the last 16 dimensions of a panel at x, or of 8 where no more than these are left.
+func scatterLast(x, left Mem, place, column, size reg.GPVirtual) {
+	CMPQ(size, Imm(8))
+	MOVQ(U32(16), size)
+	JGT(LabelRef("sixteen"))
+	MOVQ(U32(8), size)
+	ADDQ(Imm(32), column)
+	Label("sixteen")
+	Load(Param("d"), place)
+	SUBQ(size, place)
+	SHLQ(Imm(6), place)
+	ADDQ(x, place)
+	MOVQ(size, left)
 }
 
 // scatterHalf adds eight points of a strip, the lower or the upper ones of a panel; place and column move on.
