@@ -7,6 +7,7 @@ import (
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/internal/fault"
 	"github.com/cohort-engine/cohort/internal/secagg"
 )
 
@@ -126,7 +127,8 @@ type Plan struct {
 	// follow from other releases, so that a party has to tell them.
 	ServerNoise func(t int) []Group
 
-	tellsNoise bool // party 1 tells the server the layout of each sum
+	tellsNoise bool   // party 1 tells the server the layout of each sum
+	loud       string // the first release whose noise is too large to be drawn
 }
 
 // Add appends a release and returns it.
@@ -135,6 +137,23 @@ func (pl *Plan) Add(r *Release) *Release {
 	pl.Releases = append(pl.Releases, r)
 	pl.tellsNoise = pl.tellsNoise || r.Makers == ServerAlone && pl.ServerNoise == nil
 	return r
+}
+
+// Drawable notes a release whose noise has a scale, in units of its grid, that no sampler has: a run would end there,
+// paid for.
+func (pl *Plan) Drawable(what string, scale float64) {
+	if scale > privacy.MaxScale && pl.loud == "" {
+		pl.loud = what
+	}
+}
+
+// CheckNoise refuses a plan with such a release.
+func (pl *Plan) CheckNoise() error {
+	if pl.loud == "" {
+		return nil
+	}
+	return fault.Request("epsilon", fmt.Sprintf("is %.3g, for which the noise of %s is too large to be drawn",
+		pl.Budget.Epsilon, pl.loud), "raise it, or delta")
 }
 
 // largeDelta is a delta that says little: the default is above it for fewer than 30 records.

@@ -235,6 +235,11 @@ func TestBadRequests(t *testing.T) {
 		"noised, estimator": {func(j *Job) { j.Return, j.Estimator = Noised, EstimatorEM }, "leave out"},
 		"noised, gamma":     {func(j *Job) { j.Return, j.Gamma = Noised, 1 }, "1/64"},
 		"noised, exact":     {func(j *Job) { j.Return, j.ExactCenters = Noised, true }, "exact"},
+		"noise of rounds":   {func(j *Job) { j.Budget = privacy.Budget{Epsilon: 1e-9, Delta: 1e-9} }, "of party 1: "},
+		"noise of sums": {func(j *Job) { j.Method, j.Budget.Epsilon = Independent, 1e-9 },
+			"sums of the forest's leaves is too large to be drawn"},
+		"noise of counts": {func(j *Job) { j.Method, j.Budget.Epsilon = LocalReports, 1e-15 },
+			"counts of the forest is too large to be drawn"},
 		"large grid": {func(j *Job) { j.Method, j.Columns, j.LocalK.N = SketchBasic, EqualSplit(6, 6), 30 },
 			"use local-k 10, the largest that fits 6 parties"},
 	} {

@@ -68,11 +68,15 @@ const (
 // changes so many.
 func (r *run) add(l int, m protocol.Mechanism, b privacy.Bound, scale float64, unit string, values,
 	rounds int) release {
-	family, norm := "discrete-laplace", "L1"
-	if m == protocol.Gaussian {
-		family, norm = "discrete-gaussian", "L2"
+	family, norm, grid := "discrete-laplace", "L1", 0
+	switch {
+	case m == protocol.Gaussian:
+		family, norm, grid = "discrete-gaussian", "L2", releaseBits
+	case unit == "": // the data's
+		grid = r.bits
 	}
 	e := b.Entry(partyName(l)+": "+b.Rule.Release, family, norm)
+	r.Drawable(e.What, math.Ldexp(scale, grid))
 	e.Scale, e.Unit, e.Cost = scale, unit, privacy.Spec{Family: family, Scale: scale / e.Sensitivity}
 	if m == protocol.Gaussian {
 		e.Cost.Slack = privacy.GaussianSlack(scale*(1<<releaseBits), values)

@@ -117,6 +117,7 @@ func (r *run) planReturned() {
 	e.Conditions = b.Rule.Conditions
 	e.Remark = fmt.Sprintf("the sensitivity is that of one key; a record changes the draw of each of %d keys with "+
 		"probability %.3g", r.plan.sketches, p.chance)
+	r.Drawable(e.What, e.Scale*(1<<releaseBits))
 	r.returned = &release{r.Add(&protocol.Release{Name: e.What, Makers: protocol.Holder,
 		Entries: []privacy.Entry{e}}), protocol.Gaussian, e.Scale}
 	if cell := float64(r.N) / float64(r.plan.clusters*r.plan.clusters); p.deviation > cell {

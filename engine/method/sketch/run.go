@@ -69,6 +69,9 @@ func (j *Job) prepare() (*run, error) {
 		}
 	}
 	r.planReleases()
+	if err := r.CheckNoise(); err != nil {
+		return nil, err
+	}
 	r.planNotes()
 	r.planMessages()
 	return r, nil

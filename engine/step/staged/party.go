@@ -8,7 +8,6 @@ import (
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/step"
 	"github.com/cohort-engine/cohort/engine/synopsis"
-	"github.com/cohort-engine/cohort/internal/fault"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
@@ -54,9 +53,8 @@ func (f *Plan) Does(limit float64, run Run) { f.limit, f.run = limit, run }
 
 // finish plans what the result is measured by, and refuses what could not be run to its end.
 func (f *Plan) finish() (engine.Plan, error) {
-	if f.loud != "" {
-		return nil, fault.Request("epsilon", fmt.Sprintf("is %.3g, for which the noise of %s is too large to be drawn",
-			f.Budget.Epsilon, f.loud), "raise it, or delta")
+	if err := f.CheckNoise(); err != nil {
+		return nil, err
 	}
 	if !f.problem.NoQuality {
 		var err error

@@ -36,8 +36,6 @@ type Plan struct {
 	total *Release
 	// quality is nil where it is left out.
 	quality *step.Quality
-	// loud is a release whose noise is too large to be drawn, empty if there is none.
-	loud string
 	// searching is how hard searches on released numbers try. What they find is
 	// public, so to an audit of the releases a poor solution is as good.
 	Searching synopsis.SearchOptions
@@ -218,12 +216,13 @@ func (f *Plan) addRelease(purpose, what string, b privacy.Bound, l Share, coordi
 	return s
 }
 
-// drawable notes a release whose noise has a scale, in data units, that no sampler has: a run would end there, paid
-// for.
+// drawable is Drawable for a scale in data units.
 func (f *Plan) drawable(what string, scale float64) {
-	if scale*(1<<releaseBits) > privacy.MaxScale && f.loud == "" {
-		f.loud = what
+	plan := f.Plan
+	if f.whole != nil {
+		plan = f.whole
 	}
+	plan.Drawable(f.prefix+what, scale*(1<<releaseBits))
 }
 
 // Charge completes an entry, stated for one record. Where the guarantee is for
