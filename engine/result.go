@@ -116,3 +116,12 @@ type Comm struct {
 	BytesSent     []int64 `json:"bytes_sent"`
 	BytesReceived []int64 `json:"bytes_received"`
 }
+
+// Add adds the messages of a run before this one, whose parties are the first of this one's.
+func (c *Comm) Add(before *Comm) {
+	c.Rounds += before.Rounds
+	for i := range before.BytesSent {
+		c.BytesSent[i] += before.BytesSent[i]
+		c.BytesReceived[i] += before.BytesReceived[i]
+	}
+}

@@ -108,6 +108,7 @@ func (in *input) addCount(o *options, r *engine.Result) {
 		return
 	}
 	r.Ledger, r.Epsilon = r.Ledger.After(in.countedBy.Ledger), &o.epsilon
+	r.Comm.Add(&in.countedBy.Comm)
 	count := max(census.Of(in.countedBy), in.k)
 	r.Notes = append(r.Notes, fmt.Sprintf("%s by a noisy count, for %g of epsilon; every parameter follows it",
 		fault.Count(count, "record"), o.countShare))
@@ -151,12 +152,8 @@ func (in *input) planCount(o *options, m *method.Method, outline *engine.Outline
 		return err
 	}
 	outline.Releases = append(before.Releases, outline.Releases...)
-	if c := outline.Bytes; c != nil {
-		c.Rounds += before.Bytes.Rounds
-		for i := range before.Bytes.BytesSent {
-			c.BytesSent[i] += before.Bytes.BytesSent[i]
-			c.BytesReceived[i] += before.Bytes.BytesReceived[i]
-		}
+	if outline.Bytes != nil {
+		outline.Bytes.Add(before.Bytes)
 	}
 	outline.Epsilon, outline.Ledger = &o.epsilon, outline.Ledger.After(before.Ledger)
 	return nil

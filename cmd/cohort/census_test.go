@@ -48,6 +48,12 @@ func TestPrivateN(t *testing.T) {
 		if p := outlineOf(t, all...); p.Releases[0].Theorem != e.Theorem || *p.Epsilon != 2 ||
 			math.Abs(*p.Ledger.Entries()[0].Epsilon-*e.Epsilon) > 1e-3 {
 			t.Errorf("%s: the plan begins with %+v", args, p.Releases[0])
+		} else if p.Bytes.Rounds != r.Comm.Rounds && (!p.BytesAtMost || p.Bytes.Rounds < r.Comm.Rounds) ||
+			p.Bytes.BytesSent[0] < r.Comm.BytesSent[0] || !p.BytesAtMost && p.Bytes.BytesSent[0] != r.Comm.BytesSent[0] {
+			t.Errorf("%s: the run has %+v, planned %+v", args, r.Comm, *p.Bytes)
+		} else if s := fmt.Sprint(p.Ledger.Entries()); strings.Contains(s, "number of records comes") ||
+			strings.Contains(s, "treated as public") || strings.Contains(s, "records is taken") {
+			t.Errorf("%s: the plan says of a number that is paid for that it is uncovered:\n%s", args, s)
 		}
 		if _, out, _ := cohort(t, append([]string{"run"}, all...)...); strings.Contains(out,
 			"does not cover the number") {

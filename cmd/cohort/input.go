@@ -394,6 +394,7 @@ func (in *input) addBounds(o *options, r *engine.Result) {
 		return
 	}
 	r.Ledger, r.Epsilon = r.Ledger.After(in.found.Ledger), &o.epsilon
+	r.Comm.Add(&in.found.Comm)
 	b, said := bounds.Of(in.found), []string(nil)
 	for h := range b.Lo[:min(len(b.Lo), textColumns)] {
 		said = append(said, fmt.Sprintf("%s %.4g to %.4g", columnName(in.table.Columns, h), b.Lo[h], b.Hi[h]))

@@ -81,6 +81,9 @@ func planJob(ctx context.Context, o *options, out io.Writer) error {
 		in.table = &dataset.Table{Name: in.table.Name, N: records, D: in.table.D, Columns: in.table.Columns}
 		in.ids = nil
 	}
+	if o.given("private-n") { // the run follows a count
+		in.counted = max(in.table.N, in.k)
+	}
 	plan, err := in.plan(o, m)
 	if err != nil {
 		return err
