@@ -86,6 +86,37 @@ func TestDefaultsAreWhatTheCatalogueSays(t *testing.T) {
 	}
 }
 
+// What is said of whom a private method is private against agrees with whom its plan shows releases to, and methods
+// that have a proof are methods.
+func TestAgainstWhoSees(t *testing.T) {
+	methods := Methods()
+	for _, m := range methods {
+		job, _ := m.Make(small(t, &m))
+		plan, err := job.Plan()
+		if err != nil {
+			t.Fatalf("%s: %v", m.Name, err)
+		}
+		outline, err := plan.Outline()
+		if err != nil {
+			t.Fatal(err)
+		}
+		public := false
+		for _, r := range outline.Releases {
+			public = public || slices.Contains(r.Viewers, privacy.Outsider)
+		}
+		if m.Private && !public != strings.HasPrefix(m.Against, "the server") {
+			t.Errorf("%s: outsiders see releases: %v, and it is private against %q", m.Name, public, m.Against)
+		}
+	}
+	for _, n := range []privacy.Neighbours{privacy.AddRemove, privacy.ReplaceOne} {
+		for _, name := range privacy.Provers(n) {
+			if _, err := methods.Find(name); err != nil {
+				t.Errorf("%s has a proof for %s and cannot be chosen: %v", name, n, err)
+			}
+		}
+	}
+}
+
 func TestCatalogueIsWhole(t *testing.T) {
 	methods := Methods()
 	seen := map[string]bool{}

@@ -541,15 +541,18 @@ func Lookup(method string, c Calibration, release string, n Neighbours) (Rule, e
 	return Rule{}, fmt.Errorf("calibration is %s: %w: %s has none for %s", c, ErrRange, method, release)
 }
 
+// preludes are what runs of other methods begin with, nothing that is chosen by name.
+var preludes = []string{"bounds", "count"}
+
 // Provers lists the methods all of whose releases have a proof for the relation.
 func Provers(n Neighbours) []string {
-	var out []string
+	out := slices.Clone(preludes)
 	for i := range rules {
 		if m := rules[i].Method; !slices.Contains(out, m) && proves(m, n) {
 			out = append(out, m)
 		}
 	}
-	return out
+	return out[len(preludes):]
 }
 
 // proves tells whether all releases of a method have a proof for the relation.

@@ -16,6 +16,7 @@ import (
 
 const (
 	masked    = "others' records: clients and outsiders see noisy centroids, the server masked values"
+	summed    = "others' records: clients and outsiders see noisy sums and counts, the server masked values"
 	onePass   = "one pass over the records and one secure sum a round"
 	oneFlow   = "an exact flow over the records at each client and one secure sum a round"
 	exactSums = "no one: clients see exact sums or means, all see exact centroids; the server sees masked values only"
@@ -38,11 +39,11 @@ func Describe() method.List {
 			When: "clusters must have about equal sizes, and no privacy is needed", Cost: oneFlow, Starts: true,
 			Unweighed: sizes, Make: CLloyd.make},
 		{Name: string(SuLloyd), About: "noisy sums and counts, nearest assignment (DPLloyd after Su et al.)",
-			Holds: method.Rows, Private: true, Against: masked,
+			Holds: method.Rows, Private: true, Against: summed,
 			When: "a plain baseline is wanted, or a pure epsilon", Cost: onePass, Starts: true, Weighs: true,
 			Make: SuLloyd.make},
 		{Name: string(CSuLloyd), About: "sulloyd with bounds on the sizes of clusters", Holds: method.Rows,
-			Private: true, Against: masked,
+			Private: true, Against: summed,
 			When: "to reproduce FastLloyd's ablation", Cost: oneFlow, Starts: true, Unweighed: sizes,
 			Make: CSuLloyd.make},
 		{Name: string(FastLloyd), About: "noisy centroids with bounds on the sizes of clusters (FastLloyd)",
@@ -50,7 +51,7 @@ func Describe() method.List {
 			When: "clusters have about equal sizes and there are few columns; to reproduce FastLloyd", Cost: oneFlow,
 			Starts: true, Unweighed: sizes, Make: FastLloyd.make},
 		{Name: string(Relative), About: "noisy moves of the centroids, from the records within a radius",
-			Holds: method.Rows, Private: true, Against: masked,
+			Holds: method.Rows, Private: true, Against: summed,
 			When: "few rounds of plain k-means are wanted with little noise", Cost: onePass, Starts: true,
 			Weighs: true, Make: Relative.make},
 	}

@@ -11,9 +11,11 @@ import (
 // Describe lists the methods of this package.
 func Describe() method.List {
 	const (
-		others = "other parties and outsiders: the server sees what a party sends, with noise, and all see the centroids"
-		cost   = "local k-means at each party"
-		sets   = "parties compare sets of records, in which a record is or is not"
+		served = "the server, and whom it shows the result: it sees what a party sends, with noise"
+		keyed  = "the server, which alone gets the result and sees what a party sends, with noise; not who has the " +
+			"parties' keys"
+		cost = "local k-means at each party"
+		sets = "parties compare sets of records, in which a record is or is not"
 	)
 	return method.List{
 		{Name: string(Plain), About: "exact local centres and memberships, no privacy", Holds: method.Columns,
@@ -21,19 +23,19 @@ func Describe() method.List {
 			When:    "no privacy is needed, or as what a private run is compared with",
 			Cost:    cost + ", and one membership a record and party on the wire", Unweighed: sets, Make: Plain.make},
 		{Name: string(Independent), About: "noisy sizes of local clusters, columns taken for independent",
-			Holds: method.Columns, Private: true, Against: others,
+			Holds: method.Columns, Private: true, Against: served,
 			When: "a pure epsilon is wanted and columns of different parties are unrelated; a baseline", Cost: cost +
 				"; messages of k' numbers", Unweighed: sets, Make: Independent.make},
 		{Name: string(LocalReports), About: "memberships under local privacy", Holds: method.Columns, Private: true,
-			Against: others,
+			Against: served,
 			When:    "as a baseline", Cost: cost + ", and one report a record and party on the wire",
 			Unweighed: sets, Make: LocalReports.make},
 		{Name: string(SketchBasic), About: "membership sketches, each cell of the grid on its own", Holds: method.Columns,
-			Private: true, Against: others,
+			Private: true, Against: keyed,
 			When: "to reproduce Sketch-V's baseline", Cost: cost + "; a pass over the records for M keys",
 			Unweighed: sets, Make: SketchBasic.make},
 		{Name: string(Sketch), About: "membership sketches, the grid as a whole (recommended)", Holds: method.Columns,
-			Private: true, Against: others,
+			Private: true, Against: keyed + "; the parties and outsiders, too, with --return noised",
 			When: "parties hold different columns and can name their records alike", Cost: cost +
 				"; a pass over the records for M keys, and an estimate of the grid", Unweighed: sets, Make: Sketch.make},
 	}
@@ -65,7 +67,7 @@ func (j *Job) own() method.Options {
 		})}}
 	if m.private() {
 		options = append(options, method.Option{Name: "local-start", Default: "auto",
-			About: "start of the local centres: auto, tree or lsf",
+			About: "start of the local centres: auto, tree, lsf or rounds",
 			Value: method.Choice(&j.LocalStart, StartAuto, StartTree, StartRounds, StartForest)})
 	}
 	if m == Sketch {
