@@ -165,6 +165,11 @@ func anchorOf(t *testing.T, ledger, key string) string {
 	if status != exitDone || !strings.Contains(out, "outsider") || !strings.Contains(out, "planned run") {
 		t.Fatalf("ledger show: status %d: %s%s", status, out, errOut)
 	}
+	for _, want := range []string{"\n  outsider     spent ", "\n               left  "} {
+		if !strings.Contains(out, want) {
+			t.Errorf("what a viewer has spent and left is not below each other:\n%s", out)
+		}
+	}
 	status, out, errOut = cohort(t, "ledger", "show", ledger, "--key", key, "--format", "json")
 	var state struct {
 		Anchor  string

@@ -161,7 +161,8 @@ func printState(out io.Writer, state *privacy.FileState, viewers []viewerState, 
 	}
 	b.WriteString("\nViewers\n")
 	for _, v := range viewers {
-		fmt.Fprintf(&b, "  %-12s spent %s (epsilon %.4g); left %s\n", v.Viewer, charge(v.Spent), v.Epsilon, charge(v.Left))
+		fmt.Fprintf(&b, "  %-12s spent %s (epsilon %.4g)\n", v.Viewer, charge(v.Spent), v.Epsilon)
+		fmt.Fprintf(&b, "  %-12s left  %s\n", "", charge(v.Left))
 		switch {
 		case v.After == nil:
 		case v.After.Amount < 0 || v.After.Delta < 0:
@@ -173,8 +174,8 @@ func printState(out io.Writer, state *privacy.FileState, viewers []viewerState, 
 	b.WriteString("  A role that is not listed was charged as an outsider.\n")
 	fmt.Fprintf(&b, "\nAnchor      %s\n", state.Anchor)
 	if !state.Keyed {
-		b.WriteString("            the chain has no key: whoever can write the file can write another whole one,\n" +
-			"            and who can read it can try guesses of the columns: it is as secret as the records\n")
+		b.WriteString("            the chain has no key: whoever can write the file can write another whole one, and who " +
+			"can read it can try guesses of the columns: it is as secret as the records\n")
 	}
 	b.WriteString("The file knows people by the columns of their tables: another table of the same people must be " +
 		"charged to the same file.\n")

@@ -49,7 +49,7 @@ func ParseBounds(s string, d int) (Bounds, error) {
 		}
 		lo, hi, ok := strings.Cut(pairs[j], ":")
 		if !ok {
-			return Bounds{}, fault.Request(what, "there is no colon", "write lo:hi, for example -1:1")
+			return Bounds{}, fault.Request(what, fmt.Sprintf("%q has no colon", pairs[j]), "write lo:hi, for example -1:1")
 		}
 		var err error
 		if b.Lo[j], err = parseFloat([]byte(strings.TrimSpace(lo))); err == nil {
