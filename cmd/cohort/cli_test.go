@@ -440,6 +440,8 @@ func TestWrongWordsAreToldWhatWasMeant(t *testing.T) {
 		{"ledger shwo", "did you mean show?"},
 		{"run -data my.csv", "in -data (did you mean --data?): see cohort run --help"},
 		{"run -k=8", "in -k=8 (did you mean --k?): see cohort run --help"},
+		{"plan --private-bounds 0.1",
+			"unknown flag: --private-bounds, which cohort run has and cohort plan does not: see cohort plan --help"},
 		{"run --epsilom 1", "unknown flag: --epsilom (did you mean --epsilon?): see cohort run --help"},
 		{"run --epsilon ten", `--epsilon: "ten" is not a number: see cohort run --help`},
 		{"run --epsilon 1e400", `--epsilon: "1e400" is not within the range of a number`},

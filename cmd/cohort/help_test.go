@@ -185,3 +185,18 @@ func TestCompletion(t *testing.T) {
 		}
 	}
 }
+
+// A flag that several methods take says what it is to each of them.
+func TestFlagsSayWhatTheyAreToEachMethod(t *testing.T) {
+	cmd := newRunCommand()
+	for _, m := range catalog.Methods() {
+		for _, option := range m.Options() {
+			usage := cmd.Flags().Lookup(option.Name).Usage
+			_, after, found := strings.Cut(usage, option.About+" (")
+			takers, _, _ := strings.Cut(after, ")")
+			if isMethodOption(option.Name) && (!found || !slices.Contains(strings.Split(takers, ", "), m.Name)) {
+				t.Errorf("--%s: %q does not say that to %s it is %q", option.Name, usage, m.Name, option.About)
+			}
+		}
+	}
+}

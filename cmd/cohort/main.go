@@ -204,11 +204,15 @@ func wrongFlag(cmd *cobra.Command, err error) error {
 		})
 		// After one dash stand short names, of which there are few: -k 8 and -data FILE mean the long ones.
 		short, _, _ := strings.Cut(unknown.GetSpecifiedShortnames(), "=")
+		name := unknown.GetSpecifiedName()
+		run, _, _ := cmd.Root().Find([]string{"run"})
 		switch {
+		case short == "" && run.Flags().Lookup(name) != nil:
+			why += ", which cohort run has and " + cmd.CommandPath() + " does not"
 		case slices.Contains(names, short):
 			why += " (did you mean --" + short + "?)"
 		default:
-			why += fault.Meant(cmp.Or(unknown.GetSpecifiedName(), short), names, "--")
+			why += fault.Meant(cmp.Or(name, short), names, "--")
 		}
 	}
 	return fault.Request("flags", why, see)

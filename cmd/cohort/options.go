@@ -116,17 +116,32 @@ func (o *options) bind(fs *pflag.FlagSet) {
 		if fs.Lookup(option.name) != nil {
 			continue
 		}
-		f := fs.VarPF(&setting{kind: option.kind}, option.name, "", option.about+" ("+strings.Join(option.takers, ", ")+")")
+		f := fs.VarPF(&setting{kind: option.kind}, option.name, "", option.about())
 		if option.kind == "bool" {
 			f.NoOptDefVal = "true"
 		}
 	}
 }
 
-// methodOption is an option that some methods take.
+// methodOption is an option that some methods take, by what it is to them.
 type methodOption struct {
-	name, kind, about string
-	takers            []string
+	name, kind string
+	uses       []optionUse
+}
+
+// optionUse is what an option is to those methods.
+type optionUse struct {
+	about  string
+	takers []string
+}
+
+// about says what the option is, and to which methods.
+func (o *methodOption) about() string {
+	var all []string
+	for _, u := range o.uses {
+		all = append(all, u.about+" ("+strings.Join(u.takers, ", ")+")")
+	}
+	return strings.Join(all, "; ")
 }
 
 // methodOptions are the options of all methods, each once: several commands have them, and methods make a job to
@@ -140,11 +155,15 @@ var methodOptions = sync.OnceValue(func() []methodOption {
 			if !ok {
 				i = len(all)
 				at[option.Name] = i
-				all = append(all, methodOption{name: option.Name, kind: option.Type(), about: option.About})
+				all = append(all, methodOption{name: option.Name, kind: option.Type()})
 			}
-			if !slices.Contains(all[i].takers, m.Name) {
-				all[i].takers = append(all[i].takers, m.Name)
+			uses := &all[i].uses
+			u := slices.IndexFunc(*uses, func(u optionUse) bool { return u.about == option.About })
+			if u < 0 {
+				u = len(*uses)
+				*uses = append(*uses, optionUse{about: option.About})
 			}
+			(*uses)[u].takers = append((*uses)[u].takers, m.Name)
 		}
 	}
 	return all

@@ -24,6 +24,7 @@ const (
 
 var missingNames = []string{"refuse", "drop-row", "mean-of-bounds"}
 
+// String is the rule as --missing takes it.
 func (m Missing) String() string { return missingNames[m] }
 
 // ParseMissing returns the rule of that name.
