@@ -257,7 +257,7 @@ func TestCalibrateInvertsTheAccountant(t *testing.T) {
 			family = func(s float64) Mechanism { return Laplace{Scale: s} }
 		}
 		for _, b := range []Budget{{1, 1e-5}, {0.1, 1e-6}} {
-			scale, err := Calibrate(acc, b, 7, family)
+			scale, err := calibrate(acc, b, 7, family)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -275,20 +275,20 @@ func TestCalibrateInvertsTheAccountant(t *testing.T) {
 		}
 	}
 	for _, b := range []Budget{{0, 0}, {math.NaN(), 0}, {1, 1}, {1, -1}, {math.Inf(1), 0}} {
-		_, err := Calibrate("pure", b, 1, func(s float64) Mechanism { return Laplace{Scale: s} })
+		_, err := calibrate("pure", b, 1, func(s float64) Mechanism { return Laplace{Scale: s} })
 		if !errors.Is(err, ErrRange) {
 			t.Errorf("%+v: %v", b, err)
 		}
 	}
-	if _, err := Calibrate("zcdp", Budget{1, 0}, 1,
+	if _, err := calibrate("zcdp", Budget{1, 0}, 1,
 		func(s float64) Mechanism { return Gaussian{Scale: s} }); !errors.Is(err, ErrBudget) {
 		t.Errorf("Gaussian noise at delta 0: %v", err)
 	}
-	if _, err := Calibrate("nosuch", Budget{1, 0}, 1,
+	if _, err := calibrate("nosuch", Budget{1, 0}, 1,
 		func(s float64) Mechanism { return Laplace{Scale: s} }); !errors.Is(err, ErrRange) {
 		t.Errorf("unknown accountant: %v", err)
 	}
-	if _, err := Calibrate("pure", Budget{1, 0}, 0,
+	if _, err := calibrate("pure", Budget{1, 0}, 0,
 		func(s float64) Mechanism { return Laplace{Scale: s} }); !errors.Is(err, ErrRange) {
 		t.Errorf("no rounds: %v", err)
 	}

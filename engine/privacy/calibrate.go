@@ -5,14 +5,14 @@ import (
 	"math"
 )
 
-// Calibrate returns the least noise scale, over the sensitivity, at which rounds releases of
+// calibrate returns the least noise scale, over the sensitivity, at which rounds releases of
 // family(scale) stay within the budget by the accountant, to 1e-6 relative and never below it.
 // family must get dearer as scale falls.
-func Calibrate(accountant string, b Budget, rounds int, family func(scale float64) Mechanism) (float64, error) {
+func calibrate(accountant string, b Budget, rounds int, family func(scale float64) Mechanism) (float64, error) {
 	return CalibrateWith(accountant, b, rounds, family, func(Accountant) {})
 }
 
-// CalibrateWith is Calibrate beside other releases, which others composes into an empty accountant.
+// CalibrateWith is that scale beside other releases, which others composes into an empty accountant.
 func CalibrateWith(accountant string, b Budget, rounds int, family func(scale float64) Mechanism,
 	others func(Accountant)) (float64, error) {
 	if err := b.Validate(); err != nil {

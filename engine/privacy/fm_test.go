@@ -66,7 +66,7 @@ func TestFMPhantoms(t *testing.T) {
 		{1, .5, 2, 5, 166, 184}, {1, .5, 4, 5, 40, 46}, {4, .5, 2, 5, 49, 56}, {4, .5, 4, 5, 12, 15}, {1, .2, 2, 5, 268, 292},
 	} {
 		b := Budget{Epsilon: c.epsilon, Delta: 5e-5}
-		scale, err := Calibrate("rdp", b, 1, func(s float64) Mechanism { return Gaussian{Scale: s} })
+		scale, err := calibrate("rdp", b, 1, func(s float64) Mechanism { return Gaussian{Scale: s} })
 		if err != nil {
 			t.Fatal(err)
 		}

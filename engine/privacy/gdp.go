@@ -108,7 +108,7 @@ func DiscreteMu(b Budget, slack float64) (float64, error) {
 	if err == nil && mu > 0.99*most {
 		return mu, nil // zCDP is never that near
 	}
-	scale, err := Calibrate("zcdp", b, 1, func(scale float64) Mechanism { return Gaussian{Scale: scale} })
+	scale, err := calibrate("zcdp", b, 1, func(scale float64) Mechanism { return Gaussian{Scale: scale} })
 	if err != nil {
 		return 0, err
 	}

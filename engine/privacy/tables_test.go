@@ -126,7 +126,7 @@ func TestPhantomsByAccountant(t *testing.T) {
 			accountant string
 			want       int
 		}{{"zcdp-simple", c.simple}, {"zcdp", c.tight}, {"pld", c.kov}} {
-			scale, err := Calibrate(x.accountant, c.b, keys, func(s float64) Mechanism { return PureDP{Epsilon: 1 / s} })
+			scale, err := calibrate(x.accountant, c.b, keys, func(s float64) Mechanism { return PureDP{Epsilon: 1 / s} })
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -16,8 +16,8 @@ import (
 	"github.com/cohort-engine/cohort/kernels"
 )
 
-// FractionBits is the grid of all instances.
-const FractionBits = 16
+// fractionBits is the grid of all instances.
+const fractionBits = 16
 
 // Seeds of the half that is kept, of the centroids and of the blobs.
 const (
@@ -160,7 +160,7 @@ func (s *Set) Bounded(centroids []float64, lo, hi int) *flow.Problem {
 	points := kernels.NewPanels(s.N, s.D)
 	kernels.Pack(points, truncate(s.Rows))
 	return &flow.Problem{
-		Points: *points, Centroids: truncate(centroids), FractionBits: FractionBits,
+		Points: *points, Centroids: truncate(centroids), FractionBits: fractionBits,
 		Lo: slices.Repeat([]int{lo}, s.K), Hi: slices.Repeat([]int{hi}, s.K),
 	}
 }
@@ -169,7 +169,7 @@ func (s *Set) Bounded(centroids []float64, lo, hi int) *flow.Problem {
 func truncate(x []float64) []float32 {
 	g := make([]float32, len(x))
 	for i, v := range x {
-		g[i] = float32(math.Ldexp(math.Trunc(math.Ldexp(min(1, max(-1, v)), FractionBits)), -FractionBits))
+		g[i] = float32(math.Ldexp(math.Trunc(math.Ldexp(min(1, max(-1, v)), fractionBits)), -fractionBits))
 	}
 	return g
 }

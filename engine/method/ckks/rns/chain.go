@@ -105,13 +105,13 @@ func (c *Chain) Wipe(ps ...Poly) { c.Room().Wipe(ps...) }
 func (c *Chain) FromWide(rows [][]uint64) Poly {
 	p := c.NewPoly(len(rows) - 1)
 	for i, row := range rows {
-		Narrow(p[i], row)
+		narrow(p[i], row)
 	}
 	return p
 }
 
-// Narrow copies residues below 2^32.
-func Narrow(dst []uint32, src []uint64) {
+// narrow copies residues below 2^32.
+func narrow(dst []uint32, src []uint64) {
 	for i, x := range src {
 		dst[i] = uint32(x)
 	}
@@ -122,13 +122,13 @@ func (c *Chain) ToWide(p Poly) [][]uint64 {
 	rows := make([][]uint64, len(p))
 	for i, row := range p {
 		rows[i] = make([]uint64, c.n)
-		Widen(rows[i], row)
+		widen(rows[i], row)
 	}
 	return rows
 }
 
-// Widen is the inverse of [Narrow].
-func Widen(dst []uint64, src []uint32) {
+// widen is the inverse of narrow.
+func widen(dst []uint64, src []uint32) {
 	for i, x := range src {
 		dst[i] = uint64(x)
 	}
