@@ -35,7 +35,7 @@ func NewAccumulators(n, k, d, fractionBits int) []Accumulator {
 			k, d, fractionBits, maxK, MaxFractionBits))
 	}
 	lanes, table, tally := scratchSizes(k, d)
-	each := pagesFor(8*k*d, 8*k, 8*k, 4*lanes, 4*table, 4*tally)
+	each := pagesFor(8*k*d, 8*k, 4*lanes, 4*table, 4*tally)
 	all, list := newOwned(n*each), make([]Accumulator, n)
 	for i := range list {
 		memory := owned{part[int64](&all, each/8)}
@@ -44,10 +44,9 @@ func NewAccumulators(n, k, d, fractionBits int) []Accumulator {
 			Sums:   part[int64](&memory, k*d),
 			Counts: part[int64](&memory, k),
 			scratch: accumulatorScratch{
-				counts: part[int64](&memory, k),
-				lanes:  part[float32](&memory, lanes),
-				table:  part[int32](&memory, table),
-				tally:  part[int32](&memory, tally),
+				lanes: part[float32](&memory, lanes),
+				table: part[int32](&memory, table),
+				tally: part[int32](&memory, tally),
 			},
 		}
 	}
@@ -118,54 +117,9 @@ func Accumulate(p Panels, labels []uint16, acc *Accumulator) {
 	accumulate(&p, labels, acc)
 }
 
-// AccumulateRelative adds x - c, for each point x and the centroid c its label
-// names, to the sums of that cluster, and counts the point, provided that its
-// squared distance as given by [Distances] is at most r2[label]. Points with the
-// label K are skipped. len(r2) = K; +Inf stands for no limit.
-func AccumulateRelative(p Panels, c *Centroids, r2 []float32, labels []uint16, acc *Accumulator) {
-	checkLength("AccumulateRelative", "r2", len(r2), c.K)
-	checkLength("AccumulateRelative", "labels", len(labels), p.N)
-	acc.checkAssigned("AccumulateRelative", &p, c, labels)
-	checkLabels("AccumulateRelative", labels, c.K)
-	accumulateRelative(&p, c, r2, labels, acc)
-}
-
-func accumulateRelative(p *Panels, c *Centroids, r2 []float32, labels []uint16, acc *Accumulator) {
-	// The sum of x - c over a cluster is the sum of x minus count times c, in
-	// integers, so it is enough to drop the far points and accumulate.
-	before := acc.scratch.counts
-	copy(before, acc.Counts)
-	var dist [chunkPoints]float32
-	var kept [chunkPoints]uint16
-	for lo := 0; lo < p.N; lo += chunkPoints {
-		hi := min(lo+chunkPoints, p.N)
-		part := p.Slice(lo, hi)
-		distances(&part, c, labels[lo:hi], dist[:hi-lo])
-		for i, l := range labels[lo:hi] {
-			kept[i] = l
-			if int(l) < c.K && !(dist[i] <= r2[l]) {
-				kept[i] = uint16(c.K)
-			}
-		}
-		accumulate(&part, kept[:hi-lo], acc)
-	}
-	scale := float32(math.Ldexp(1, acc.FractionBits))
-	for i := range c.K {
-		added := acc.Counts[i] - before[i]
-		if added == 0 {
-			continue
-		}
-		sums := acc.Sums[i*acc.D : (i+1)*acc.D]
-		for j, x := range c.Row(i) {
-			sums[j] -= added * int64(x*scale)
-		}
-	}
-}
-
 // accumulatorScratch is the private memory of an accumulator's kernels. All of
 // it is zero between calls.
 type accumulatorScratch struct {
-	counts []int64 // [K], counts before a relative accumulation
 	// lanes holds a vector of exact float32 sums per cluster and coordinate when
 	// K and D are small enough for masked adds.
 	lanes []float32

@@ -226,17 +226,6 @@ func BenchmarkAccumulate(b *testing.B) {
 	})
 }
 
-func BenchmarkAccumulateRelative(b *testing.B) {
-	overPoints(b, func(b *testing.B, p *Panels, c *Centroids, labels []uint16) {
-		acc := NewAccumulator(c.K, p.D, 16)
-		r2 := make([]float32, c.K)
-		for i := range r2 {
-			r2[i] = 0.1
-		}
-		run(b, p.N, 0, 4*p.N*p.D, func() { AccumulateRelative(*p, c, r2, labels, acc) })
-	})
-}
-
 // weightedShapes are the (n, d, k) of grids: the heads of vertical protocols and
 // the cells and leaves that searches run on.
 var weightedShapes = [][3]int{{625, 2, 5}, {4096, 2, 15}, {4096, 4, 8}, {4096, 8, 8}, {3000, 5, 10}, {4096, 2, 100},

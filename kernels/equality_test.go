@@ -486,40 +486,6 @@ func TestLabelKernelsEqualPortable(t *testing.T) {
 	})
 }
 
-func TestAccumulateRelativeEqualsPortable(t *testing.T) {
-	withPaths(t, func(t *testing.T) {
-		rng := rand.New(rand.NewPCG(9, 7))
-		i := 0
-		check := func(n, d, k, f int) {
-			p := packed(gridHardRows(rng, n, d, f), n, d)
-			c := NewCentroids(k, d)
-			c.Set(gridHardRows(rng, k, d, f))
-			labels, dist := make([]uint16, n), make([]float32, n)
-			for i := range labels {
-				labels[i] = uint16(rng.IntN(k + 1))
-			}
-			Distances(*p, c, labels, dist)
-			r2 := make([]float32, k) // often exactly the distance of a point
-			for a := range r2 {
-				r2[a] = dist[rng.IntN(n)]
-			}
-			want, got := NewAccumulator(k, d, f), NewAccumulator(k, d, f)
-			for range 2 { // the second time onto sums that are not zero
-				accumulateRelativePortable(p, c, r2, labels, want)
-				AccumulateRelative(*p, c, r2, labels, got)
-			}
-			if !slices.Equal(want.Sums, got.Sums) || !slices.Equal(want.Counts, got.Counts) {
-				t.Fatalf("n=%d d=%d k=%d f=%d:\n%v\n%v\n%v\n%v", n, d, k, f, want.Counts, got.Counts, want.Sums, got.Sums)
-			}
-		}
-		shapes(func(n, d, k int) {
-			i++
-			check(n, d, k, []int{16, 22, 0}[i%3])
-		})
-		check(5000, 3, 4, 22)
-	})
-}
-
 // sameFloats compares two sums bit for bit, so that zeros of both signs differ.
 func sameFloats(a, b []float64) bool {
 	for i := range a {
@@ -677,22 +643,21 @@ func TestKernelsDoNotAllocate(t *testing.T) {
 				u64, v64, u32, f64 := make([]uint64, n), make([]uint64, n), make([]uint32, n), make([]float64, n)
 				centres := gridRows(rng, k, d, 16)
 				for name, fn := range map[string]func(){
-					"Set":                func() { c.Set(centres) },
-					"Arrivals":           func() { Arrivals(key, digests, 1, 1, 5, reg, states, scratch) },
-					"Continue":           func() { Continue(key, states, 1, 2, reg, scratch) },
-					"Pack":               func() { Pack(p, rows) },
-					"Quantise":           func() { Quantise(rows, wide, units) },
-					"Extend":             func() { Extend(ranges, rows) },
-					"Stale":              func() { Stale(dist, labels, second, u32[:(n+31)/32]) },
-					"StaleByDistance":    func() { StaleByDistance(dist, dist, second, DistanceBound{}, u32[:(n+31)/32]) },
-					"BoundKeys":          func() { BoundKeys(dist, second, labels, f64, KeyBound{1, 1, 1}, dist, second) },
-					"Assign":             func() { Assign(*p, c, labels, dist) },
-					"AssignRadius":       func() { AssignRadius(*p, c, 0.5, labels, nil) },
-					"Assign2":            func() { Assign2(*p, c, labels, dist, second) },
-					"Distances":          func() { Distances(*p, c, labels, dist) },
-					"AssignAccumulate":   func() { AssignAccumulate(*p, c, nil, acc) },
-					"Accumulate":         func() { Accumulate(*p, labels, acc) },
-					"AccumulateRelative": func() { AccumulateRelative(*p, c, r2, labels, acc) },
+					"Set":              func() { c.Set(centres) },
+					"Arrivals":         func() { Arrivals(key, digests, 1, 1, 5, reg, states, scratch) },
+					"Continue":         func() { Continue(key, states, 1, 2, reg, scratch) },
+					"Pack":             func() { Pack(p, rows) },
+					"Quantise":         func() { Quantise(rows, wide, units) },
+					"Extend":           func() { Extend(ranges, rows) },
+					"Stale":            func() { Stale(dist, labels, second, u32[:(n+31)/32]) },
+					"StaleByDistance":  func() { StaleByDistance(dist, dist, second, DistanceBound{}, u32[:(n+31)/32]) },
+					"BoundKeys":        func() { BoundKeys(dist, second, labels, f64, KeyBound{1, 1, 1}, dist, second) },
+					"Assign":           func() { Assign(*p, c, labels, dist) },
+					"AssignRadius":     func() { AssignRadius(*p, c, 0.5, labels, nil) },
+					"Assign2":          func() { Assign2(*p, c, labels, dist, second) },
+					"Distances":        func() { Distances(*p, c, labels, dist) },
+					"AssignAccumulate": func() { AssignAccumulate(*p, c, nil, acc) },
+					"Accumulate":       func() { Accumulate(*p, labels, acc) },
 					"AssignAccumulateWeighted": func() {
 						AssignAccumulateWeighted(points, c, nil, nil, nil, weighted)
 					},

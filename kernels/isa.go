@@ -132,7 +132,6 @@ var kernelTable = []struct {
 	{"Distances", all},
 	{"AssignAccumulate", ranked},
 	{"Accumulate", all},
-	{"AccumulateRelative", all},
 	{"AssignAccumulateWeighted", all},
 	{"WeightedCost", all},
 	{"AddMembers", []path{avx2}},

@@ -208,11 +208,6 @@ func (g *guardedRun) accumulate() {
 	AssignAccumulate(g.p, g.c, g.labels, acc)
 	AssignAccumulate(g.p, g.c, nil, acc)
 	Accumulate(g.p, g.labels, acc)
-	r2 := g.singles(g.k)
-	for i := range r2 {
-		r2[i] = float32(math.Inf(1))
-	}
-	AccumulateRelative(g.p, g.c, r2, g.labels, acc)
 	AssignAccumulateRadius(g.p, g.c, 0.5, g.labels, acc)
 	AssignAccumulateRadius(g.p, g.c, 0.5, nil, acc)
 }

@@ -129,7 +129,6 @@ func TestMisuseOfSums(t *testing.T) {
 		{"Accumulate", []string{"d=3", "d=17"}, func() { Accumulate(*wide, labels, acc) }},
 		{"Accumulate", []string{"labels[7]=9", "k=4"}, func() { Accumulate(*p, high, acc) }},
 		{"Accumulator.Merge", []string{"(4, 3, 16)", "(4, 3, 15)"}, func() { acc.Merge(NewAccumulator(4, 3, 15)) }},
-		{"AccumulateRelative", []string{"3", "4"}, func() { AccumulateRelative(*p, c, dist[:3], labels, acc) }},
 		{"UpdateSums", []string{"19", "20"}, func() { UpdateSums(*p, labels, short, 1, acc) }},
 		{"UpdateSums", []string{"labels[7]=9", "k=4"}, func() { UpdateSums(*p, labels, high, 1, acc) }},
 		{"Reassign", []string{"19", "20"}, func() { Reassign(*p, c, 1, short, acc, nil) }},

@@ -6,7 +6,7 @@ package kernels
 // [Assign] and [Reassign] with and without it: those took 1.0 to 1.6 times as long without from (64, 10) on. A routine
 // goes by all centroids for two panels, so these are not too many.
 func narrowPays(d, k int) bool {
-	return current >= avx512vnni && d >= 64 && k >= 2 && k < 128 && k*d <= 1<<18 && !rankPays(d, k)
+	return narrows() && d >= 64 && k >= 2 && k < 128 && k*d <= 1<<18 && !rankPays(d, k)
 }
 
 // narrows says whether the path in use has the routines of narrow points.

@@ -179,43 +179,6 @@ func TestAccumulateIsExact(t *testing.T) {
 	}
 }
 
-func TestAccumulateRelative(t *testing.T) {
-	rng := rand.New(rand.NewPCG(6, 1))
-	const n, d, k, f = 2500, 4, 5, 16
-	rows, centres := gridRows(rng, n, d, f), gridRows(rng, k, d, f)
-	p := packed(rows, n, d)
-	c := NewCentroids(k, d)
-	c.Set(centres)
-	labels, dist := make([]uint16, n), make([]float32, n)
-	Assign(*p, c, labels, nil)
-	for i := 0; i < n; i += 17 {
-		labels[i] = k
-	}
-	Distances(*p, c, labels, dist)
-	r2 := []float32{0.2, 0.5, 0, float32(math.Inf(1)), 0.3}
-	sums, counts := make([]int64, k*d), make([]int64, k)
-	for i, l := range labels {
-		if l == k {
-			if !math.IsInf(float64(dist[i]), 1) {
-				t.Fatalf("distance without a centroid is %g, want +Inf", dist[i])
-			}
-			continue
-		}
-		if dist[i] > r2[l] {
-			continue
-		}
-		counts[l]++
-		for j := range d {
-			sums[int(l)*d+j] += int64(math.Ldexp(float64(rows[i*d+j])-float64(centres[int(l)*d+j]), f))
-		}
-	}
-	acc := NewAccumulator(k, d, f)
-	AccumulateRelative(*p, c, r2, labels, acc)
-	if !slices.Equal(acc.Sums, sums) || !slices.Equal(acc.Counts, counts) {
-		t.Fatalf("sums %v counts %v, want %v %v", acc.Sums, acc.Counts, sums, counts)
-	}
-}
-
 func TestAssignAccumulateWeighted(t *testing.T) {
 	p := packed([]float32{1, 0.5, -1, 0.25}, 4, 1)
 	w := NewWeightedPoints(*p, []float64{2, 4, 0.5, 100})
