@@ -47,6 +47,10 @@ func TestChooseGrid(t *testing.T) {
 		{"few cells", 400, 2, 3, 0.06, nil, "tree", "discrete-gaussian"},
 		{"three columns", 5000, 3, 15, 0.05, nil, "tree", "discrete-gaussian"},
 		{"hopeless", 100, 2, 3, 0.001, nil, "mean", "discrete-gaussian"},
+		{"ten columns", 10_000, 10, 10, 1, nil, "projected", "discrete-gaussian"}, // SNR 66
+		{"ten columns, many clusters", 20_000, 10, 80, 1, nil, "high-d", "discrete-gaussian"},
+		{"ten columns, very strong", 50_000, 10, 10, 1, nil, "tree", "discrete-gaussian"},
+		{"16 columns, very strong", 50_000, 16, 5, 1, nil, "high-d", "discrete-gaussian"}, // not each can be halved
 		{"asked for Gaussian noise", 5000, 2, 15, 0.05, func(j *Job) { j.Mechanism = protocol.Gaussian }, "tree",
 			"discrete-gaussian"},
 		{"pure", 5000, 2, 15, 0.1, func(j *Job) { j.Budget.Delta = 0 }, "grid", "discrete-laplace"},
