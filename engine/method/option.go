@@ -6,10 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
-	"unsafe"
 
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
@@ -67,14 +67,14 @@ func (v value) Values() []string      { return v.values }
 func (v value) Type() string          { return v.kind }
 func (v value) Check() (any, error)   { return nil, nil }
 
-// Choice is one of the allowed values. All kinds of text are laid out as strings, whose methods a program has once.
+// Choice is one of the allowed values.
 func Choice[T ~string](field *T, allowed ...T) Value {
-	values := (*string)(unsafe.Pointer(unsafe.SliceData(allowed)))
-	return choice{(*string)(unsafe.Pointer(field)), unsafe.Slice(values, len(allowed))}
+	return choice{reflect.ValueOf(field).Elem(), words(allowed)}
 }
 
+// choice is of all kinds of text: a type of its own for each has methods of its own, which take room.
 type choice struct {
-	field   *string
+	field   reflect.Value
 	allowed []string
 }
 
@@ -82,7 +82,7 @@ func (c choice) Set(text string) error {
 	if !slices.Contains(c.allowed, text) {
 		return c.rule()
 	}
-	*c.field = text
+	c.field.SetString(text)
 	return nil
 }
 
@@ -91,10 +91,11 @@ func (c choice) Type() string     { return "text" }
 func (c choice) rule() error      { return errors.New(strings.Join(c.allowed, ", ")) }
 
 func (c choice) Check() (any, error) {
-	if *c.field == "" || slices.Contains(c.allowed, *c.field) {
+	text := c.field.String()
+	if text == "" || slices.Contains(c.allowed, text) {
 		return nil, nil
 	}
-	return strconv.Quote(*c.field), c.rule()
+	return strconv.Quote(text), c.rule()
 }
 
 // Text is handed to set; it is one of values where there are any.
