@@ -24,19 +24,24 @@ type Accumulator struct {
 // the grid 2^-fractionBits. It panics unless 0 < k <= 65535, d > 0 and
 // 0 <= fractionBits <= 22.
 func NewAccumulator(k, d, fractionBits int) *Accumulator {
-	return &NewAccumulators(1, k, d, fractionBits)[0]
+	return &NewAccumulators(1, k, d, fractionBits, true)[0]
 }
 
-// NewAccumulators makes n of them, which takes less room than one by one.
-func NewAccumulators(n, k, d, fractionBits int) []Accumulator {
+// NewAccumulators makes n of them, which takes less room than one by one. They are apart, on pages of their own, where
+// several workers write to them at the same time.
+func NewAccumulators(n, k, d, fractionBits int, apart bool) []Accumulator {
 	if k <= 0 || k > maxK || d <= 0 || fractionBits < 0 || fractionBits > MaxFractionBits {
 		panic(fmt.Sprintf("kernels: NewAccumulator: k=%d, d=%d, fractionBits=%d, "+
 			"want 0 < k <= %d, d > 0 and 0 <= fractionBits <= %d",
 			k, d, fractionBits, maxK, MaxFractionBits))
 	}
 	lanes, table, tally := scratchSizes(k, d)
-	each := pagesFor(8*k*d, 8*k, 4*lanes, 4*table, 4*tally)
-	all, list := newOwned(n*each), make([]Accumulator, n)
+	boundary := lineBytes
+	if apart {
+		boundary = pageBytes
+	}
+	each := roomFor(boundary, 8*k*d, 8*k, 4*lanes, 4*table, 4*tally)
+	all, list := newOwned(boundary, n*each), make([]Accumulator, n)
 	for i := range list {
 		memory := owned{part[int64](&all, each/8)}
 		list[i] = Accumulator{

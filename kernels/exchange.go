@@ -26,7 +26,7 @@ func NewExchanges(k int) *Exchanges {
 		panic(fmt.Sprintf("kernels: NewExchanges: k=%d, want 0 < k <= %d", k, maxK))
 	}
 	table := (k + 1) * weightedChains
-	memory := newOwned(8*k, 8*table)
+	memory := newOwned(pageBytes, 8*k, 8*table)
 	return &Exchanges{K: k, Gains: part[float64](&memory, k), table: part[float64](&memory, table)}
 }
 

@@ -46,26 +46,26 @@ type owned struct {
 // pageBytes is the smallest page, which prefetchers do not leave.
 const pageBytes = 4096
 
-// newOwned allocates room for parts of the given sizes in bytes.
+// newOwned allocates room for parts of the given sizes in bytes, from a boundary on.
 //
 //go:noinline
-func newOwned(sizes ...int) owned {
-	words := pagesFor(sizes...) / 8
-	raw := make([]int64, words+pageBytes/8)
+func newOwned(boundary int, sizes ...int) owned {
+	words := roomFor(boundary, sizes...) / 8
+	raw := make([]int64, words+boundary/8)
 	skip := 0
-	if rest := int(uintptr(unsafe.Pointer(unsafe.SliceData(raw))) % pageBytes); rest != 0 {
-		skip = (pageBytes - rest) / 8
+	if rest := int(uintptr(unsafe.Pointer(unsafe.SliceData(raw))) % uintptr(boundary)); rest != 0 {
+		skip = (boundary - rest) / 8
 	}
 	return owned{raw[skip : skip+words]}
 }
 
-// pagesFor is the bytes of the pages for parts of the given sizes.
-func pagesFor(sizes ...int) int {
+// roomFor is the bytes of parts of the given sizes, up to a boundary.
+func roomFor(boundary int, sizes ...int) int {
 	bytes := 0
 	for _, s := range sizes {
 		bytes += (s + lineBytes - 1) &^ (lineBytes - 1)
 	}
-	return (bytes + pageBytes - 1) &^ (pageBytes - 1)
+	return (bytes + boundary - 1) &^ (boundary - 1)
 }
 
 // part takes n elements from o, aligned to a cache line.

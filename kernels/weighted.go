@@ -79,7 +79,7 @@ func NewWeightedAccumulator(k, d int) *WeightedAccumulator {
 		a.chains = 1
 	}
 	table := (k + 1) * a.chains * a.width
-	memory := newOwned(8*k*d, 8*k, 8*table)
+	memory := newOwned(pageBytes, 8*k*d, 8*k, 8*table)
 	a.Sums, a.Weights, a.table = part[float64](&memory, k*d), part[float64](&memory, k), part[float64](&memory, table)
 	return a
 }

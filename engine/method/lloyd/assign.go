@@ -61,18 +61,13 @@ type nearest struct {
 func newNearest(c *client) *nearest {
 	a := &nearest{c: c, near: float32(math.Inf(1)), base: c.acc}
 	n, workers := c.points.N, c.party.Pool().Workers()
-	a.per = c.k * c.d // products of a point
+	a.per, a.inline = c.perPoint(), inline()
 	if c.job.Method == Relative {
-		a.per += relativeWork
 		c.labels = step.NewLabels(n)
 		a.base = kernels.NewAccumulator(c.k, c.d, c.fraction)
 	}
 	if c.job.Method == Relative && c.d >= step.ChainDims {
 		a.dist = make([]float32, n)
-	}
-	a.inline = inlineWork
-	if kernels.ISA() == "generic" {
-		a.inline /= 16 // about the factor between plain Go and vectors
 	}
 	shape := step.DeltaShape{Records: c.trained, Rounds: c.rounds, Radius: c.job.Method == Relative, Workers: workers}
 	if c.batch > 0 {
@@ -85,7 +80,7 @@ func newNearest(c *client) *nearest {
 	if a.deltas = step.NewDeltas(c.points, c.centres, c.grid, labels, shape); a.deltas != nil {
 		c.labels = a.deltas.Labels()
 	}
-	a.small = c.trained*a.per <= a.inline || workers == 1 && c.trained*a.per <= itemWork
+	a.small = c.small(workers)
 	a.abreast = n*a.per <= 8*itemWork && (c.m%workers == 0 || c.m >= 4*workers)
 	helpers := 1
 	if !a.small && !a.abreast {
@@ -121,6 +116,28 @@ func newNearest(c *client) *nearest {
 		c.labels = a.bounds.Labels()
 	}
 	return a
+}
+
+// perPoint is the work of a point.
+func (p *Plan) perPoint() int {
+	if p.job.Method == Relative {
+		return p.k*p.d + relativeWork
+	}
+	return p.k * p.d
+}
+
+// inline is the work that wakes no worker.
+func inline() int {
+	if kernels.ISA() == "generic" {
+		return inlineWork / 16 // about the factor between plain Go and vectors
+	}
+	return inlineWork
+}
+
+// small tells whether rounds to the nearest centroid are so short that one of so many workers does those of all clients.
+func (p *Plan) small(workers int) bool {
+	work := p.trained * p.perPoint()
+	return work <= inline() || workers == 1 && work <= itemWork
 }
 
 func (a *nearest) assign(ctx context.Context, t int) error {

@@ -442,7 +442,9 @@ func (p *Plan) start(rt *engine.Runtime, o protocol.Options) (*protocol.Session,
 	if o.Seat != nil {
 		playing = 1
 	}
-	accs := kernels.NewAccumulators(playing, p.k, p.d, p.fraction)
+	// Where one worker does the rounds of all clients, their sums need not lie apart.
+	accs := kernels.NewAccumulators(playing, p.k, p.d, p.fraction, o.Connect != nil || p.weighted ||
+		p.job.Method.Constrained() || !p.small(rt.Pool().Workers()))
 	for i, part := range p.job.Clients {
 		if !o.Plays(protocol.Role(i)) {
 			continue
