@@ -16,6 +16,7 @@ type Runtime struct {
 	durations [phases][]int64 // nanoseconds
 	spans     int             // room that a phase's first span makes
 	lastEnd   time.Duration
+	last      time.Duration // end of the last span
 }
 
 func newRuntime(p *Pool, observers []Observer) *Runtime {
@@ -40,7 +41,20 @@ func (rt *Runtime) Reserve(spans int) {
 // Begin starts a span; End ends it. Party is the party's index or Server.
 // Spans of different parties may overlap.
 func (rt *Runtime) Begin(p Phase, iteration, party int) Span {
-	s := Span{Phase: p, Iteration: iteration, Party: party, Begin: time.Since(rt.start)}
+	return rt.begin(p, iteration, party, time.Since(rt.start))
+}
+
+// Follow is Begin at the end of the last span of all, for roles that take turns: to look at the clock again would take
+// as long as a phase of a small round.
+func (rt *Runtime) Follow(p Phase, iteration, party int) Span {
+	rt.mu.Lock()
+	last := rt.last
+	rt.mu.Unlock()
+	return rt.begin(p, iteration, party, last)
+}
+
+func (rt *Runtime) begin(p Phase, iteration, party int, at time.Duration) Span {
+	s := Span{Phase: p, Iteration: iteration, Party: party, Begin: at}
 	for _, o := range rt.observers {
 		o.PhaseBegin(s)
 	}
@@ -56,6 +70,7 @@ func (rt *Runtime) End(s Span) {
 		d = make([]int64, 0, rt.spans)
 	}
 	rt.durations[s.Phase] = append(d, int64(s.End-s.Begin))
+	rt.last = s.End
 	rt.mu.Unlock()
 	for _, o := range rt.observers {
 		o.PhaseEnd(s)

@@ -293,7 +293,7 @@ const outside = -1
 // merge adds a party's vector to a sum under way.
 func (s *seat) merge(round int, sum *localSum, own *secagg.Masked) error {
 	if round != outside {
-		span := s.rt.Begin(engine.PhaseAggregate, round, engine.Server)
+		span := s.rt.Follow(engine.PhaseAggregate, round, engine.Server) // the party's masking has just ended
 		defer s.rt.End(span)
 	}
 	if sum.arrived == 0 {

@@ -79,6 +79,14 @@ func (p *Party) Begin(phase engine.Phase, round int) engine.Span {
 	return p.rt.Begin(phase, round, max(int(p.Role), engine.Server))
 }
 
+// follow is Begin where the role's last phase has ended.
+func (p *Party) follow(phase engine.Phase, round int) engine.Span {
+	if p.meet == nil || p.measures { // others' phases may have ended since
+		return p.Begin(phase, round)
+	}
+	return p.rt.Follow(phase, round, int(p.Role))
+}
+
 // Abreast runs work of this role's own on one worker, at the same time as the
 // other roles of this process that call it.
 func (p *Party) Abreast(ctx context.Context, work func(context.Context) error) error {
@@ -351,7 +359,7 @@ func (p *Party) makeMasks(length int) error {
 }
 
 func (p *Party) mask(round, number int, words []int64) error {
-	span := p.Begin(engine.PhaseMask, round)
+	span := p.follow(engine.PhaseMask, round)
 	defer p.End(span)
 	if err := p.makeMasks(len(words)); err != nil {
 		return err
