@@ -18,8 +18,7 @@ import (
 type local struct {
 	rt    *engine.Runtime
 	views *Views
-	seats map[Role]*seat
-	order []*seat // parties, then the server
+	order []*seat // parties, then the servers
 	// parties counts those that have not left, events what may have ended a wait.
 	parties, events int
 	meetings        int          // of all parties
@@ -67,20 +66,31 @@ type seat struct {
 }
 
 func newLocal(rt *engine.Runtime, views *Views) *local {
-	l := &local{rt: rt, views: views, seats: make(map[Role]*seat)}
+	l := &local{rt: rt, views: views}
 	l.each = func(_, index int) { l.abreast[index].do() }
 	return l
 }
 
 // add gives a role a seat, parties in their order and servers last.
-func (l *local) add(r Role) *seat {
-	s := &seat{local: l, role: r}
-	l.seats[r] = s
+func (l *local) add(s *seat, r Role) {
+	s.local, s.role = l, r
 	l.order = append(l.order, s)
 	if !r.Serves() {
 		l.parties++
 	}
-	return s
+}
+
+// at is the seat of a role, nil if it has none.
+func (l *local) at(r Role) *seat {
+	if at := int(r); at >= 0 && at < len(l.order) && l.order[at].role == r {
+		return l.order[at]
+	}
+	for _, s := range slices.Backward(l.order) {
+		if s.role == r {
+			return s
+		}
+	}
+	return nil
 }
 
 // run lets the roles take turns until all have ended, or one has failed, or stop
@@ -238,7 +248,7 @@ func (s *seat) meet(ctx context.Context) error {
 
 // Send implements Transport.
 func (s *seat) Send(_ context.Context, to Role, message []byte) error {
-	other := s.seats[to]
+	other := s.at(to)
 	if other == nil {
 		return fmt.Errorf("protocol: %v sends to %v, who takes no part", s.role, to)
 	}
@@ -253,7 +263,8 @@ func (s *seat) Send(_ context.Context, to Role, message []byte) error {
 
 // Receive implements Transport.
 func (s *seat) Receive(ctx context.Context, from Role) ([]byte, error) {
-	err := s.wait(ctx, func() bool { return len(s.mail[from]) > 0 || s.seats[from] == nil || s.seats[from].left })
+	sender := s.at(from)
+	err := s.wait(ctx, func() bool { return len(s.mail[from]) > 0 || sender == nil || sender.left })
 	if err != nil {
 		return nil, err
 	}

@@ -35,7 +35,7 @@ type Party struct {
 	draws     *Draws
 
 	made     []int // by release: rounds up to here are over
-	booked   map[*Release][]privacy.Entry
+	booked   []booking
 	sums     int // so far, at the server of those that it served: a mask is never used twice
 	noise    []int64
 	exact    *exactSum
@@ -452,11 +452,14 @@ func (p *Party) Book(r *Release, entries ...privacy.Entry) error {
 	if err := costsMore(r.Entries, entries); err != nil {
 		return err
 	}
-	if p.booked == nil {
-		p.booked = make(map[*Release][]privacy.Entry)
-	}
-	p.booked[r] = entries
+	p.booked = append(p.booked, booking{r, entries})
 	return nil
+}
+
+// booking is what a release came to.
+type booking struct {
+	release *Release
+	entries []privacy.Entry
 }
 
 // Send gives another role bytes that belong to a release of the plan: computed

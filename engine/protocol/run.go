@@ -50,10 +50,18 @@ type Session struct {
 	seated   bool     // one role plays here, the others elsewhere
 	parties  []*Party // and the server, last, if there is one
 	outcomes []*Outcome
+	room     []role
+	made     []int // of all roles, by release
 	exact    *exactSum
 	shared   shared
 	round    int
 	replayed bool // one of two runs, of which only the releases count
+}
+
+// role is the memory of one role here.
+type role struct {
+	Party
+	seat
 }
 
 // Options are what a run needs besides its plan.
@@ -118,35 +126,49 @@ func Start(rt *engine.Runtime, plan *Plan, programs []Program, server Program, o
 	if o.Secrets == nil {
 		o.Secrets = secretsOf(plan, o.Seat != nil)
 	}
+	servers := 0
+	if server != nil {
+		servers = max(plan.Servers, 1)
+	}
+	s.makeRoom(len(programs) + servers)
 	for i, program := range programs {
 		s.join(Role(i), program, o)
 	}
-	if server != nil {
-		for i := range max(plan.Servers, 1) {
-			s.join(ServerAt(i), server, o)
-		}
+	for i := range servers {
+		s.join(ServerAt(i), server, o)
 	}
 	return s
 }
 
+// makeRoom makes room for so many roles at once.
+func (s *Session) makeRoom(roles int) {
+	if s.seated {
+		roles = 1
+	}
+	s.room, s.made = make([]role, roles), make([]int, roles*len(s.plan.Releases))
+	s.parties, s.outcomes = make([]*Party, 0, roles), make([]*Outcome, 0, roles)
+	s.local.order = make([]*seat, 0, roles)
+}
+
 // join adds a role, if it plays here.
-func (s *Session) join(role Role, program Program, o Options) {
-	if !o.Plays(role) {
+func (s *Session) join(id Role, program Program, o Options) {
+	if !o.Plays(id) {
 		return
 	}
-	p := &Party{Role: role, Plan: s.plan, Replay: o.Replay, rt: s.rt, views: o.Views, draws: o.Draws,
-		made:  make([]int, len(s.plan.Releases)),
+	at, releases := len(s.parties), len(s.plan.Releases)
+	p, seat := &s.room[at].Party, &s.room[at].seat
+	*p = Party{Role: id, Plan: s.plan, Replay: o.Replay, rt: s.rt, views: o.Views, draws: o.Draws,
+		made:  s.made[at*releases : (at+1)*releases],
 		exact: s.exact, seen: engine.Seen{Loss: math.NaN()}, single: s.seated}
-	err := p.take(o.Secrets(role), &s.shared)
-	seat := s.local.add(role)
+	err := p.take(o.Secrets(id), &s.shared)
+	s.local.add(seat, id)
 	p.transport, p.barrier, p.meet = seat, seat.barrier, seat.meet
 	if o.Connect != nil {
-		p.transport, p.barrier, p.meet = o.Connect(role), nil, nil
+		p.transport, p.barrier, p.meet = o.Connect(id), nil, nil
 	}
 	if o.Joined != nil {
 		o.Joined(p)
 	}
-	at := len(s.parties)
 	s.parties, s.outcomes = append(s.parties, p), append(s.outcomes, nil)
 	seat.program = func(ctx context.Context) error {
 		defer p.transport.Leave()
@@ -175,7 +197,7 @@ func (s *Session) Step(ctx context.Context) (bool, error) {
 	s.local.goal = s.round
 	err := s.local.run(ctx, func() bool {
 		for _, p := range s.parties {
-			if !p.Role.Serves() && p.ended < s.round && !s.local.seats[p.Role].left {
+			if !p.Role.Serves() && p.ended < s.round && !s.local.at(p.Role).left {
 				return false
 			}
 		}
@@ -241,8 +263,8 @@ func (s *Session) result(bounds dataset.Bounds) (*engine.Result, error) {
 	}
 	booked := make(map[*Release][]privacy.Entry)
 	for _, p := range s.parties {
-		for release, entries := range p.booked {
-			booked[release] = entries
+		for _, b := range p.booked {
+			booked[b.release] = b.entries
 		}
 		for _, n := range p.notes {
 			if !slices.Contains(r.Notes, n) {
