@@ -18,6 +18,7 @@ import (
 type local struct {
 	rt    *engine.Runtime
 	views *Views
+	noisy bool    // somebody draws noise
 	order []*seat // parties, then the servers
 	// parties counts those that have not left, events what may have ended a wait.
 	parties, events int
@@ -65,8 +66,8 @@ type seat struct {
 	mail           map[Role][][]byte
 }
 
-func newLocal(rt *engine.Runtime, views *Views) *local {
-	l := &local{rt: rt, views: views}
+func newLocal(rt *engine.Runtime, views *Views, noisy bool) *local {
+	l := &local{rt: rt, views: views, noisy: noisy}
 	l.each = func(_, index int) { l.abreast[index].do() }
 	return l
 }
@@ -174,8 +175,8 @@ func (l *local) runApart(ctx context.Context) error {
 }
 
 const (
-	// deep is more stack than a role's rounds take.
-	deep = 12 << 10
+	// deep is more stack than a role's rounds take, shallow than those without noise do.
+	deep, shallow = 12 << 10, 6 << 10
 	// few is how many roles get as much; of more each has what it needs.
 	few = 64
 )
@@ -187,18 +188,32 @@ const (
 func growStack(use bool) {
 	if use {
 		var room [deep]byte
-		touch(&room)
+		touch(room[:])
+	}
+}
+
+// growHalf is growStack for rounds without noise.
+//
+//go:noinline
+func growHalf(use bool) {
+	if use {
+		var room [shallow]byte
+		touch(room[:])
 	}
 }
 
 //go:noinline
-func touch(room *[deep]byte) { room[0]++ }
+func touch(room []byte) { room[0]++ }
 
 // turns is the role's program as a sequence of turns.
 func (s *seat) turns(ctx context.Context) iter.Seq[struct{}] {
 	return func(yield func(struct{}) bool) {
-		if len(s.order) <= few {
+		switch {
+		case len(s.order) > few:
+		case s.noisy:
 			growStack(false)
+		default:
+			growHalf(false)
 		}
 		s.pause = yield
 		s.do = func() { s.workErr = s.work(ctx) }
