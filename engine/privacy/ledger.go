@@ -19,6 +19,9 @@ type Ledger struct {
 	priced  int // so many entries have their prices
 }
 
+// Grow makes room for so many more entries.
+func (l *Ledger) Grow(entries int) { l.entries = slices.Grow(l.entries, entries) }
+
 // Add appends an entry. Its epsilon, rho and mu follow from its Cost, when the ledger is read.
 func (l *Ledger) Add(e Entry) error {
 	if e.Kind == "" {

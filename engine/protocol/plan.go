@@ -208,7 +208,11 @@ func (pl *Plan) last(round int) Role {
 // Ledger prices the plan: what the run will release and what it costs. realised
 // has, by release, entries that replace the planned ones; nil for none.
 func (pl *Plan) Ledger(realised map[*Release][]privacy.Entry) (*privacy.Ledger, error) {
-	l := &privacy.Ledger{}
+	l, lines := &privacy.Ledger{}, len(pl.Notes)
+	for _, r := range pl.Releases {
+		lines += len(r.Entries)
+	}
+	l.Grow(lines)
 	if pl.Private {
 		l.Delta = pl.Budget.Delta
 	}

@@ -101,7 +101,11 @@ func (p *Plan) entries(rounds int) []privacy.Entry {
 func (p *Plan) plainEntries(rounds int) []privacy.Entry {
 	var list []privacy.Entry
 	viewers, conditions := []string{privacy.Clients, privacy.Outsider}, []string(nil)
-	if p.job.Aggregator != Naive {
+	switch {
+	case p.job.Aggregator == Naive:
+	case p.release != nil: // it has planned them
+		conditions = p.release.Entries[0].Conditions
+	default:
 		conditions = []string{p.Capacity.String()}
 	}
 	for _, part := range p.parts {
