@@ -121,8 +121,8 @@ func (pl *Plan) Core() *Plan { return pl }
 // Start makes the roles of a run: programs has one for each party; server is nil
 // where there is none, and otherwise the program of each.
 func Start(rt *engine.Runtime, plan *Plan, programs []Program, server Program, o Options) *Session {
-	s := &Session{plan: plan, rt: rt, local: newLocal(rt, o.Views, plan.Private), apart: o.Connect != nil, seated: o.Seat != nil,
-		exact: new(exactSum), replayed: o.Replay != nil}
+	s := &Session{plan: plan, rt: rt, local: newLocal(rt, o.Views, plan.Private), apart: o.Connect != nil,
+		seated: o.Seat != nil, exact: new(exactSum), replayed: o.Replay != nil}
 	if o.Secrets == nil {
 		o.Secrets = secretsOf(plan, o.Seat != nil)
 	}

@@ -134,7 +134,8 @@ func inline() int {
 	return inlineWork
 }
 
-// small tells whether rounds to the nearest centroid are so short that one of so many workers does those of all clients.
+// small tells whether rounds to the nearest centroid are so short that one of so many workers does
+// those of all clients.
 func (p *Plan) small(workers int) bool {
 	work := p.trained * p.perPoint()
 	return work <= inline() || workers == 1 && work <= itemWork
