@@ -136,6 +136,13 @@ func TestRunsSpendALedgerFile(t *testing.T) {
 		"1", "--delta", "0", "--ledger", dir+"/other"); status != exitWrong || !strings.Contains(errOut, "bounds") {
 		t.Errorf("bounds from the data: status %d: %s", status, errOut)
 	}
+	for range 20 { // the first of several flags that say nothing without a file is named, every time
+		if status, _, errOut := cohort(t, "run", "--epsilon", "1", "--method", "sulloyd", "--ledger-anchor", "1:2",
+			"--ledger-key", key, "--ledger-budget", "1"); status != exitWrong || !strings.Contains(errOut,
+			"--ledger-budget: is given without --ledger") {
+			t.Fatalf("no ledger file: status %d: %s", status, errOut)
+		}
+	}
 	if again, err := os.ReadFile(ledger); err != nil || string(again) != string(whole) {
 		t.Errorf("refused runs changed the file: %v", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -207,5 +208,41 @@ func TestPrivateBoundsOfStandardInput(t *testing.T) {
 	if notes := fmt.Sprint(m["notes"]); m["n"].(float64) != 1600 ||
 		!strings.Contains(notes, "x 1.414 to 2, y -32 to -22.6") {
 		t.Errorf("%v records, %s", m["n"], notes)
+	}
+}
+
+// What a plan says of bounds that a run finds is what the run does: prices, noise, and messages in both.
+func TestPlanOfPrivateBounds(t *testing.T) {
+	rows := filepath.Join(t.TempDir(), "rows.csv")
+	if err := os.WriteFile(rows, []byte(strings.Repeat("1,2\n2,3\n8,9\n9,8\n", 250)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	blobs := "--data builtin:blobs --n 4000 --d 4 --method "
+	for _, args := range []string{
+		"--method fastlloyd --data " + rows + "," + rows, blobs + "sulloyd --noise server --clients 2", blobs + "hybrid",
+		blobs + "sketch", blobs + "ldp-agg --parties 4", blobs + "sulloyd --private-n 0.1 --delta 1e-6",
+	} {
+		all := strings.Fields("--k 3 --epsilon 2 --private-bounds 0.25 --seed 5 " + args)
+		p, r := outlineOf(t, all...), resultOf(t, all...)
+		planned, did := p.Ledger.Entries(), r.Ledger.Entries()
+		for i := 0; i == 0 || strings.Contains(did[i].What, "magnitudes"); i++ {
+			if !strings.Contains(planned[i].What, "magnitudes") || !reflect.DeepEqual(planned[i], did[i]) ||
+				!reflect.DeepEqual(p.Releases[i].Epsilon, did[i].Epsilon) ||
+				!reflect.DeepEqual(p.Releases[i].Delta, did[i].Delta) {
+				t.Errorf("%s: planned\n%+v\nas\n%+v, done\n%+v", args, planned[i], p.Releases[i], did[i])
+			}
+		}
+		if *p.Epsilon != 2 || strings.Contains(fmt.Sprint(planned), "bounds are the data") {
+			t.Errorf("%s: the plan has epsilon %v and\n%v", args, *p.Epsilon, planned)
+		}
+		if c := p.Bytes; !p.BytesAtMost && !reflect.DeepEqual(*c, r.Comm) || c.BytesSent[0] < r.Comm.BytesSent[0] {
+			t.Errorf("%s: the run has %+v, planned %+v", args, r.Comm, *p.Bytes)
+		}
+	}
+	status, out, errOut := cohort(t, "plan", "--public-n", "5000", "--d", "3", "--k", "3", "--epsilon", "1",
+		"--private-bounds", "0.1")
+	if said := words(out); status != exitDone || !strings.Contains(said, "for its bounds: deviation 42.43 records") ||
+		!strings.Contains(said, "% of the width of the box") {
+		t.Errorf("status %d, %s\n%s", status, errOut, out)
 	}
 }

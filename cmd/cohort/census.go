@@ -143,6 +143,11 @@ func (in *input) planCount(o *options, m *method.Method, outline *engine.Outline
 	if err != nil {
 		return err
 	}
+	return o.planBefore(job, outline)
+}
+
+// planBefore puts a job that a share of epsilon pays for before what is planned.
+func (o *options) planBefore(job engine.Job, outline *engine.Outline) error {
 	plan, err := job.Plan()
 	if err != nil {
 		return err
@@ -151,10 +156,13 @@ func (in *input) planCount(o *options, m *method.Method, outline *engine.Outline
 	if err != nil {
 		return err
 	}
+	outline.Epsilon, outline.Ledger = &o.epsilon, outline.Ledger.After(before.Ledger)
+	for i := range before.Releases {
+		before.Releases[i].Entry = outline.Ledger.Entries()[i] // its price is at the delta of the run
+	}
 	outline.Releases = append(before.Releases, outline.Releases...)
 	if outline.Bytes != nil {
 		outline.Bytes.Add(before.Bytes)
 	}
-	outline.Epsilon, outline.Ledger = &o.epsilon, outline.Ledger.After(before.Ledger)
 	return nil
 }

@@ -45,8 +45,12 @@ func TestPrivateN(t *testing.T) {
 		if r.N < 3900 || r.N > 4100 {
 			t.Errorf("%s: parameters follow %d records, of 4000", args, r.N)
 		}
+		if strings.Contains(fmt.Sprint(r.Ledger.Entries()), "number of records are public") {
+			t.Errorf("%s: a number that was paid for is said to be public", args)
+		}
 		if p := outlineOf(t, all...); p.Releases[0].Theorem != e.Theorem || *p.Epsilon != 2 ||
-			math.Abs(*p.Ledger.Entries()[0].Epsilon-*e.Epsilon) > 1e-3 {
+			math.Abs(*p.Ledger.Entries()[0].Epsilon-*e.Epsilon) > 1e-3 ||
+			*p.Releases[0].Delta != *p.Ledger.Entries()[0].Delta {
 			t.Errorf("%s: the plan begins with %+v", args, p.Releases[0])
 		} else if p.Bytes.Rounds != r.Comm.Rounds && (!p.BytesAtMost || p.Bytes.Rounds < r.Comm.Rounds) ||
 			p.Bytes.BytesSent[0] < r.Comm.BytesSent[0] || !p.BytesAtMost && p.Bytes.BytesSent[0] != r.Comm.BytesSent[0] {

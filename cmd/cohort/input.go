@@ -84,7 +84,7 @@ func loadAfter(ctx context.Context, o *options, m *method.Method, p *progress,
 		return nil, err
 	}
 	prepare.Read = read
-	if o.given("private-bounds") {
+	if o.given("private-bounds") && !o.planned {
 		if source, err = dataset.Again(ctx, source, read); err != nil {
 			return nil, err
 		}
@@ -241,6 +241,8 @@ func (o *options) publicBounds(ctx context.Context, d int) (*dataset.Bounds, err
 		b, err = dataset.ParseBounds(o.bounds, d)
 	case o.boundsFile != "":
 		b, err = dataset.OpenBounds(ctx, o.boundsFile, d)
+	case o.planned && o.given("private-bounds"):
+		b = dataset.SameBounds(d, -1, 1) // of no meaning: a plan finds none
 	default:
 		return nil, nil
 	}
@@ -278,18 +280,13 @@ func (in *input) findBounds(ctx context.Context, o *options, m *method.Method, s
 	if err := probe(in); err != nil {
 		return err
 	}
-	job := &bounds.Job{Parties: []dataset.Source{source}, Read: p.Read, Epsilon: o.epsilon * o.boundsShare,
-		Neighbours: m.Neighbours(method.Settings{"neighbours": o.setting("neighbours")}), Seed: o.seedPointer()}
-	if m.Holds == method.Columns {
-		split, err := in.parties(o)
-		if err != nil {
-			return err
-		}
-		job.Split = split
-	} else {
+	job, err := in.boundsJob(o, m, []dataset.Source{source})
+	if err != nil {
+		return err
+	}
+	job.Read = p.Read
+	if job.Split == nil {
 		job.Parties = dataset.ByFile(source)
-		job.Noise = protocol.NoiseBy(o.setting("noise"))
-		job.Colluders, _ = strconv.Atoi(o.setting("colluders"))
 	}
 	var run engine.Job = job
 	if o.ledger != "" {
@@ -313,6 +310,37 @@ func (in *input) findBounds(ctx context.Context, o *options, m *method.Method, s
 		in.pay.Close()
 	}
 	return in.lost(err)
+}
+
+// boundsJob finds the bounds of the records of parties with rows, or of the columns of those that hold such.
+func (in *input) boundsJob(o *options, m *method.Method, parties []dataset.Source) (*bounds.Job, error) {
+	job := &bounds.Job{Parties: parties, Epsilon: o.epsilon * o.boundsShare, Seed: o.seedPointer(),
+		Neighbours: m.Neighbours(method.Settings{"neighbours": o.setting("neighbours")})}
+	if m.Holds == method.Columns {
+		split, err := in.parties(o)
+		job.Split = split
+		return job, err
+	}
+	job.Noise = protocol.NoiseBy(o.setting("noise"))
+	job.Colluders, _ = strconv.Atoi(o.setting("colluders"))
+	return job, nil
+}
+
+// planBounds puts the planned search for bounds before what is planned.
+func (in *input) planBounds(o *options, m *method.Method, outline *engine.Outline) error {
+	if !o.given("private-bounds") {
+		return nil
+	}
+	none, err := dataset.FromBatches(in.table.Name, in.table.D, nil, false,
+		func(func(dataset.Matrix[float64], error) bool) {})
+	if err != nil {
+		return err
+	}
+	job, err := in.boundsJob(o, m, slices.Repeat([]dataset.Source{none}, max(len(in.table.Files), 1)))
+	if err != nil {
+		return err
+	}
+	return o.planBefore(job, outline)
 }
 
 // payForBounds pays for the bounds from the ledger file, if it has enough for the run on them, too.

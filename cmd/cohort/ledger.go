@@ -58,9 +58,8 @@ func (o *options) ledgerFile() (privacy.LedgerFile, error) {
 // for which the file has nothing left.
 func (o *options) checkLedger(m *method.Method) error {
 	if o.ledger == "" {
-		for flag, value := range map[string]string{"ledger-budget": o.ledgerBudget,
-			"ledger-composition": o.ledgerComposition, "ledger-key": o.ledgerKey, "ledger-anchor": o.ledgerAnchor} {
-			if value != "" {
+		for _, flag := range []string{"ledger-budget", "ledger-composition", "ledger-key", "ledger-anchor"} {
+			if o.given(flag) {
 				return fault.Request("--"+flag, "is given without --ledger", "name the ledger file")
 			}
 		}

@@ -43,6 +43,7 @@ type options struct {
 	proportions, split                         string
 	seed                                       uint64
 	boundsShare, countShare                    float64
+	planned                                    bool // no run: nothing is released
 	workers, runs                              int
 	format, out                                string
 	outFormat                                  string

@@ -26,8 +26,9 @@ func newPlanCommand() *cobra.Command {
 		Long: `Print the rounds of a run, what it would release with which noise, what each viewer
 could learn, bytes and sizes, all from public values. The flags are those of run.
 
-With --public-n, --d, --bounds and --k no data is opened. Otherwise the data is read
-for its size, its columns and, without --bounds, its bounds, and the plan shows them.`,
+With --public-n, --d, --bounds (or --private-bounds) and --k no data is opened. Otherwise
+the data is read for its size, its columns and, without --bounds, its bounds, and the plan
+shows them.`,
 		Example: `  cohort plan --public-n 50000 --d 4 --bounds 0:100 --k 8 --epsilon 1
   cohort plan --data a.csv,b.csv --k 15 --method fastlloyd --epsilon 1 --format json`,
 		Args: noArguments,
@@ -37,7 +38,7 @@ for its size, its columns and, without --bounds, its bounds, and the plan shows 
 	}
 	o.bindSome(cmd.Flags(), func(flag string) bool {
 		switch flag {
-		case "private-bounds", "out", "out-format", "report", "labels-out", "timings", "runs":
+		case "out", "out-format", "report", "labels-out", "timings", "runs":
 			return false
 		}
 		return !strings.HasPrefix(flag, "ledger")
@@ -51,7 +52,7 @@ func planJob(ctx context.Context, o *options, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	shaped, bounded := records > 0 && o.given("d"), o.bounds != "" || o.boundsFile != ""
+	shaped, bounded := records > 0 && o.given("d"), o.bounds != "" || o.boundsFile != "" || o.given("private-bounds")
 	if records == 0 && o.given("d") && !o.given("data") {
 		return fault.Request("--public-n", "is not given, and no data is opened",
 			"say how many records there are about, such as --public-n 50000")
@@ -63,6 +64,7 @@ func planJob(ctx context.Context, o *options, out io.Writer) error {
 	if blind && !o.given("k") {
 		return fault.Request("--k", "is not given, and no data is opened", "say how many clusters to look for, such as --k 8")
 	}
+	o.planned = true
 	m, err := o.resolve()
 	if err != nil {
 		return err
@@ -95,7 +97,15 @@ func planJob(ctx context.Context, o *options, out io.Writer) error {
 	if err := in.planCount(o, m, outline); err != nil {
 		return err
 	}
-	return show(out, o.format, outline, func() error { return printOutline(out, outline, in.norm.Bounds) })
+	if err := in.planBounds(o, m, outline); err != nil {
+		return err
+	}
+	return show(out, o.format, outline, func() error {
+		if o.given("private-bounds") {
+			return printOutline(out, outline, nil)
+		}
+		return printOutline(out, outline, &in.norm.Bounds)
+	})
 }
 
 // publicRecords is --public-n, 0 if it was not given. A method that has no such option
@@ -134,8 +144,8 @@ func (o *options) shape(ctx context.Context) (*input, error) {
 	return in, in.readStart(ctx, o.start)
 }
 
-// printOutline writes a plan for people.
-func printOutline(w io.Writer, p *engine.Outline, bounds dataset.Bounds) error {
+// printOutline writes a plan for people, without bounds if they are yet to be found.
+func printOutline(w io.Writer, p *engine.Outline, bounds *dataset.Bounds) error {
 	var b strings.Builder
 	width := textWidth(w)
 	say := func(indent int, format string, args ...any) {
@@ -193,10 +203,12 @@ func megabytes(bytes int64) int64 { return (bytes + 999_999) / 1_000_000 }
 
 // printNoise says how large the noise of each release is, beside the data's box.
 func printNoise(say func(indent int, format string, args ...any), releases []engine.PlannedRelease,
-	bounds dataset.Bounds) {
+	bounds *dataset.Bounds) {
 	widest := 0.0
-	for h := range bounds.Lo {
-		widest = max(widest, bounds.Hi[h]-bounds.Lo[h])
+	if bounds != nil {
+		for h := range bounds.Lo {
+			widest = max(widest, bounds.Hi[h]-bounds.Lo[h])
+		}
 	}
 	names, noise := make([]string, len(releases)), make([]string, len(releases))
 	ofBox := make([]string, len(releases))
@@ -209,6 +221,10 @@ func printNoise(say func(indent int, format string, args ...any), releases []eng
 			}
 			ofBox[i] = fmt.Sprintf("a coordinate of a centroid of %s records: deviation %.4g where the box is %.4g wide "+
 				"(%.3g%%)", of, *r.OfBox*widest, widest, 100**r.OfBox)
+			if bounds == nil {
+				ofBox[i] = fmt.Sprintf("a coordinate of a centroid of %s records: deviation %.3g%% of the width of the box", of,
+					100**r.OfBox)
+			}
 		}
 	}
 	alike := func(i, j int) bool { return noise[i] == noise[j] && ofBox[i] == ofBox[j] }

@@ -202,7 +202,7 @@ func printStudy(w io.Writer, s *study.Study) error {
 	if s.Title != "" {
 		printSentence(w, s.Title)
 	}
-	if err := printOutline(w, outline, bounds); err != nil {
+	if err := printOutline(w, outline, &bounds); err != nil {
 		return err
 	}
 	var names []string

@@ -114,6 +114,11 @@ func (j *Job) plan() (*plan, error) {
 		}
 	}
 	if j.Split != nil {
+		pl.Messages = protocol.NoMessages(m)
+		for l, w := range pl.ways {
+			w.Words = 0 // they stay with the party, which sends its bounds
+			pl.Messages.BytesSent[l] = int64(columnBytes * len(w.columns))
+		}
 		return pl, nil
 	}
 	var by *protocol.Drawers

@@ -161,7 +161,7 @@ var (
 	inFloats  = []string{"laplace", "gaussian"}
 	selection = []string{"permute-and-flip", "exponential"}
 
-	boxed    = "the bounds of the coordinates and the number of records are public"
+	boxed    = "bounds and the number of records that parameters follow are public, or came out of releases before"
 	sized    = "lo and hi are public constants, ceil(lo/M) at each client"
 	tied     = "ties of the assignment are broken by a keyed hash of the record (flow.TieDelta is part of delta)"
 	total    = "the assignment succeeds on every data set: fillers below lo, unassigned records above hi"
