@@ -33,7 +33,8 @@ type Transport interface {
 	// Once returns what compute returns: a function of public values, or of values
 	// that all parties of the group share, which several roles compute alike. A
 	// transport whose roles share memory may call it for the first of them only and
-	// give the others the same value, which nobody may change.
+	// give the others the same value. Nobody may change it but a later compute, between
+	// which and this one all of them have met in a sum.
 	Once(name string, round int, compute func() (any, error)) (any, error)
 	// Traffic counts the bytes of the messages of this role as they would be encoded.
 	Traffic() (sent, received int64)

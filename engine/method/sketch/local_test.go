@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 )
@@ -136,17 +135,7 @@ func TestTreeStart(t *testing.T) {
 			t.Errorf("mu %v: %d numbers for %d centres", mu, len(p.centers), k)
 		}
 	}
-	table, err := dataset.Generate(t.Context(), "blobs", dataset.Generator{N: 1000, D: 16, K: 5, Separation: 6, Seed: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	bounds, err := dataset.BoundsFromData(table)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if data, err = dataset.Normalise(table, bounds, dataset.DefaultFractionBits); err != nil {
-		t.Fatal(err)
-	}
+	data = separated(t, 1000, 16, 5)
 	r := runJob(t, 2, &Job{Method: Sketch, ExactWeights: true, Problem: protocol.Problem{Clients: data.Table(),
 		Bounds: data.Bounds, Columns: EqualSplit(16, 2), K: 5,
 		Budget: privacy.Budget{Epsilon: 1, Delta: 1e-3}, Seed: seed(1)}})

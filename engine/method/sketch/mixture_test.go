@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/dataset/datasettest"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/synopsis"
@@ -316,18 +317,7 @@ func TestSmallClustersFarFromLargeOnes(t *testing.T) {
 // separated are clusters six deviations apart.
 func separated(t *testing.T, n, d, k int) *dataset.Normalised {
 	t.Helper()
-	table, err := dataset.Generate(t.Context(), "blobs", dataset.Generator{N: n, D: d, K: k, Separation: 6, Seed: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	bounds, err := dataset.BoundsFromData(table)
-	if err != nil {
-		t.Fatal(err)
-	}
-	data, err := dataset.Normalise(table, bounds, dataset.DefaultFractionBits)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data, _ := datasettest.Builtin(t, "blobs", dataset.Generator{N: n, D: d, K: k, Separation: 6, Seed: 1})
 	return data
 }
 
