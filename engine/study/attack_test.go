@@ -122,6 +122,15 @@ func newAttacker(t testing.TB, n *network, colluders int) *attacker {
 // honest is the number of parties that do not collude: the first ones.
 func (a *attacker) honest() int { return len(a.parts) - a.colluders }
 
+// end is a colluder's end of masks of vectors of a length.
+func (a *attacker) end(length int) (*secagg.Client, error) {
+	key, err := secagg.NewKey(a.group.Derive("masks"), a.core.Capacity.Ring, length)
+	if err != nil {
+		return nil, err
+	}
+	return key.Client(a.honest(), len(a.parts))
+}
+
 // ours tells whether a role is one of the attackers'.
 func (a *attacker) ours(r protocol.Role) bool {
 	if r.Serves() {
@@ -249,7 +258,7 @@ func (a *attacker) open(t testing.TB, number int, wire []byte) {
 	masked := secagg.NewMasked(ring, parties, len(words))
 	err := masked.ReadSum(wire, number)
 	if err == nil {
-		a.opener, err = secagg.NewClient(a.group.Derive("masks"), ring, a.honest(), parties, len(words))
+		a.opener, err = a.end(len(words))
 	}
 	if err == nil {
 		err = a.opener.Unmask(words, masked)
@@ -333,7 +342,7 @@ func (a *attacker) evenness(t testing.TB, party int) float64 {
 	for number, of := range a.vectors {
 		words := make([]int64, len(of[party])/ring.Bytes())
 		masked := secagg.NewMasked(ring, len(a.parts), len(words))
-		opener, err := secagg.NewClient(a.group.Derive("masks"), ring, a.honest(), len(a.parts), len(words))
+		opener, err := a.end(len(words))
 		if err == nil {
 			err = masked.ReadFrom(of[party], number, party)
 		}

@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"github.com/cohort-engine/cohort/internal/fault"
-	"github.com/cohort-engine/cohort/internal/secret"
 )
 
 // Client is one client's end: it knows the root of the masks.
@@ -20,16 +19,6 @@ type Client struct {
 	pad     []byte
 	scratch []uint64
 	others  []stream
-}
-
-// NewClient returns client index (from 0) of clients, for vectors of length
-// elements.
-func NewClient(root secret.Root, ring Ring, index, clients, length int) (*Client, error) {
-	key, err := NewKey(root, ring, length)
-	if err != nil {
-		return nil, err
-	}
-	return key.Client(index, clients)
 }
 
 // Client returns client index (from 0) of clients.

@@ -11,9 +11,14 @@ import (
 func Example() {
 	root := secret.New() // the clients share it, the server does not have it
 	values := [][]int64{{1, 2, 3}, {10, 20, 30}}
+	key, err := secagg.NewKey(root, secagg.Ring64, 3)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
 	var clients []*secagg.Client
 	for i := range values {
-		c, err := secagg.NewClient(root, secagg.Ring64, i, len(values), 3)
+		c, err := key.Client(i, len(values))
 		if err != nil {
 			fmt.Println(err)
 			return

@@ -31,7 +31,7 @@ func TestNoBlockTwice(t *testing.T) {
 
 // A client that has forgotten its masks has none of their bytes.
 func TestForget(t *testing.T) {
-	c, err := NewClient(secret.Simulated(1, "masks"), Ring64, 0, 2, 5)
+	c, err := newClient(secret.Simulated(1, "masks"), Ring64, 0, 2, 5)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,6 +19,15 @@ import (
 	"github.com/cohort-engine/cohort/internal/vary"
 )
 
+// newClient is a client's end with a key of its own.
+func newClient(root secret.Root, ring Ring, index, clients, length int) (*Client, error) {
+	key, err := NewKey(root, ring, length)
+	if err != nil {
+		return nil, err
+	}
+	return key.Client(index, clients)
+}
+
 // round runs one masked aggregation over the wire and returns what each client
 // that is present unmasks, and the messages.
 func round(t testing.TB, ring Ring, number int, values [][]int64, noise []int64, present []bool) (sums [][]int64,
@@ -37,7 +46,7 @@ func round(t testing.TB, ring Ring, number int, values [][]int64, noise []int64,
 	}
 	for i := range ends {
 		var err error
-		ends[i], err = NewClient(root, ring, i, clients, length)
+		ends[i], err = newClient(root, ring, i, clients, length)
 		check(err)
 		if !present[i] {
 			continue
@@ -166,7 +175,7 @@ func TestMaskIsAESCounterMode(t *testing.T) {
 		seen := map[string]string{}
 		for _, number := range []int{0, 1, 1 << 31, math.MaxUint32} {
 			for client := range 3 {
-				c, err := NewClient(root, ring, client, 3, 37)
+				c, err := newClient(root, ring, client, 3, 37)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -205,7 +214,7 @@ func TestMessagesHideTheValues(t *testing.T) {
 	for i := range values {
 		values[i] = int64(i*i) - 1000
 	}
-	c, err := NewClient(secret.Simulated(3, "test"), Ring64, 0, 2, length)
+	c, err := newClient(secret.Simulated(3, "test"), Ring64, 0, 2, length)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,7 +238,7 @@ func TestMessagesHideTheValues(t *testing.T) {
 		t.Errorf("%d ones among %v bits of the mask", ones, n)
 	}
 	// A receiver with another root gets something else.
-	other, err := NewClient(secret.Simulated(4, "test"), Ring64, 1, 2, length)
+	other, err := newClient(secret.Simulated(4, "test"), Ring64, 1, 2, length)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -304,7 +313,7 @@ func TestCapacity(t *testing.T) {
 }
 
 func TestMistakesAreRefused(t *testing.T) {
-	c, err := NewClient(secret.Simulated(1, ""), Ring64, 0, 2, 3)
+	c, err := newClient(secret.Simulated(1, ""), Ring64, 0, 2, 3)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -329,8 +338,8 @@ func TestMistakesAreRefused(t *testing.T) {
 		"short unmask":   c.Unmask(make([]int64, 2), a),
 		"short message":  a.ReadFrom(make([]byte, 23), 0, 0),
 		"long message":   a.ReadSum(make([]byte, 26), 0),
-		"no such client": second(NewClient(secret.Simulated(1, ""), Ring64, 2, 2, 3)),
-		"no elements":    second(NewClient(secret.Simulated(1, ""), Ring64, 0, 2, 0)),
+		"no such client": second(newClient(secret.Simulated(1, ""), Ring64, 2, 2, 3)),
+		"no elements":    second(newClient(secret.Simulated(1, ""), Ring64, 0, 2, 0)),
 	} {
 		if err == nil {
 			t.Errorf("%s: no error", name)
@@ -348,7 +357,7 @@ func TestRoundsAllocateNothing(t *testing.T) {
 	for i := range values {
 		values[i] = make([]int64, length)
 		roots[i] = secret.Simulated(uint64(i), "")
-		ends[i], _ = NewClient(roots[0], Ring64, i, clients, length)
+		ends[i], _ = newClient(roots[0], Ring64, i, clients, length)
 	}
 	total, message := NewMasked(Ring64, clients, length), NewMasked(Ring64, clients, length)
 	wire := make([]byte, 0, 8*length+1)
@@ -399,7 +408,7 @@ func FuzzReadSum(f *testing.F) {
 
 func BenchmarkMask(b *testing.B) {
 	const length = 300
-	c, err := NewClient(secret.Simulated(1, ""), Ring64, 0, 2, length)
+	c, err := newClient(secret.Simulated(1, ""), Ring64, 0, 2, length)
 	if err != nil {
 		b.Fatal(err)
 	}
