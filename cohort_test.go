@@ -16,7 +16,10 @@ import (
 	"testing"
 
 	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/catalog/standard"
 	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/method"
+	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/internal/fault"
 )
 
@@ -340,6 +343,32 @@ func TestModelFields(t *testing.T) {
 		"columns", "fraction_bits", "calibration", "epsilon", "delta", "ledger"} {
 		if !strings.Contains(string(b), `"`+f+`":`) {
 			t.Errorf("%s lacks %q", b, f)
+		}
+	}
+}
+
+// A model of a seeded run with a budget says in its ledger that it is a simulation, whatever the method.
+func TestModelsSayTheirSeed(t *testing.T) {
+	data, seed := blobs(t), uint64(5)
+	for _, m := range standard.Methods() {
+		if !m.Private {
+			continue
+		}
+		o := Options{K: 3, Epsilon: 1, Bounds: Range(-200, 200), Method: m.Name, Seed: &seed, NoLabels: true}
+		if m.Holds == method.Columns {
+			o.Parties = [][]int{{0}, {1, 2}}
+		}
+		for _, o.Seed = range []*uint64{&seed, nil} {
+			model, err := Fit(context.Background(), data, o)
+			if err != nil {
+				t.Fatal(m.Name, err)
+			}
+			said := slices.ContainsFunc(model.Ledger.Entries(), func(e privacy.Entry) bool {
+				return e.Kind == privacy.Note && strings.Contains(e.What, "simulation")
+			})
+			if said != (o.Seed != nil) {
+				t.Errorf("%s with seed %v: the ledger says that it is a simulation: %v", m.Name, o.Seed, said)
+			}
 		}
 	}
 }

@@ -208,7 +208,7 @@ func (pl *Plan) last(round int) Role {
 // Ledger prices the plan: what the run will release and what it costs. realised
 // has, by release, entries that replace the planned ones; nil for none.
 func (pl *Plan) Ledger(realised map[*Release][]privacy.Entry) (*privacy.Ledger, error) {
-	l, lines := &privacy.Ledger{}, len(pl.Notes)
+	l, lines := &privacy.Ledger{}, len(pl.Notes)+1
 	for _, r := range pl.Releases {
 		lines += len(r.Entries)
 	}
@@ -229,6 +229,9 @@ func (pl *Plan) Ledger(realised map[*Release][]privacy.Entry) (*privacy.Ledger, 
 	}
 	for _, n := range pl.Notes {
 		l.Note(n)
+	}
+	if pl.Private && pl.Seed != nil {
+		l.Note("the seed: whoever knows it can subtract the noise, so a run with one is a simulation")
 	}
 	return l, nil
 }

@@ -303,10 +303,6 @@ func (p *Plan) addReleases() error {
 			return err
 		}
 	}
-	if j.Seed != nil && p.Private {
-		p.Notes = append(p.Notes,
-			"the seed: whoever knows it can subtract the noise, so a run with one is a simulation")
-	}
 	return nil
 }
 

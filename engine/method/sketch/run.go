@@ -183,10 +183,6 @@ func (r *run) planNotes() {
 		r.Notes = append(r.Notes, "parties that see the result: they hold the keys, so that it is for the server alone; "+
 			"sketch --return noised makes one that they may see")
 	}
-	if j.Seed != nil && r.Private {
-		r.Notes = append(r.Notes, "the seed: whoever knows it can subtract the noise and test the sketches, so a run "+
-			"with one is a simulation")
-	}
 	if j.Records == 0 {
 		r.Notes = append(r.Notes, "the number of records is taken as public for defaults such as delta and the number of "+
 			"local clusters")
