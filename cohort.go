@@ -130,6 +130,8 @@ func (o *Options) method() (*method.Method, error) {
 		return nil, fault.Request("delta", "is given without epsilon", "give both, or leave it out")
 	case o.Pure && o.Epsilon == 0:
 		return nil, fault.Request("pure", "is given without epsilon", "give both, or leave it out")
+	case o.Pure && o.Delta > 0:
+		return nil, fault.Request("delta", "is given with pure, which asks for none", "leave one of them out")
 	}
 	return o.Methods.Find(o.Method)
 }

@@ -145,6 +145,7 @@ func TestBadRequests(t *testing.T) {
 		{good, Options{K: 2, Bounds: Range(3, 1)}, "bounds"},
 		{good, Options{K: 2, Bounds: Bounds{Lower: []float64{1}}}, "bounds: are 1 lower and 0 upper"},
 		{good, Options{K: 2, Pure: true}, "pure: is given without epsilon"},
+		{good, Options{K: 2, Epsilon: 1, Delta: 1e-5, Pure: true}, "delta: is given with pure"},
 		{good, Options{K: 2, Start: [][]float64{{1, 2}}}, "start"},
 		{good, Options{K: 2, Start: [][]float64{{1, 2}, {1}}}, "point 2"},
 		{good, Options{K: 2, Method: "vertical-plain"}, "part"},
