@@ -148,6 +148,7 @@ func TestBadRequests(t *testing.T) {
 		{good, Options{K: 2, Epsilon: 1, Delta: 1e-5, Pure: true}, "delta: is given with pure"},
 		{good, Options{K: 2, Start: [][]float64{{1, 2}}}, "start"},
 		{good, Options{K: 2, Start: [][]float64{{1, 2}, {1}}}, "point 2"},
+		{good, Options{K: 2, Start: [][]float64{{1, 2}, {1, math.Inf(1)}}}, "point 2: has +Inf"},
 		{good, Options{K: 2, Method: "vertical-plain"}, "part"},
 	} {
 		if _, err := Fit(context.Background(), c.data, c.o); err == nil || fault.IsRequest(err) == (c.data == Data(nan)) ||

@@ -224,7 +224,7 @@ func (b Bounds) Normalise(points [][]float64) ([]float64, error) {
 				"give one number per column")
 		}
 		for h, y := range b.Relative(row) {
-			if math.IsNaN(y) {
+			if math.IsNaN(y) || math.IsInf(row[h], 0) {
 				return nil, fault.Request(fmt.Sprintf("point %d", i+1), fmt.Sprintf("has %v", row[h]), "give finite numbers")
 			}
 			out = append(out, min(max(y, -1), 1))
