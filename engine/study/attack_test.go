@@ -435,6 +435,9 @@ func (a *attacker) attack(t testing.TB) findings {
 	return f
 }
 
+// unhurried are deadlines that no role misses where many at once have few processors, or are stopped for a while.
+var unhurried = Deadlines{Step: 3600, Message: 3600}
+
 // A study over the loopback interface, with secrets of its own, is attacked by its coordinator, which has kept every
 // byte, and as many parties as the plan says may collude: from their journals alone they open all sums. Nothing else
 // left than the sums that the plan has, under masks; they are what the parties released, number by number; the noise
@@ -462,6 +465,7 @@ func TestLiveStudyAttacked(t *testing.T) {
 			maps.Copy(set, c.set)
 			n := newNetwork(t, newFixture(t, c.method, c.parties, records, set))
 			n.study.Seed, n.study.PlainSums, n.whole = nil, c.plain, true
+			n.study.Deadlines = unhurried
 			if err := n.study.Complete(); err != nil {
 				t.Fatal(err)
 			}
@@ -502,7 +506,7 @@ func TestLiveSharesAttacked(t *testing.T) {
 				"iterations": "8"}
 			maps.Copy(set, c.set)
 			n := newNetwork(t, newFixture(t, c.method, c.parties, records, set))
-			n.study.Seed = nil
+			n.study.Seed, n.study.Deadlines = nil, unhurried
 			if err := n.study.Complete(); err != nil {
 				t.Fatal(err)
 			}

@@ -156,7 +156,7 @@ func (n *network) join(t testing.TB, v Invitation) Join {
 // run runs all roles to the end and returns what each ended with, the coordinator last.
 func (n *network) run(t testing.TB) ([]*engine.Result, []error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Minute) // what hangs does for ever
 	defer cancel()
 	c := n.coordinator(t)
 	defer c.Close()

@@ -68,6 +68,9 @@ const (
 	ackDelay = 250 * time.Millisecond
 	// firstWait is when what was not acknowledged is sent again; it doubles up to lastWait.
 	firstWait, lastWait = 600 * time.Millisecond, 5 * time.Second
+	// overslept is how late a deadline is noticed by a process that was stopped or had no processor, and grace what
+	// it then waits for what others may have sent in time: they may have to connect again first.
+	overslept, grace = time.Second, 20 * time.Second
 )
 
 // Config is what an end is made from.
@@ -139,6 +142,8 @@ type End struct {
 	key      [44]byte
 	number   [12]byte
 	late     *time.Timer
+	grace    time.Duration     // see there
+	moved    [2]time.Time      // a deadline that was overslept, and the one in its place
 	spare    [][]byte          // buffers of messages that have arrived
 	spared   int               // bytes of spare
 	states   map[string][]byte // what was kept, by head
@@ -200,7 +205,8 @@ func (p position) before(q position) bool {
 // New returns an end that goes on from its journal. Start makes it work.
 func New(c Config) (*End, error) {
 	e := &End{Config: c, peers: make(map[protocol.Role]*peer), arrived: make(chan struct{}, 1),
-		kick: make(chan struct{}, 1), failed: make(chan struct{}), stop: make(chan struct{}), states: make(map[string][]byte)}
+		kick: make(chan struct{}, 1), failed: make(chan struct{}), stop: make(chan struct{}), states: make(map[string][]byte),
+		grace: grace}
 	var err error
 	if e.digester, err = gcm(c.Secret); err != nil {
 		return nil, err
@@ -603,7 +609,8 @@ func (e *End) Fail(err error) {
 
 // Next returns the next event, in the order of the journal. If none comes before
 // deadline (the zero time waits for ever) it leaves mark in the journal, which is
-// then among the events: a later life finds it in the same place. It waits for what an earlier life
+// then among the events: a later life finds it in the same place. A deadline that this process overslept is moved, once
+// for all calls that have it. It waits for what an earlier life
 // had received and has to be given again. One goroutine may call it.
 func (e *End) Next(ctx context.Context, deadline time.Time, mark string) (Event, error) {
 	var late <-chan time.Time
@@ -627,7 +634,7 @@ func (e *End) Next(ctx context.Context, deadline time.Time, mark string) (Event,
 			if e.late == nil {
 				e.late = time.NewTimer(0)
 			}
-			e.late.Reset(time.Until(deadline))
+			e.late.Reset(time.Until(e.until(deadline)))
 			defer e.late.Stop()
 			late = e.late.C
 		}
@@ -636,6 +643,10 @@ func (e *End) Next(ctx context.Context, deadline time.Time, mark string) (Event,
 		case <-e.failed:
 		case <-again:
 		case <-late:
+			if e.oversleeps(deadline) {
+				e.late.Reset(e.grace)
+				continue
+			}
 			late = nil
 			if err := e.leave(mark); err != nil {
 				return Event{}, err
@@ -644,6 +655,24 @@ func (e *End) Next(ctx context.Context, deadline time.Time, mark string) (Event,
 			return Event{}, ctx.Err()
 		}
 	}
+}
+
+// until is when a deadline passes.
+func (e *End) until(deadline time.Time) time.Time {
+	if deadline.Equal(e.moved[0]) {
+		return e.moved[1]
+	}
+	return deadline
+}
+
+// oversleeps reports whether a deadline passed long ago, and moves it then.
+func (e *End) oversleeps(deadline time.Time) bool {
+	now := time.Now()
+	if now.Sub(e.until(deadline)) < overslept {
+		return false
+	}
+	e.moved = [2]time.Time{deadline, now.Add(e.grace)}
+	return true
 }
 
 // leave leaves the mark of a deadline, unless something has come meanwhile: behind that it would meet

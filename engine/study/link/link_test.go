@@ -291,6 +291,35 @@ func TestNoMarkBehindAMessage(t *testing.T) {
 	w.die(b)
 }
 
+// A process that was stopped at a deadline, as by Ctrl-Z or with its machine, finds it passed when it goes on, before
+// it can read what came in time. It waits for that once, however much comes that is something else.
+func TestOversleptDeadline(t *testing.T) {
+	w := &wire{rng: rand.New(rand.NewPCG(1, 2)), ends: map[protocol.Role]*End{}}
+	dir, ctx := t.TempDir(), context.Background()
+	a, b := w.begin(t, 0, dir), w.begin(t, 1, dir)
+	defer w.die(a)
+	defer w.die(b)
+	b.grace = 700 * time.Millisecond
+	deadline := time.Now().Add(-time.Minute)
+	var moved [2]time.Time
+	time.AfterFunc(50*time.Millisecond, func() {
+		if err := a.Send(ctx, 1, []byte("in time")); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, want := range []string{"in time", "late"} {
+		if ev, err := b.Next(ctx, deadline, "late"); err != nil || string(ev.Body)+string(ev.Mark) != want {
+			t.Errorf("%q%q, %v, where %q comes", ev.Body, ev.Mark, err, want)
+		}
+		if want == "in time" {
+			moved = b.moved
+		}
+	}
+	if b.moved != moved && time.Since(moved[1]) < overslept {
+		t.Errorf("the deadline was moved to %v and then to %v", moved[1], b.moved[1])
+	}
+}
+
 // Nobody but a role itself can say what it has received: with another's tag, or that of the other
 // direction, an acknowledgement does not make a message forgotten, and a greeting ends nothing.
 func TestForgedFrames(t *testing.T) {
