@@ -975,7 +975,7 @@ func TestStudyFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, change := range [][2]string{
-		{`"epsilon":4`, `"epsilon":5`}, {`"cohort_study":3`, `"cohort_study":2`}, {`"k":3`, `"k":4`},
+		{`"epsilon":4`, `"epsilon":5`}, {`"cohort_study":4`, `"cohort_study":3`}, {`"k":3`, `"k":4`},
 		{`"threshold":2`, `"threshold":1`},
 		{`"records":90`, `"records":91`}, {`"method":"sulloyd"`, `"method":"nosuch"`}, {`"step":20`, `"step":0`},
 		{`{`, `{"more":1,`},

@@ -24,7 +24,7 @@ import (
 )
 
 // version is that of study files and messages. Others are refused.
-const version = 3
+const version = 4
 
 // mostColumns and mostFile bound what a party takes from a study file.
 const (

@@ -546,6 +546,8 @@ func (p *Party) play(ctx context.Context, box *postbox, part dataset.Part, ids [
 		Index: int(p.self), Pair: func(q int) ([32]byte, error) { return p.keys.pair(p.roster, protocol.Role(q)) },
 		Sign:   p.keys.signing.Sign,
 		Verify: func(q int, b, signature []byte) bool { return p.roster.verify(protocol.Role(q), b, signature) }}
+	// Who has another secret of the group reads another result out of the same bytes.
+	member.History = group.Derive("history").Key()
 	if member.Root, err = derived(p.keys.root[:], p.roster.hash(), "sums"); err != nil {
 		return nil, err
 	}

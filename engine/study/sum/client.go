@@ -24,12 +24,13 @@ type Member struct {
 	// Sign and Verify are of the keys in the roster.
 	Sign   func(statement []byte) ([]byte, error)
 	Verify func(party int, statement, signature []byte) bool
+	// History stands for all that parties must have had alike: at first a digest of what they share before the first
+	// sum, then of that and the results of all sums so far, in their order.
+	History [sha256.Size]byte
 
 	graph *graph
 	pairs map[int][32]byte // that Pair has given
 	plain []byte           // message of the last sum, if Plain
-	// history stands for the results of all sums so far, in their order.
-	history [sha256.Size]byte
 }
 
 // Client is a party's part in one sum.
@@ -80,10 +81,10 @@ func (m *Member) Begin(number uint32, vector []byte) (*Client, []byte, error) {
 	return c, append(append(head(kindKeys, number), key...), signature...), nil
 }
 
-// keyStatement is what a party signs with its key of a sum: the results that it has had, too. What it adds follows from
-// them, its noise among it, so it sums with those alone who have had the same.
+// keyStatement is what a party signs with its key of a sum: its history, too. What it adds follows from that, its
+// noise among it, so it sums with those alone who have had the same.
 func (m *Member) keyStatement(number uint32, key []byte) []byte {
-	return m.statement("key", number, slices.Concat(key, m.history[:]))
+	return m.statement("key", number, slices.Concat(key, m.History[:]))
 }
 
 // remember adds the result of a sum to the history.
@@ -92,10 +93,10 @@ func (m *Member) remember(number uint32, r *Result) {
 		return // nothing is signed
 	}
 	h := sha256.New()
-	h.Write(m.history[:])
+	h.Write(m.History[:])
 	h.Write(m.statement("result", number, r.Set))
 	h.Write(r.Vector)
-	m.history = [sha256.Size]byte(h.Sum(nil))
+	m.History = [sha256.Size]byte(h.Sum(nil))
 }
 
 // draw derives what is secret of this sum.
@@ -163,7 +164,8 @@ func (c *Client) share(list []byte) ([]byte, error) {
 			return refuse("a key of party %d, which is no neighbour", p+1)
 		}
 		if !c.Verify(p, c.keyStatement(c.number, b[:keyBytes]), b[keyBytes:]) {
-			return refuse("the key of party %d is not signed by it, or it was told other results than this one", p+1)
+			return refuse("the key of party %d is not signed by it, or it has another secret of the group or was told other "+
+				"results than this one", p+1)
 		}
 		key, err := ecdh.X25519().NewPublicKey(b[:keyBytes])
 		c.keys[p] = key

@@ -8,8 +8,8 @@
 // A sum has these steps. The server closes each when all have answered, or at its
 // deadline with those who have; with fewer than the threshold it ends the study.
 //
-//  1. Keys: each party sends a fresh X25519 public key, signed together with the results of all sums before. The server
-//     passes them on.
+//  1. Keys: each party sends a fresh X25519 public key, signed together with a digest of the group's secret and the
+//     results of all sums before. The server passes them on.
 //  2. Shares: each party cuts its secret key and the seed of its own mask into Shamir
 //     shares, one for each neighbour, sealed for it. The server passes them on.
 //  3. Masked: each party sends its vector plus its own mask plus, for each neighbour, a
