@@ -89,6 +89,17 @@ def _spread(bounds: Bounds) -> dict[str, list[float]]:
     return {"lower": lower.tolist(), "upper": upper.tolist()}
 
 
+def _pair(budget: Any) -> tuple[Optional[float], Optional[float]]:
+    """The budget of a ledger file."""
+    if budget is None:
+        return None, None
+    try:
+        epsilon, delta = budget
+    except (TypeError, ValueError):
+        raise ValueError(f"ledger_budget: is {budget!r}, must be a pair (epsilon, delta)") from None
+    return _real("ledger_budget", epsilon, 0, above=True), _real("ledger_budget", delta, 0)
+
+
 class _Cohort(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
     """What the estimators share: reading X, and what a model gives."""
 
@@ -627,8 +638,11 @@ class PrivateKMeans(_Private):
             raise ValueError("epsilon: is None: give a budget, or use KMeans")
         options = self._budget()
         options["one_scale"] = not self.scale_columns
+        for name in ("ledger_budget", "composition"):
+            if self.ledger is None and getattr(self, name) is not None:
+                raise ValueError(f"{name}: is given without a ledger file, so that nothing adds up what fits cost: give ledger, too")
         if self.ledger is not None:
-            epsilon, delta = self.ledger_budget or (None, None)
+            epsilon, delta = _pair(self.ledger_budget)
             terms = {"path": str(self.ledger), "epsilon": epsilon, "delta": delta, "composition": self.composition}
             options["ledger"] = {name: value for name, value in terms.items() if value is not None}
         source, array = self._source(X, reset=True)

@@ -151,6 +151,12 @@ def test_ledger_file(blobs, tmp_path):
     with pytest.raises(ValueError, match="bounds"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         PrivateKMeans(3, ledger=tmp_path / "other.ledger").fit(X)
+    for alone in ({"ledger_budget": (2, 1e-3)}, {"composition": "zcdp"}):  # nothing would be charged
+        with pytest.raises(ValueError, match="without a ledger file"):
+            PrivateKMeans(3, bounds=(0, 100), **alone).fit(X)
+    for budget in (2, (2,), (2, 1e-3, 0), (0, 0), ("2", 0), (2, -1)):
+        with pytest.raises(ValueError, match="ledger_budget"):
+            PrivateKMeans(3, bounds=(0, 100), ledger=tmp_path / "other.ledger", ledger_budget=budget).fit(X)
     with pytest.raises(ValueError, match="simulation"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         PrivateKMeans(3, bounds=(0, 100), ledger=tmp_path / "other.ledger", random_state=0).fit(X)
