@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -84,7 +85,7 @@ func Parse(text string) (*Options, error) {
 		return nil, fault.Request("options", "cannot be read ("+err.Error()+")",
 			"give a JSON object with the fields that cohort.h lists")
 	}
-	if d.More() {
+	if _, err := d.Token(); err != io.EOF { // More takes a bracket too many for the end
 		return nil, fault.Request("options", "go on after the object", "give one JSON object")
 	}
 	if o.Epsilon != nil && !(*o.Epsilon > 0) { // 0 is none to what is below

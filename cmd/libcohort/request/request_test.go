@@ -23,7 +23,8 @@ func TestParse(t *testing.T) {
 		t.Errorf("%+v, error %v", o, err)
 	}
 	for _, text := range []string{"[]", "{", `{"k": "3"}`, `{"K3": 1}`, `{"settings": {"a": null}}`, `{"k": 1} 2`,
-		`{"holders": "both"}`, `{"seed": -1}`, `{"k": 3, "epsilon": 0}`, `{"k": 3, "epsilon": -1}`} {
+		`{"k": 1}}`, `{"k": 1}]`, `{"holders": "both"}`, `{"seed": -1}`, `{"k": 3, "epsilon": 0}`,
+		`{"k": 3, "epsilon": -1}`} {
 		if _, err := Parse(text); !fault.IsRequest(err) {
 			t.Errorf("%s is taken, error %v", text, err)
 		}
