@@ -114,7 +114,7 @@ func matrix[T float32 | float64](name string, d *C.cohort_data) (dataset.Borrowe
 	for _, step := range []float64{float64(m.N-1) * float64(m.RowStride), float64(m.D-1) * float64(m.ColumnStride)} {
 		lo, hi = lo+min(step, 0), hi+max(step, 0)
 	}
-	if hi-lo >= mostNumbers {
+	if hi-lo >= mostNumbers || float64(m.N)*float64(m.D) >= mostNumbers { // a stride of 0 repeats numbers
 		return nil, fault.Request(name, fmt.Sprintf("%d x %d numbers with strides of %d and %d are more than fit in memory",
 			m.N, m.D, m.RowStride, m.ColumnStride), "make shape and strides agree with the data")
 	}

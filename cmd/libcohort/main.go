@@ -105,8 +105,12 @@ func goEngineFree(h C.uintptr_t) {
 //
 //export goFree
 func goFree(h C.uintptr_t) {
-	if r, err := find[*request.Prepared]("records", h); err == nil {
+	switch x, _ := handles.Load(uintptr(h)); r := x.(type) {
+	case *request.Prepared:
 		r.Close()
+	case *model:
+	default: // an engine has threads, which goEngineFree ends
+		return
 	}
 	forget(h)
 	if pin, held := pins.LoadAndDelete(h); held {

@@ -137,6 +137,7 @@ static void weights(void) {
 
 static void refusals(void) {
     cohort_data d = whole(), bad = whole();
+    cohort_model *none = NULL;
     fit(NULL, 1, "{\"k\": 4}", COHORT_WRONG_REQUEST, "data");
     fit(&d, 0, "{\"k\": 4}", COHORT_WRONG_REQUEST, "data");
     fit(&d, 1, "", COHORT_WRONG_REQUEST, "k");
@@ -155,6 +156,10 @@ static void refusals(void) {
     fit(&bad, 1, "{\"k\": 4}", COHORT_WRONG_REQUEST, "columns");
     bad = whole(), bad.row_stride = INT64_MAX / 2;
     fit(&bad, 1, "{\"k\": 4}", COHORT_WRONG_REQUEST, "strides");
+    bad = whole(), bad.rows = INT64_MAX, bad.row_stride = 0, bad.column_stride = 1;
+    fit(&bad, 1, "{\"k\": 4}", COHORT_WRONG_REQUEST, "strides");
+    double one = 1;
+    CHECK(cohort_fit(engine, &bad, 1, &one, "{\"k\": 4}", NULL, &none) == COHORT_WRONG_REQUEST && none == NULL);
     bad = whole(), bad.data = (char *)rows + 1, bad.rows--;
     fit(&bad, 1, "{\"k\": 4}", COHORT_WRONG_REQUEST, "address");
     cohort_data file = {COHORT_FILE, 0, "/no/such/file.csv", 0, 0, 0, 0, NULL};
@@ -178,6 +183,7 @@ static void refusals(void) {
     CHECK(cohort_model_load("{}", NULL, &m) != COHORT_OK);
     cohort_model_free(NULL);
     cohort_model_free((cohort_model *)12345);
+    cohort_model_free((cohort_model *)engine); /* goes on below */
     CHECK(cohort_abi_version() == COHORT_ABI_VERSION && strcmp(cohort_version(), COHORT_VERSION) == 0);
     char *json;
     CHECK(cohort_methods(&json, NULL) == 0 && strstr(json, "\"fastlloyd\"") != NULL);
