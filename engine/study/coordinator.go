@@ -474,6 +474,9 @@ func (o *Coordinator) enrol(from protocol.Role, at int, e *Entry, shown string) 
 	}
 	o.entries[at] = *e
 	o.enrolled++
+	if o.server != nil {
+		o.server.Only(from, e.Signing)
+	}
 	o.Log.Info("a party has enrolled", "party", from.String(), "here", o.enrolled, "of", len(o.entries))
 	o.tell()
 	return nil

@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -102,6 +103,9 @@ type Server struct {
 	admit  func(Login) error
 	log    *slog.Logger
 	own    string // the coordinator's public nkey
+
+	mu   sync.Mutex
+	keys map[protocol.Role][]string // that were let in
 }
 
 // Listen starts a server. admit decides who may connect as which party; own is the
@@ -126,7 +130,7 @@ func Listen(address, study string, certificate tls.Certificate, own string, long
 		return nil, unheard(address, err)
 	}
 	_ = probe.Close()
-	b := &Server{study: study, admit: admit, log: log, own: own}
+	b := &Server{study: study, admit: admit, log: log, own: own, keys: make(map[protocol.Role][]string)}
 	config := &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13,
 		DynamicRecordSizingDisabled: true}
 	b.server, err = server.NewServer(&server.Options{
@@ -134,7 +138,7 @@ func Listen(address, study string, certificate tls.Certificate, own string, long
 		// With a front clients hear that there is TLS, and have it with that.
 		DontListen: long, ProxyProtocol: long, TLSConfig: config, TLS: !long, TLSHandshakeFirst: !long, TLSTimeout: 20,
 		DisableShortFirstPing: true, AuthTimeout: 30,
-		MaxPayload: link.FrameBytes + 1024, MaxPending: 256 << 20, MaxSubs: 64, WriteDeadline: writing,
+		MaxPayload: link.FrameBytes + 1024, MaxPending: 256 << 20, MaxSubs: mostSubjects, WriteDeadline: writing,
 		PingInterval: 20 * time.Second, MaxPingsOut: 2, CustomClientAuthentication: b,
 	})
 	if err != nil {
@@ -158,6 +162,10 @@ func unheard(address string, err error) error {
 	return fault.Failed("--listen "+address, "cannot be listened on: "+err.Error(),
 		"choose another address or end the program that uses it", err)
 }
+
+// mostSubjects is how many a connection may listen to at once: a role has three at most, and what comes on one goes to
+// all that it matches.
+const mostSubjects = 8
 
 // LongMessage is more than a TLS record has.
 const LongMessage = 16 << 10
@@ -224,7 +232,48 @@ func (b *Server) Check(c server.ClientAuthentication) bool {
 			Publish: &server.SubjectPermission{Allow: publish}, Subscribe: &server.SubjectPermission{Allow: subscribe}}
 	}
 	c.RegisterUser(user)
+	if o.Nkey != b.own {
+		b.entered(role, o.Nkey, address)
+	}
 	return true
+}
+
+// entered notes that a role was let in from an address, and ends the connections that it had before: of many at once
+// each would have all that is for the role, and the role itself knows of one.
+func (b *Server) entered(r protocol.Role, key, address string) {
+	b.mu.Lock()
+	again := slices.Contains(b.keys[r], key)
+	if !again {
+		b.keys[r] = append(b.keys[r], key)
+	}
+	b.mu.Unlock()
+	if again {
+		b.end(func(of, at string) bool { return of == key && at != address })
+	}
+}
+
+// Only ends the connections of a role with all other keys than one: its invitation lets several in until it is used.
+func (b *Server) Only(r protocol.Role, key string) {
+	b.mu.Lock()
+	had := b.keys[r]
+	b.keys[r] = []string{key}
+	b.mu.Unlock()
+	if slices.ContainsFunc(had, func(k string) bool { return k != key }) {
+		b.end(func(of, _ string) bool { return of != key && slices.Contains(had, of) })
+	}
+}
+
+// end ends the connections that are to: by the owner's key and the address.
+func (b *Server) end(is func(key, address string) bool) {
+	list, err := b.server.Connz(&server.ConnzOptions{Username: true, Limit: 1 << 20})
+	if err != nil {
+		return // its options are never wrong
+	}
+	for _, c := range list.Conns {
+		if is(c.AuthorizedUser, net.JoinHostPort(c.IP, strconv.Itoa(c.Port))) {
+			_ = b.server.DisconnectClientByID(c.Cid) // it may have ended
+		}
+	}
 }
 
 // parsePass reads a login's token.

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
 
@@ -345,5 +346,81 @@ func TestListenSaysWhyItCannot(t *testing.T) {
 		if why := new(net.OpError); !errors.As(err, &why) || time.Since(began) > 10*time.Second {
 			t.Errorf("after %v: %v", time.Since(began), err)
 		}
+	}
+}
+
+// Of the connections of one role the last alone is carried for, whatever it listens to, and when its invitation has
+// been used none with another key: each would be sent all that is for it.
+func TestOneConnection(t *testing.T) {
+	for _, long := range []bool{false, true} {
+		t.Run(fmt.Sprint("long ", long), func(t *testing.T) { oneConnection(t, long) })
+	}
+}
+
+func oneConnection(t *testing.T, long bool) {
+	keys, public := make([]nkeys.KeyPair, 3), make([]string, 3)
+	for i := range keys {
+		keys[i], _ = nkeys.CreateUser()
+		public[i], _ = keys[i].PublicKey()
+	}
+	chain, key, err := NewCertificate(time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificate, err := tls.X509KeyPair(chain, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pin, err := Pin(certificate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := Listen("127.0.0.1:0", "id", certificate, public[0], long, func(Login) error { return nil },
+		slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	dial := func(key int) *nats.Conn {
+		c, err := nats.Connect("tls://"+s.Address(), append(overTLS(pinned(pin)), nats.NoReconnect(),
+			nats.Nkey(public[key], keys[key].Sign), nats.CustomInboxPrefix("c.id.in.p1"),
+			nats.Token(base64.RawURLEncoding.EncodeToString([]byte(`{"party":1}`))))...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(c.Close)
+		return c
+	}
+	open := func(all []*nats.Conn) (n int) {
+		for _, c := range all {
+			if c.IsConnected() && c.FlushTimeout(time.Second) == nil {
+				n++
+			}
+		}
+		return n
+	}
+	var all []*nats.Conn
+	for range 5 {
+		all = append(all, dial(1))
+	}
+	last := all[4]
+	for i := range 2 * mostSubjects {
+		if _, err := last.Subscribe(fmt.Sprintf("c.id.in.p1.%d", i), func(*nats.Msg) {}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := open(all); n != 1 || open(all[4:]) != 1 {
+		t.Errorf("%d of 5 connections with one key are open", n)
+	}
+	if list, err := s.server.Connz(&server.ConnzOptions{}); err != nil || list.Conns[0].NumSubs > mostSubjects {
+		t.Errorf("a connection listens to %d subjects, %v", list.Conns[0].NumSubs, err)
+	}
+	thief := dial(2)
+	if open([]*nats.Conn{last, thief}) != 2 {
+		t.Error("an invitation that was not used lets one key in")
+	}
+	s.Only(0, public[1])
+	if open([]*nats.Conn{thief}) != 0 || open([]*nats.Conn{last}) != 1 {
+		t.Error("after an invitation was used another key is connected, or its own is not")
 	}
 }
