@@ -205,13 +205,13 @@ func (p *Pool) Run(ctx context.Context, n int, fn func(worker, index int)) error
 // take runs indices of the current region until none is left: the worker's own
 // ones, then those of the workers after it.
 func (p *Pool) take(worker int) {
-	p.enter(worker)
-	defer p.leave(worker)
-	defer func() {
+	defer func() { // what watchers panic with, too
 		if r := recover(); r != nil {
 			p.fail(r)
 		}
 	}()
+	p.enter(worker)
+	defer p.leave(worker)
 	for i := range p.shares {
 		s := &p.shares[(worker+i)%len(p.shares)]
 		for atomic.LoadInt64(&s.next) < s.end {

@@ -165,6 +165,48 @@ func TestPoolPassesPanicsOn(t *testing.T) {
 	}
 }
 
+// A panic of a watcher reaches the caller, on whatever worker it was.
+func TestPoolPassesPanicsOfWatchersOn(t *testing.T) {
+	for _, w := range []watcher{{begins: true}, {}} {
+		p := NewPool(2)
+		p.watchers = []RegionObserver{w}
+		var found any
+		for try := 0; try < 10_000 && found == nil; try++ { // of regions that the other worker may miss
+			func() {
+				defer func() { found = recover() }()
+				_ = p.Run(context.Background(), 2, func(_, _ int) { time.Sleep(time.Millisecond) })
+			}()
+		}
+		if found != "watcher" {
+			t.Errorf("recovered %v", found)
+		}
+		p.watchers = nil
+		var ran atomic.Int32
+		if err := p.Run(context.Background(), 10, func(_, _ int) { ran.Add(1) }); err != nil || ran.Load() != 10 {
+			t.Errorf("after a panic: ran %d of 10 indices, error %v", ran.Load(), err)
+		}
+		p.Close()
+	}
+}
+
+// watcher panics on every worker but the caller, when a region begins or ends.
+type watcher struct {
+	Observer
+	begins bool
+}
+
+func (w watcher) RegionBegin(worker int) {
+	if w.begins && worker > 0 {
+		panic("watcher")
+	}
+}
+
+func (w watcher) RegionEnd(worker int) {
+	if !w.begins && worker > 0 {
+		panic("watcher")
+	}
+}
+
 func TestPoolAllocatesNothing(t *testing.T) {
 	p := NewPool(2)
 	defer p.Close()
