@@ -168,7 +168,7 @@ func (r *Records) Fit(ctx context.Context, o Options) (*Model, error) {
 	}
 	if !o.NoLabels || !m.Private {
 		if err := model.label(ctx, eng.Pool(), &r.prepared.Normalised, m.Private); err != nil {
-			return nil, err
+			return nil, pay.Lost(paid, err)
 		}
 	}
 	return model, pay.Delivered()

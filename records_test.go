@@ -321,6 +321,34 @@ func TestAccount(t *testing.T) {
 	}
 }
 
+// A fit that is cancelled when its release has been made, and paid for, says so; the same request has it then.
+func TestCancelledAfterItsCharge(t *testing.T) {
+	account := &Account{File: privacy.LedgerFile{Path: filepath.Join(t.TempDir(), "ledger")}}
+	data, o := blobs(t), Options{K: 3, Epsilon: 1, Bounds: Range(-200, 200), Account: account}
+	ctx, cancel := context.WithCancel(context.Background())
+	o.Observer = atJobEnd(cancel)
+	if _, err := Fit(ctx, data, o); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "was charged to") {
+		t.Errorf("the charge is not told: %v", err)
+	}
+	o.Observer = nil
+	if _, err := Fit(context.Background(), data, o); err != nil {
+		t.Error(err)
+	}
+	if s, err := account.File.State(); err != nil || len(s.Runs) != 1 {
+		t.Errorf("%+v, error %v", s, err)
+	}
+}
+
+// atJobEnd is an observer that is called when a job has ended.
+type atJobEnd func()
+
+func (atJobEnd) JobBegin(engine.JobInfo)       {}
+func (atJobEnd) PhaseBegin(engine.Span)        {}
+func (atJobEnd) PhaseEnd(engine.Span)          {}
+func (atJobEnd) IterationEnd(engine.Iteration) {}
+
+func (f atJobEnd) JobEnd(*engine.Result, error) { f() }
+
 func TestFitIsCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
