@@ -1,7 +1,9 @@
 package protocol
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -95,47 +97,74 @@ func (l *local) at(r Role) *seat {
 }
 
 // run lets the roles take turns until all have ended, or one has failed, or stop
-// reports true between two turns. It may be called again after a stop.
+// reports true between two turns. It may be called again after a stop. Without any stop the
+// first role needs no coroutine: the others take their turns while it waits.
 func (l *local) run(ctx context.Context, stop func() bool) error {
-	for _, s := range l.order {
-		if s.next == nil {
-			s.next, s.stop = iter.Pull(s.turns(ctx))
-		}
+	err := l.play(ctx, stop)
+	if err != nil {
+		l.close()
 	}
-	for {
-		before, running := l.events, false
-		for _, s := range l.order {
-			if s.left {
-				continue
-			}
-			if _, more := s.next(); !more {
-				s.Leave()
-			}
-			if s.err != nil {
-				l.close()
-				return s.err
-			}
-			running = running || !s.left
-		}
-		if len(l.abreast) == l.parties || before == l.events { // else others may still ask, and then work beside them
-			if err := l.workAbreast(ctx); err != nil {
-				l.close()
-				return err
-			}
-		}
+	return err
+}
+
+func (l *local) play(ctx context.Context, stop func() bool) (err error) {
+	var caller *seat // who plays without a coroutine
+	for i, s := range l.order {
 		switch {
-		case !running:
-			return nil
-		case stop != nil && stop():
-			return nil
-		case ctx.Err() != nil:
-			l.close()
-			return ctx.Err()
-		case before == l.events:
-			l.close()
-			return fmt.Errorf("protocol: every role waits for another")
+		case s.next != nil || s.left:
+		case i == 0 && stop == nil:
+			caller = s
+		default:
+			s.next, s.stop = iter.Pull(func(yield func(struct{}) bool) { s.play(ctx, yield) })
 		}
 	}
+	if caller != nil {
+		err = l.lead(ctx, caller)
+	}
+	for running := true; running && err == nil; {
+		running, err = l.turn(ctx, stop)
+	}
+	return err
+}
+
+// lead plays a role, and gives the others their turns while it waits.
+func (l *local) lead(ctx context.Context, s *seat) error {
+	var failed error
+	s.play(ctx, func(struct{}) bool {
+		if failed == nil {
+			_, failed = l.turn(ctx, nil)
+		}
+		return failed == nil
+	})
+	return cmp.Or(failed, s.err)
+}
+
+// turn gives a turn to each role that has a coroutine, and tells whether to go on.
+func (l *local) turn(ctx context.Context, stop func() bool) (bool, error) {
+	before, running := l.events, false
+	for _, s := range l.order {
+		if s.next != nil && !s.left {
+			s.next()
+			if s.err != nil {
+				return false, s.err
+			}
+		}
+		running = running || !s.left
+	}
+	if len(l.abreast) == l.parties || before == l.events { // else others may still ask, and then work beside them
+		if err := l.workAbreast(ctx); err != nil {
+			return false, err
+		}
+	}
+	switch {
+	case !running || stop != nil && stop():
+		return false, nil
+	case ctx.Err() != nil:
+		return false, ctx.Err()
+	case before == l.events:
+		return false, errors.New("protocol: every role waits for another")
+	}
+	return true, nil
 }
 
 // workAbreast does the work that roles wait for, each piece by one worker.
@@ -205,20 +234,18 @@ func growHalf(use bool) {
 //go:noinline
 func touch(room []byte) { room[0]++ }
 
-// turns is the role's program as a sequence of turns.
-func (s *seat) turns(ctx context.Context) iter.Seq[struct{}] {
-	return func(yield func(struct{}) bool) {
-		switch {
-		case len(s.order) > few:
-		case s.noisy:
-			growStack(false)
-		default:
-			growHalf(false)
-		}
-		s.pause = yield
-		s.do = func() { s.workErr = s.work(ctx) }
-		s.err = s.program(ctx)
+// play runs the role's program. It calls pause to let others take their turns.
+func (s *seat) play(ctx context.Context, pause func(struct{}) bool) {
+	switch {
+	case len(s.order) > few:
+	case s.noisy:
+		growStack(false)
+	default:
+		growHalf(false)
 	}
+	s.pause = pause
+	s.do = func() { s.workErr = s.work(ctx) }
+	s.err = s.program(ctx)
 }
 
 // close ends the programs that wait.
