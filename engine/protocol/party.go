@@ -27,7 +27,7 @@ type Party struct {
 
 	rt        *engine.Runtime
 	transport Transport
-	own       secret.Root // of all that is the role's own
+	own       secret.Root // of all that is the role's own; see root
 	streams   *privacy.Streams
 	common    *shared
 	maskRoot  secret.Root // the parties', or the party's own of a ring; zero at the server

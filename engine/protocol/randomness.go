@@ -57,43 +57,20 @@ func NewSecrets(group secret.Root) Secrets { return Secrets{Own: secret.New(), G
 // SimulatedSecrets are the secrets of a role in the simulation of a seed.
 func SimulatedSecrets(seed uint64, r Role) Secrets {
 	root := secret.Simulation(seed)
-	return simulated(root, r, root.Derive(groupRoot))
-}
-
-// groupRoot is the name of the parties' simulated root.
-const groupRoot = "group"
-
-// simulated is SimulatedSecrets where the simulation's root and the parties' are known.
-func simulated(root secret.Root, r Role, group secret.Root) Secrets {
-	s := Secrets{Own: root.Derive(r.String())}
+	s := Secrets{Own: ownOf(root, r)}
 	if !r.Serves() {
-		s.Group = group
+		s.Group = groupOf(root)
 	}
 	return s
 }
 
-// secretsOf hands out the secrets of a run's roles: of a simulation, or fresh where
-// one process holds all of them. A role that is alone must have been given its own.
-func secretsOf(plan *Plan, alone bool) func(Role) Secrets {
-	if plan.Seed != nil {
-		root := secret.Simulation(*plan.Seed)
-		group := root.Derive(groupRoot)
-		return func(r Role) Secrets { return simulated(root, r, group) }
-	}
-	if alone {
-		return func(Role) Secrets { return Secrets{} }
-	}
-	group := secret.New()
-	return func(r Role) Secrets {
-		if r.Serves() {
-			return NewSecrets(secret.Root{})
-		}
-		return NewSecrets(group)
-	}
-}
+// ownOf is a role's own root, and groupOf what the parties share, where one root has the secrets of all.
+func ownOf(root secret.Root, r Role) secret.Root { return root.Derive(r.String()) }
+func groupOf(root secret.Root) secret.Root       { return root.Derive("group") }
 
 // shared is what follows from what the parties of this process share, derived once.
 type shared struct {
+	root   secret.Root // of the secrets of all, where one process has them; else zero
 	group  secret.Root
 	of     *privacy.Streams
 	masks  secret.Root
@@ -103,6 +80,22 @@ type shared struct {
 	key     *secagg.Key // the last one
 	keyRoot secret.Root
 	keyFor  int
+}
+
+// newShared makes what the roles of a plan share. Where they are given no secrets, these follow from one root: of a
+// simulation, or a fresh one.
+func newShared(plan *Plan, given bool) *shared {
+	s := &shared{public: plan.PublicSeed.Streams()}
+	switch {
+	case given:
+		return s
+	case plan.Seed != nil:
+		s.root = secret.Simulation(*plan.Seed)
+	default:
+		s.root = secret.New()
+	}
+	s.group = groupOf(s.root)
+	return s
 }
 
 // maskKey is the mask generator of a root for vectors of a length.
@@ -126,38 +119,52 @@ func (s *shared) from(group secret.Root) (of *privacy.Streams, masks secret.Root
 	return s.of, s.masks
 }
 
-// take gives the party its randomness.
-func (p *Party) take(s Secrets, common *shared) error {
-	switch none := (secret.Root{}); {
-	case s.Own == none:
-		return fmt.Errorf("protocol: %v has no root of its own", p.Role)
-	case s.Group == none && !p.Role.Serves() && p.Plan.Parties > 1:
-		return fmt.Errorf("protocol: %v lacks the root that the parties share", p.Role)
-	case p.single && p.Plan.PublicSeed == (PublicSeed{}):
-		return fmt.Errorf("protocol: the plan of %v states no public seed", p.Role)
+// take gives the party its randomness. In a process that has the secrets of all, its own are derived when they are
+// asked for, which is never where it draws nothing.
+func (p *Party) take(given func(Role) Secrets, common *shared) error {
+	p.Public, p.common = common.public, common
+	group, none := common.group, secret.Root{}
+	if common.root == none {
+		var s Secrets
+		if given != nil {
+			s = given(p.Role)
+		}
+		switch {
+		case s.Own == none:
+			return fmt.Errorf("protocol: %v has no root of its own", p.Role)
+		case s.Group == none && !p.Role.Serves() && p.Plan.Parties > 1:
+			return fmt.Errorf("protocol: %v lacks the root that the parties share", p.Role)
+		case p.single && p.Plan.PublicSeed == (PublicSeed{}):
+			return fmt.Errorf("protocol: the plan of %v states no public seed", p.Role)
+		}
+		p.own, group = s.Own, s.Group
 	}
-	if common.public == nil {
-		common.public = p.Plan.PublicSeed.Streams()
-	}
-	p.Public, p.own, p.common = common.public, s.Own, common
 	if p.Role.Serves() {
 		return nil
 	}
-	p.Group, p.maskRoot = common.from(s.Group)
+	p.Group, p.maskRoot = common.from(group)
 	if p.Plan.Ring {
-		p.maskRoot = s.Own.Derive("masks")
+		p.maskRoot = p.root().Derive("masks")
 	}
 	return nil
+}
+
+// root is that of all that is the role's own.
+func (p *Party) root() secret.Root {
+	if p.own == (secret.Root{}) {
+		p.own = ownOf(p.common.root, p.Role)
+	}
+	return p.own
 }
 
 // Streams are the role's own randomness.
 func (p *Party) Streams() *privacy.Streams {
 	if p.streams == nil {
-		p.streams = privacy.StreamsOf(p.own.Derive("streams"))
+		p.streams = privacy.StreamsOf(p.root().Derive("streams"))
 	}
 	return p.streams
 }
 
 // Root is a secret of the role's own, for what draws its randomness otherwise than
 // from streams.
-func (p *Party) Root(name string) secret.Root { return p.own.Derive("root " + name) }
+func (p *Party) Root(name string) secret.Root { return p.root().Derive("root " + name) }

@@ -53,7 +53,7 @@ type Session struct {
 	room     []role
 	made     []int // of all roles, by release
 	exact    *exactSum
-	shared   shared
+	shared   *shared
 	round    int
 	replayed bool // one of two runs, of which only the releases count
 }
@@ -122,10 +122,8 @@ func (pl *Plan) Core() *Plan { return pl }
 // where there is none, and otherwise the program of each.
 func Start(rt *engine.Runtime, plan *Plan, programs []Program, server Program, o Options) *Session {
 	s := &Session{plan: plan, rt: rt, local: newLocal(rt, o.Views, plan.Private), apart: o.Connect != nil,
-		seated: o.Seat != nil, exact: new(exactSum), replayed: o.Replay != nil}
-	if o.Secrets == nil {
-		o.Secrets = secretsOf(plan, o.Seat != nil)
-	}
+		seated: o.Seat != nil, exact: new(exactSum), replayed: o.Replay != nil,
+		shared: newShared(plan, o.Secrets != nil || o.Seat != nil)}
 	servers := 0
 	if server != nil {
 		servers = max(plan.Servers, 1)
@@ -160,7 +158,7 @@ func (s *Session) join(id Role, program Program, o Options) {
 	*p = Party{Role: id, Plan: s.plan, Replay: o.Replay, rt: s.rt, views: o.Views, draws: o.Draws,
 		made:  s.made[at*releases : (at+1)*releases],
 		exact: s.exact, seen: engine.Seen{Loss: math.NaN()}, single: s.seated}
-	err := p.take(o.Secrets(id), &s.shared)
+	err := p.take(o.Secrets, s.shared)
 	s.local.add(seat, id)
 	p.transport, p.barrier, p.meet = seat, seat.barrier, seat.meet
 	if o.Connect != nil {
