@@ -58,8 +58,7 @@ type Party struct {
 	notes     []string
 	seen      engine.Seen // of the round under way
 	start     int         // that its rounds go on from, of several
-	barrier   func(ctx context.Context, round int) error
-	meet      func(ctx context.Context) error
+	seat      *seat // where the roles of this process take turns, else nil
 }
 
 // exactSum gathers, for a replay alone, what the parties' vectors add up to.
@@ -81,7 +80,7 @@ func (p *Party) Begin(phase engine.Phase, round int) engine.Span {
 
 // follow is Begin where the role's last phase has ended.
 func (p *Party) follow(phase engine.Phase, round int) engine.Span {
-	if p.meet == nil || p.measures { // others' phases may have ended since
+	if p.seat == nil || p.measures { // others' phases may have ended since
 		return p.Begin(phase, round)
 	}
 	return p.rt.Follow(phase, round, int(p.Role))
@@ -139,9 +138,6 @@ func (p *Party) Show(r *Release, centroids []float64, loss float64) {
 // Ready says that the role has set up for rounds that make release r, and waits until the other parties of this process
 // have: what one sets up is no part of another's rounds.
 func (p *Party) Ready(ctx context.Context, r *Release) error {
-	if r.Words > 0 && p.sums == 0 { // others may not have read an earlier sum
-		p.plain = [2][]int64{make([]int64, r.Words), make([]int64, r.Words)}
-	}
 	if p.Plan.Coordinated && r.Words > 0 {
 		if err := p.makeMasks(r.Words); err != nil {
 			return err
@@ -153,10 +149,10 @@ func (p *Party) Ready(ctx context.Context, r *Release) error {
 // Meet waits until the other parties of this process are here too: the time of what one does next is no part of
 // a round that another has not ended.
 func (p *Party) Meet(ctx context.Context) error {
-	if p.meet == nil {
+	if p.seat == nil {
 		return nil
 	}
-	return p.meet(ctx)
+	return p.seat.meet(ctx)
 }
 
 // EndRound says that the role has ended a round; of all rounds, if known, total.
@@ -166,10 +162,10 @@ func (p *Party) EndRound(ctx context.Context, round, total int) error {
 	}
 	p.seen = engine.Seen{Loss: math.NaN()}
 	p.ended = round + 1
-	if p.barrier != nil {
-		return p.barrier(ctx, round)
+	if p.seat == nil {
+		return nil
 	}
-	return nil
+	return p.seat.barrier(ctx, round)
 }
 
 // admit checks that the plan has a release and that it was not made in this round
@@ -309,23 +305,21 @@ func (p *Party) addUncounted(ctx context.Context, round int, words []int64) ([]i
 func (p *Party) add(ctx context.Context, round int, words []int64) ([]int64, error) {
 	number := p.sums
 	p.sums++
-	plain := &p.plain[number%2]
-	if len(*plain) != len(words) {
-		*plain = make([]int64, len(words))
-	}
 	p.rounds++
-	if p.Plan.Servers > 0 {
-		return *plain, p.amongServers(ctx, round, number, words, *plain)
-	}
-	if p.Plan.Ring {
-		return *plain, p.around(ctx, round, number, words, *plain)
-	}
-	if !p.Plan.Coordinated {
+	switch {
+	case p.Plan.Servers > 0:
+		sum := *p.room(len(words))
+		return sum, p.amongServers(ctx, round, number, words, sum)
+	case p.Plan.Ring:
+		sum := *p.room(len(words))
+		return sum, p.around(ctx, round, number, words, sum)
+	case !p.Plan.Coordinated:
 		span := p.Begin(engine.PhaseAggregate, round)
-		copy(*plain, words)
+		sum := *p.room(len(words))
+		copy(sum, words)
 		p.published += int64(len(words) * p.Plan.Capacity.Ring.Bytes())
 		p.End(span)
-		return *plain, nil
+		return sum, nil
 	}
 	if err := p.mask(round, number, words); err != nil {
 		return nil, err
@@ -342,6 +336,15 @@ func (p *Party) add(ctx context.Context, round int, words []int64) ([]int64, err
 		return nil, err
 	}
 	return *sum.(*[]int64), nil
+}
+
+// room is where the sum under way goes; the one before stays.
+func (p *Party) room(length int) *[]int64 {
+	sum := &p.plain[p.sums%2]
+	if len(*sum) != length {
+		*sum = make([]int64, length)
+	}
+	return sum
 }
 
 // makeMasks makes room for vectors of a length under masks, if there is none.
@@ -367,10 +370,10 @@ func (p *Party) mask(round, number int, words []int64) error {
 	if p.unmask == nil {
 		p.unmask = func() (any, error) {
 			span := p.Begin(engine.PhaseUnmask, p.unmasked)
-			plain := &p.plain[(p.sums-1)%2]
-			err := p.masks.Unmask(*plain, p.masked)
+			sum := p.room(p.masked.Len())
+			err := p.masks.Unmask(*sum, p.masked)
 			p.End(span)
-			return plain, err
+			return sum, err
 		}
 	}
 	return p.masks.Mask(p.masked, number, words)

@@ -160,9 +160,9 @@ func (s *Session) join(id Role, program Program, o Options) {
 		exact: s.exact, seen: engine.Seen{Loss: math.NaN()}, single: s.seated}
 	err := p.take(o.Secrets, s.shared)
 	s.local.add(seat, id)
-	p.transport, p.barrier, p.meet = seat, seat.barrier, seat.meet
+	p.transport, p.seat = seat, seat
 	if o.Connect != nil {
-		p.transport, p.barrier, p.meet = o.Connect(id), nil, nil
+		p.transport, p.seat = o.Connect(id), nil
 	}
 	if o.Joined != nil {
 		o.Joined(p)
