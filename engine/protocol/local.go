@@ -237,7 +237,7 @@ func touch(room []byte) { room[0]++ }
 // play runs the role's program. It calls pause to let others take their turns.
 func (s *seat) play(ctx context.Context, pause func(struct{}) bool) {
 	switch {
-	case len(s.order) > few:
+	case len(s.order) > few || s.role.Serves() && !s.noisy: // who only adds needs little
 	case s.noisy:
 		growStack(false)
 	default:

@@ -50,8 +50,10 @@ func newClient(p *Plan, own step.Records, acc *kernels.Accumulator) *client {
 		return nil
 	}
 	c.next = func() (any, error) {
+		span := c.party.Begin(engine.PhasePostprocess, c.t)
 		c.update(c.t, c.sum)
 		c.rests = !c.plain && c.still()
+		c.party.End(span)
 		return c.public, nil
 	}
 	return c
@@ -319,7 +321,6 @@ func (c *client) release(ctx context.Context, t int) error {
 	if err != nil {
 		return err
 	}
-	span := c.party.Begin(engine.PhasePostprocess, t)
 	c.t, c.sum = t, sum
 	if c.apart() {
 		_, err = c.next()
@@ -327,9 +328,10 @@ func (c *client) release(ctx context.Context, t int) error {
 		_, err = c.party.Same("model", t, c.next)
 	}
 	if c.centres != c.public.centres {
+		span := c.party.Begin(engine.PhasePostprocess, t)
 		c.centres.Set(c.grid)
+		c.party.End(span)
 	}
-	c.party.End(span)
 	return err
 }
 
