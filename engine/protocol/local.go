@@ -53,16 +53,15 @@ type memoValue struct {
 type seat struct {
 	*local
 	role           Role
-	program        func(context.Context) error
+	player         *role
 	next           func() (struct{}, bool)
 	stop           func()
 	pause          func(struct{}) bool
-	err            error
 	left           bool
 	taken          int                         // sums taken part in
 	met            int                         // meetings taken part in
 	work           func(context.Context) error // to be done abreast of the others'
-	do             func()                      // does the work
+	within         context.Context             // of the work
 	workErr        error
 	sent, received int64
 	mail           map[Role][][]byte
@@ -70,7 +69,10 @@ type seat struct {
 
 func newLocal(rt *engine.Runtime, views *Views, noisy bool) *local {
 	l := &local{rt: rt, views: views, noisy: noisy}
-	l.each = func(_, index int) { l.abreast[index].do() }
+	l.each = func(_, index int) {
+		s := l.abreast[index]
+		s.workErr = s.work(s.within)
+	}
 	return l
 }
 
@@ -136,7 +138,7 @@ func (l *local) lead(ctx context.Context, s *seat) error {
 		}
 		return failed == nil
 	})
-	return cmp.Or(failed, s.err)
+	return cmp.Or(failed, s.player.err)
 }
 
 // turn gives a turn to each role that has a coroutine, and tells whether to go on.
@@ -145,8 +147,8 @@ func (l *local) turn(ctx context.Context, stop func() bool) (bool, error) {
 	for _, s := range l.order {
 		if s.next != nil && !s.left {
 			s.next()
-			if s.err != nil {
-				return false, s.err
+			if err := s.player.err; err != nil {
+				return false, err
 			}
 		}
 		running = running || !s.left
@@ -190,11 +192,8 @@ func (l *local) runApart(ctx context.Context) error {
 	defer cancel(nil)
 	var roles sync.WaitGroup
 	for _, s := range l.order {
-		if s.program == nil {
-			continue // it plays elsewhere
-		}
 		roles.Go(func() {
-			if err := s.program(ctx); err != nil {
+			if err := s.player.run(ctx); err != nil {
 				cancel(err)
 			}
 		})
@@ -244,8 +243,7 @@ func (s *seat) play(ctx context.Context, pause func(struct{}) bool) {
 		growHalf(false)
 	}
 	s.pause = pause
-	s.do = func() { s.workErr = s.work(ctx) }
-	s.err = s.program(ctx)
+	s.player.run(ctx)
 }
 
 // close ends the programs that wait.
@@ -394,7 +392,7 @@ func (s *seat) Return(_ context.Context, total *secagg.Masked) error {
 
 // Abreast implements Transport.
 func (s *seat) Abreast(ctx context.Context, work func(context.Context) error) error {
-	s.work = work
+	s.work, s.within = work, ctx
 	s.local.abreast = append(s.local.abreast, s)
 	s.events++
 	if err := s.wait(ctx, func() bool { return s.work == nil }); err != nil {

@@ -58,7 +58,7 @@ type Party struct {
 	notes     []string
 	seen      engine.Seen // of the round under way
 	start     int         // that its rounds go on from, of several
-	seat      *seat // where the roles of this process take turns, else nil
+	seat      *seat       // where the roles of this process take turns, else nil
 }
 
 // exactSum gathers, for a replay alone, what the parties' vectors add up to.

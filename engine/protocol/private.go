@@ -34,7 +34,16 @@ type Private struct {
 }
 
 // NewPrivate returns a vector of n zeros.
-func NewPrivate(n int) *Private { return &Private{words: make([]int64, n)} }
+func NewPrivate(n int) *Private { return &NewPrivates(1, n)[0] }
+
+// NewPrivates returns so many vectors of n zeros, one for each of several parties.
+func NewPrivates(vectors, n int) []Private {
+	v, words := make([]Private, vectors), make([]int64, vectors*n)
+	for i := range v {
+		v[i].words = words[i*n : (i+1)*n : (i+1)*n]
+	}
+	return v
+}
 
 // len is the number of elements.
 func (v *Private) len() int { return len(v.words) }

@@ -49,7 +49,6 @@ type Session struct {
 	apart    bool     // each role has a transport and a goroutine of its own
 	seated   bool     // one role plays here, the others elsewhere
 	parties  []*Party // and the server, last, if there is one
-	outcomes []*Outcome
 	room     []role
 	made     []int // of all roles, by release
 	exact    *exactSum
@@ -58,10 +57,22 @@ type Session struct {
 	replayed bool // one of two runs, of which only the releases count
 }
 
-// role is the memory of one role here.
+// role is one role here.
 type role struct {
 	Party
 	seat
+	program Program
+	err     error // of its joining
+	outcome *Outcome
+}
+
+// run runs the role's program.
+func (r *role) run(ctx context.Context) error {
+	defer r.transport.Leave()
+	if r.err == nil {
+		r.outcome, r.err = r.program(ctx, &r.Party)
+	}
+	return r.err
 }
 
 // Options are what a run needs besides its plan.
@@ -144,7 +155,7 @@ func (s *Session) makeRoom(roles int) {
 		roles = 1
 	}
 	s.room, s.made = make([]role, roles), make([]int, roles*len(s.plan.Releases))
-	s.parties, s.outcomes = make([]*Party, 0, roles), make([]*Outcome, 0, roles)
+	s.parties = make([]*Party, 0, roles)
 	s.local.order = make([]*seat, 0, roles)
 }
 
@@ -154,11 +165,13 @@ func (s *Session) join(id Role, program Program, o Options) {
 		return
 	}
 	at, releases := len(s.parties), len(s.plan.Releases)
-	p, seat := &s.room[at].Party, &s.room[at].seat
+	r := &s.room[at]
+	p, seat := &r.Party, &r.seat
 	*p = Party{Role: id, Plan: s.plan, Replay: o.Replay, rt: s.rt, views: o.Views, draws: o.Draws,
 		made:  s.made[at*releases : (at+1)*releases],
 		exact: s.exact, seen: engine.Seen{Loss: math.NaN()}, single: s.seated}
-	err := p.take(o.Secrets, s.shared)
+	r.program, r.err = program, p.take(o.Secrets, s.shared)
+	seat.player = r
 	s.local.add(seat, id)
 	p.transport, p.seat = seat, seat
 	if o.Connect != nil {
@@ -167,16 +180,7 @@ func (s *Session) join(id Role, program Program, o Options) {
 	if o.Joined != nil {
 		o.Joined(p)
 	}
-	s.parties, s.outcomes = append(s.parties, p), append(s.outcomes, nil)
-	seat.program = func(ctx context.Context) error {
-		defer p.transport.Leave()
-		if err != nil {
-			return err
-		}
-		outcome, err := program(ctx, p)
-		s.outcomes[at] = outcome
-		return err
-	}
+	s.parties = append(s.parties, p)
 }
 
 // Run goes on to the end.
@@ -215,8 +219,8 @@ func (s *Session) Close() {
 // outcome is what the first role of the result's audience ended with: the server's
 // where no party sees the result.
 func (s *Session) outcome() *Outcome {
-	for _, o := range s.outcomes {
-		if o != nil {
+	for i := range s.room {
+		if o := s.room[i].outcome; o != nil {
 			return o
 		}
 	}

@@ -22,7 +22,7 @@ import (
 // no part in any other's memory.
 type client struct {
 	*Plan
-	*model
+	model
 	own     step.Records
 	points  kernels.Panels // those it trains on
 	weights []float64      // of them, nil if all weigh the same
@@ -31,7 +31,6 @@ type client struct {
 	acc     *kernels.Accumulator // of the round's release
 	labels  []uint16
 	private *protocol.Private
-	encode  func(words []int64) error
 	next    func() (any, error) // updates the model by sum, that of round t
 	t       int
 	sum     []int64
@@ -42,13 +41,10 @@ type client struct {
 	seeder    *seeder // nil where first centroids are no records
 }
 
-func newClient(p *Plan, own step.Records, acc *kernels.Accumulator) *client {
-	c := &client{Plan: p, model: &model{plan: p, limit: p.limit()}, own: own, points: *own.Part.Points,
-		weights: own.Part.Weights, acc: acc, private: protocol.NewPrivate(p.length)}
-	c.encode = func(words []int64) error {
-		c.write(words)
-		return nil
-	}
+// newClient makes a client. acc and private are its own memory for what a round releases.
+func newClient(p *Plan, own step.Records, acc *kernels.Accumulator, private *protocol.Private) *client {
+	c := &client{Plan: p, model: model{plan: p, limit: p.limit()}, own: own, points: *own.Part.Points,
+		weights: own.Part.Weights, acc: acc, private: private}
 	c.next = func() (any, error) {
 		span := c.party.Begin(engine.PhasePostprocess, c.t)
 		c.update(c.t, c.sum)
@@ -314,7 +310,7 @@ func (c *client) seed(ctx context.Context) (err error) {
 
 // release makes the round's release and moves the centroids by it.
 func (c *client) release(ctx context.Context, t int) error {
-	if err := c.private.Fill(c.encode); err != nil {
+	if err := c.private.Fill(c.write); err != nil {
 		return err
 	}
 	sum, err := c.party.Sum(ctx, c.Plan.release, t, c.groups[t], c.private)
@@ -336,12 +332,13 @@ func (c *client) release(ctx context.Context, t int) error {
 }
 
 // write puts the client's sums, or means, into a message.
-func (c *client) write(words []int64) {
+func (c *client) write(words []int64) error {
 	if c.job.Release == Centroid {
 		c.writeMeans(words)
-		return
+	} else {
+		copy(words[copy(words, c.acc.Sums):], c.acc.Counts)
 	}
-	copy(words[copy(words, c.acc.Sums):], c.acc.Counts)
+	return nil
 }
 
 // writeMeans writes the client's means divided by the number of clients, in grid

@@ -14,7 +14,7 @@ import (
 // report sends the round's sums and counts to the naive server as they are
 // (Thesis-H §5.2), and takes over the centroids that it returns.
 func (c *client) report(ctx context.Context, t int) error {
-	if err := c.private.Fill(c.encode); err != nil {
+	if err := c.private.Fill(c.write); err != nil {
 		return err
 	}
 	own, err := c.party.Own(c.Plan.release, t, c.groups[t], c.private)

@@ -441,6 +441,7 @@ func (p *Plan) start(rt *engine.Runtime, o protocol.Options) (*protocol.Session,
 	// Where one worker does the rounds of all clients, their sums need not lie apart.
 	accs := kernels.NewAccumulators(playing, p.k, p.d, p.fraction, o.Connect != nil || p.weighted ||
 		p.job.Method.Constrained() || !p.small(rt.Pool().Workers()))
+	privates := protocol.NewPrivates(playing, p.length)
 	for i, part := range p.job.Clients {
 		if !o.Plays(protocol.Role(i)) {
 			continue
@@ -449,7 +450,7 @@ func (p *Plan) start(rt *engine.Runtime, o protocol.Options) (*protocol.Session,
 		if i == 0 {
 			own.Clamped = p.job.Clamped
 		}
-		clients[i] = newClient(p, own, &accs[i%playing])
+		clients[i] = newClient(p, own, &accs[i%playing], &privates[i%playing])
 		programs[i] = clients[i].run
 	}
 	var server protocol.Program

@@ -115,7 +115,7 @@ func TestServersFirstCentroidsMustLieInTheBox(t *testing.T) {
 		var programs []protocol.Program
 		for _, part := range parts {
 			programs = append(programs, newClient(p, step.Records{Part: part},
-				kernels.NewAccumulator(p.k, p.d, p.fraction)).run)
+				kernels.NewAccumulator(p.k, p.d, p.fraction), protocol.NewPrivate(p.length)).run)
 		}
 		server := func(ctx context.Context, party *protocol.Party) (*protocol.Outcome, error) {
 			centroids := make([]float64, 8)

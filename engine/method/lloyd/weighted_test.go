@@ -165,7 +165,8 @@ func TestCappedSensitivity(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				c := newClient(p, step.Records{Part: job.Clients[0]}, kernels.NewAccumulator(p.k, p.d, p.fraction))
+				c := newClient(p, step.Records{Part: job.Clients[0]}, kernels.NewAccumulator(p.k, p.d, p.fraction),
+					protocol.NewPrivate(p.length))
 				c.use(newPublic(p.k, p.d))
 				copy(c.centroids, job.Start)
 				c.setGrid()
