@@ -44,8 +44,8 @@ func (rt *Runtime) Begin(p Phase, iteration, party int) Span {
 	return rt.begin(p, iteration, party, time.Since(rt.start))
 }
 
-// Follow is Begin at the end of the last span of all, for roles that take turns, so that no span ends meanwhile: to look
-// at the clock again would take as long as a phase of a small round.
+// Follow is Begin at the end of the last span of all, for roles that take turns, so that no span ends meanwhile: to
+// look at the clock again would take as long as a phase of a small round.
 func (rt *Runtime) Follow(p Phase, iteration, party int) Span {
 	return rt.begin(p, iteration, party, rt.last)
 }

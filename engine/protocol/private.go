@@ -40,7 +40,7 @@ func NewPrivate(n int) *Private { return &NewPrivates(1, n)[0] }
 func NewPrivates(vectors, n int) []Private {
 	v, words := make([]Private, vectors), make([]int64, vectors*n)
 	for i := range v {
-		v[i].words = words[i*n : (i+1)*n : (i+1)*n]
+		v[i] = Private{words: words[i*n : (i+1)*n : (i+1)*n]}
 	}
 	return v
 }
