@@ -104,6 +104,7 @@ type serverTransport struct {
 	absent  []bool // missed a deadline, and have not been heard since
 	current *sum.Server
 	results [][]byte  // by number
+	given   []int     // how many of them a party was sent, or did without
 	early   [][]byte  // first messages of the next sum, by party
 	joined  []bool    // in the sum under way
 	begun   time.Time // the step
@@ -114,7 +115,8 @@ type serverTransport struct {
 func newServerTransport(t protocol.Transport, box *postbox, c sum.Config, step time.Duration, log *slog.Logger,
 	w *Watch) *serverTransport {
 	h := &serverTransport{Transport: t, box: box, config: c, step: step, log: log, watch: w,
-		absent: make([]bool, c.Parties), joined: make([]bool, c.Parties), early: make([][]byte, c.Parties)}
+		absent: make([]bool, c.Parties), joined: make([]bool, c.Parties), early: make([][]byte, c.Parties),
+		given: make([]int, c.Parties)}
 	box.sums = h.take
 	return h
 }
@@ -162,8 +164,13 @@ func (h *serverTransport) take(from protocol.Role, body []byte) error {
 	return nil
 }
 
-// again gives a party the result of a sum that it missed.
+// again gives a party the result of a sum that it missed, once: a link loses nothing, and who asks again and again
+// and takes nothing would fill it, and have all wait.
 func (h *serverTransport) again(p int, number uint32) error {
+	if int(number) < h.given[p] {
+		return nil
+	}
+	h.given[p] = int(number) + 1
 	return h.give(context.Background(), []link.Letter{{To: protocol.Role(p)}}, h.results[number])
 }
 
@@ -305,6 +312,7 @@ func (h *serverTransport) Return(ctx context.Context, total *secagg.Masked) erro
 	var letters []link.Letter
 	for p, in := range h.joined {
 		if in {
+			h.given[p] = len(h.results)
 			letters = append(letters, link.Letter{To: protocol.Role(p)})
 		}
 	}
