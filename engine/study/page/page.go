@@ -235,11 +235,15 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	give("refused_total", prometheus.CounterValue, float64(status.Refused))
 	give("ended", prometheus.GaugeValue, flag[status.Ended])
 	for _, p := range status.Parties {
-		give("party_bytes_sent_total", prometheus.CounterValue, float64(p.Sent), p.Name)
-		give("party_bytes_received_total", prometheus.CounterValue, float64(p.Received), p.Name)
-		give("party_late", prometheus.GaugeValue, flag[p.Late], p.Name)
-		give("party_late_steps_total", prometheus.CounterValue, float64(p.LateSteps), p.Name)
-		give("party_agreed", prometheus.GaugeValue, flag[p.Agreed], p.Name)
+		name := p.Name
+		if p.Server {
+			name += " (server)" // which may have a party's name
+		}
+		give("party_bytes_sent_total", prometheus.CounterValue, float64(p.Sent), name)
+		give("party_bytes_received_total", prometheus.CounterValue, float64(p.Received), name)
+		give("party_late", prometheus.GaugeValue, flag[p.Late], name)
+		give("party_late_steps_total", prometheus.CounterValue, float64(p.LateSteps), name)
+		give("party_agreed", prometheus.GaugeValue, flag[p.Agreed], name)
 	}
 }
 
