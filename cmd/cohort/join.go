@@ -118,18 +118,22 @@ func (o *joinFlags) join(ctx context.Context, in io.Reader, out, errOut io.Write
 		return err
 	}
 	defer traced()
-	if o.page != "none" {
-		if err := os.MkdirAll(o.state, 0o700); err != nil {
-			return fault.Failed("--state", err.Error(), "name a folder that can be made", err)
+	var shown *page.Server
+	defer func() {
+		if shown != nil {
+			shown.Close()
 		}
-		p, err := page.Listen(o.page, o.state, o.watch, nil)
-		if err != nil {
-			return err
+	}()
+	openPage := func() (err error) {
+		if o.page == "none" {
+			return nil
 		}
-		defer p.Close()
-		fmt.Fprintf(errOut, "page: %s\n", p.URL())
+		if shown, err = page.Listen(o.page, o.state, o.watch, nil); err == nil {
+			fmt.Fprintf(errOut, "page: %s\n", shown.URL())
+		}
+		return err
 	}
-	j := study.Join{Invitation: invitation, State: o.state, Log: log, Engine: eng,
+	j := study.Join{Invitation: invitation, State: o.state, Log: log, Engine: eng, Held: openPage,
 		Charge: o.charge, Watch: o.watch,
 		Agree:   func(_ context.Context, t *study.Terms) error { return o.agree(t, in, errOut) },
 		Load:    o.load,

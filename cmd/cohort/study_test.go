@@ -21,6 +21,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/study"
+	"github.com/cohort-engine/cohort/engine/study/journal"
 )
 
 // commandVar has this test's binary run its arguments as cohort does.
@@ -466,5 +467,30 @@ func TestResultOfAStudyIsNotLost(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(o.out, centroidsParquet)); err != nil {
 		t.Errorf("--out-format parquet: %v", err)
+	}
+}
+
+// A folder that a process uses is refused before its page's control file is touched.
+func TestPageOfAFolderInUse(t *testing.T) {
+	state := t.TempDir()
+	j, err := journal.Open(filepath.Join(state, study.JournalName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	control := filepath.Join(state, "control.json")
+	if err := os.WriteFile(control, []byte("of the first"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	v := study.Invitation{URL: "tls://127.0.0.1:9", ID: "0123456789abcdef"}
+	cmd := newJoinCommand()
+	cmd.SetArgs([]string{"--invite", v.Token(), "--data", "x.csv", "--state", state, "--page", "127.0.0.1:0"})
+	cmd.SetOut(io.Discard)
+	cmd.SetErr(io.Discard)
+	if err := cmd.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), "in use") {
+		t.Errorf("a folder in use: %v", err)
+	}
+	if b, err := os.ReadFile(control); err != nil || string(b) != "of the first" {
+		t.Errorf("the control file of the process that has the folder: %q, %v", b, err)
 	}
 }

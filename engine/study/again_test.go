@@ -33,7 +33,8 @@ func TestOldResultsAreGivenOnce(t *testing.T) {
 	end.Start()
 	defer end.Close()
 	box := newPostbox(end, protocol.Server, time.Minute)
-	h := newServerTransport(nil, box, sum.Config{Parties: 2, Threshold: 2}, time.Minute, slog.New(slog.DiscardHandler), nil)
+	log := slog.New(slog.DiscardHandler)
+	h := newServerTransport(nil, box, sum.Config{Parties: 2, Threshold: 2}, time.Minute, log, nil)
 	h.results = [][]byte{make([]byte, 1<<20), make([]byte, 1<<20)}
 	done := make(chan error, 1)
 	go func() {

@@ -40,6 +40,8 @@ type Join struct {
 	State  string
 	Log    *slog.Logger
 	Engine *engine.Engine
+	// Held, if not nil, is called when the state folder is this process's alone.
+	Held func() error
 	// Load reads the party's own records when the study is known, before anybody is
 	// told anything: its rows, or its columns with the ids of its records. A server has none,
 	// and it is not called.
@@ -92,6 +94,11 @@ func Take(ctx context.Context, j Join) (*engine.Result, error) {
 	defer p.journal.Close()
 	if err := p.recall(); err != nil {
 		return nil, err
+	}
+	if p.Held != nil {
+		if err := p.Held(); err != nil {
+			return nil, err
+		}
 	}
 	if err := p.connect(ctx); err != nil {
 		if p.done && ctx.Err() == nil {
