@@ -17,8 +17,8 @@ type blocks struct {
 	points    kernels.Panels // the centroids in order
 	clusters  int
 	cover     cover
-	potential [len(levels)][]int64 // the largest of a run
-	norm      float64              // the largest square, in grid units
+	potential []int64 // in order
+	norm      float64 // the largest square, in grid units
 }
 
 // of returns the clusters of a leaf.
@@ -37,30 +37,17 @@ func (b *blocks) set(p *Problem, clusters int, norm []float64) {
 	}
 	kernels.Pack(&b.points, o.rows)
 	b.cover.set(b.points, clusters)
-	for level := range levels {
-		count := len(b.cover.boxes[level]) / (2 * d)
-		b.potential[level] = slices.Grow(b.potential[level][:0], count)[:count]
-	}
 }
 
 // see notes the largest potential of each block.
 func (m *members) see() {
 	m.t.fallen = false
 	b := &m.blocks
-	for level := range levels {
-		for index := range b.potential[level] {
-			most := int64(math.MinInt64)
-			if level == 0 {
-				for _, j := range b.of(index) {
-					most = max(most, m.t.potential[j])
-				}
-			} else {
-				below, ratio := b.potential[level-1], levels[level]/levels[level-1]
-				most = slices.Max(below[index*ratio : min(len(below), (index+1)*ratio)])
-			}
-			b.potential[level][index] = most
-		}
+	b.potential = b.potential[:0]
+	for _, j := range b.order.ids {
+		b.potential = append(b.potential, m.t.potential[j])
 	}
+	b.cover.note(b.potential, b.clusters)
 }
 
 // enlist adds to the row of column u the other moves whose reduced cost may be at most the
@@ -95,7 +82,7 @@ func (m *members) enlist(worker int, u int32, most int64) {
 	} else {
 		m.gauge(u, w)
 		w.some = w.some[:0]
-		least = m.within(u, len(levels)-1, 0, len(m.blocks.potential[len(levels)-1]), most, w)
+		least = m.within(u, len(levels)-1, 0, len(m.blocks.cover.most[len(levels)-1]), most, w)
 		for _, v := range w.some {
 			take(v, m.moveBound(u, v, w))
 		}
@@ -114,12 +101,11 @@ func (m *members) enlist(worker int, u int32, most int64) {
 func (m *members) within(u int32, level, first, count int, most int64, w *laying) (least int64) {
 	b := &m.blocks
 	least = infinity
-	for index := first; index < min(first+count, len(b.potential[level])); index++ {
+	for index := first; index < min(first+count, len(b.cover.most[level])); index++ {
 		switch bound := m.blockBound(u, level, index, w); {
 		case bound > most:
 			least = min(least, bound)
 		case level > 0:
-			ratio := levels[level] / levels[level-1]
 			least = min(least, m.within(u, level-1, index*ratio, ratio, most, w))
 		default:
 			w.some = append(w.some, b.of(index)...)
@@ -178,5 +164,5 @@ func (m *members) blockBound(u int32, level, index int, w *laying) int64 {
 	near *= square
 	margin := 2 * w.reach * math.Sqrt(far*square)
 	bound := near - w.away - margin - 1e-9*(near+w.away+margin+m.norm[u]+m.blocks.norm) - 2
-	return int64(bound) + m.t.potential[u] - m.blocks.potential[level][index]
+	return int64(bound) + m.t.potential[u] - m.blocks.cover.most[level][index]
 }

@@ -217,12 +217,28 @@ func (o *order) restore(res *Result, v *view) {
 	slices.SortFunc(res.Extra, byPoint)
 }
 
+// ratio is the number of boxes in one of the next level.
+const ratio = 8
+
 // levels are the sizes of the runs of points that have boxes, in leaves.
-var levels = [...]int{1, 8, 64}
+var levels = [...]int{1, ratio, ratio * ratio}
 
 // cover holds boxes around the runs of points of each level.
 type cover struct {
 	boxes [len(levels)][]float32 // the least and the largest of each coordinate
+	most  [len(levels)][]int64   // no value of the points that were noted is larger
+}
+
+// note notes the largest of some values of the points, so many in a leaf, in each box.
+func (b *cover) note(values []int64, leaf int) {
+	size := leaf
+	for level := range levels {
+		b.most[level] = b.most[level][:0]
+		for first := 0; first < len(values); first += size {
+			b.most[level] = append(b.most[level], slices.Max(values[first:min(len(values), first+size)]))
+		}
+		values, size = b.most[level], ratio
+	}
 }
 
 // set makes the boxes of points, so many in a leaf.
@@ -237,7 +253,6 @@ func (b *cover) set(points kernels.Panels, leaf int) {
 				box[c], box[d+c] = math.MaxFloat32, -math.MaxFloat32
 			}
 			if level > 0 {
-				ratio := levels[level] / levels[level-1]
 				below := b.boxes[level-1]
 				for child := index * ratio; child < (index+1)*ratio && child*2*d < len(below); child++ {
 					for c := range d {

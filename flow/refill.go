@@ -61,10 +61,9 @@ func (s *Solver) refill(p *Problem) (slope float64) {
 type handful struct {
 	problem Problem // its points
 	cover   cover
-	values  []int64              // costs plus prices in their clusters
-	most    [len(levels)][]int64 // no value of a box is larger
-	boxes   offers               // to be looked at: by what their points are above their values, at least
-	takes   offers               // points that take a cluster, the dearest first: less what they are above their values
+	values  []int64 // costs plus prices in their clusters
+	boxes   offers  // to be looked at: by what their points are above their values, at least
+	takes   offers  // points that take a cluster, the dearest first: less what they are above their values
 }
 
 // handfulLeaf is the number of points in the smallest box of a handful.
@@ -90,23 +89,17 @@ func (h *handful) take(p *Problem, labels []uint16, prices []int64, each int) {
 		h.values[q] = p.cost(i, label) + prices[label]
 	}
 	h.cover.set(points, handfulLeaf)
-	for level, leaves := range levels {
-		h.most[level] = h.most[level][:0]
-		for first := 0; first < n; first += leaves * handfulLeaf {
-			h.most[level] = append(h.most[level], slices.Max(h.values[first:min(n, first+leaves*handfulLeaf)]))
-		}
-	}
+	h.cover.note(h.values, handfulLeaf)
 }
 
 // lower returns by how much the price of cluster j has to fall, or may rise if that is negative, until all but the last
 // of count+1 points come to it, and lets those that come have its value.
 func (h *handful) lower(j int, price int64, count int) int64 {
 	h.boxes, h.takes = h.boxes[:0], h.takes[:0]
-	h.open(len(levels)-1, 0, len(h.most[len(levels)-1]), j, price)
+	h.open(len(levels)-1, 0, len(h.cover.most[len(levels)-1]), j, price)
 	for len(h.boxes) > 0 && (len(h.takes) <= count || h.boxes[0].distance < -h.takes[0].distance) {
 		box := int(h.boxes.take().node)
 		if level := box % len(levels); level > 0 {
-			ratio := levels[level] / levels[level-1]
 			h.open(level-1, box/len(levels)*ratio, ratio, j, price)
 			continue
 		}
@@ -121,7 +114,7 @@ func (h *handful) lower(j int, price int64, count int) int64 {
 	}
 	for _, o := range h.takes {
 		leaf := int(o.node) / handfulLeaf
-		h.most[0][leaf] = slices.Max(h.values[leaf*handfulLeaf : min(len(h.values), (leaf+1)*handfulLeaf)])
+		h.cover.most[0][leaf] = slices.Max(h.values[leaf*handfulLeaf : min(len(h.values), (leaf+1)*handfulLeaf)])
 	}
 	return by
 }
@@ -130,8 +123,8 @@ func (h *handful) lower(j int, price int64, count int) int64 {
 func (h *handful) open(level, first, count, j int, price int64) {
 	d := h.problem.Points.D
 	scale := math.Ldexp(1-pruneRounding, 2*h.problem.FractionBits)
-	for index := first; index < min(len(h.most[level]), first+count); index++ {
+	for index := first; index < min(len(h.cover.most[level]), first+count); index++ {
 		near, _ := extent(h.cover.boxes[level][index*2*d:(index+1)*2*d], h.problem.Centroids[j*d:(j+1)*d])
-		h.boxes.add(offer{int64(near*scale) + price - h.most[level][index], int32(index*len(levels) + level)})
+		h.boxes.add(offer{int64(near*scale) + price - h.cover.most[level][index], int32(index*len(levels) + level)})
 	}
 }

@@ -69,7 +69,7 @@ func compareLower(t *testing.T, p *Problem, labels []uint16, prices []int64, rnd
 					p.Points.N, p.Points.D, each, count, j, got, by, !slices.Equal(h.values, want))
 			}
 			for level, leaves := range levels {
-				for b, most := range h.most[level] {
+				for b, most := range h.cover.most[level] {
 					first := b * leaves * handfulLeaf
 					values := h.values[first:min(len(h.values), first+leaves*handfulLeaf)]
 					if most < slices.Max(values) {
