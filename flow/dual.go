@@ -63,6 +63,9 @@ func (s *Solver) approach(ctx context.Context, run Runner, p *Problem, plain boo
 	clear(s.ascent.vacant)
 	s.ascent.newton(s.prices[:k])
 	window := t.stepWindow * s.ascent.largest()
+	if n >= wellSampled*k {
+		window *= 0.8 // what paths still move is less of the step
+	}
 	if math.IsNaN(window) { // no step to go by
 		window = s.firstWindow(n, k)
 	}
@@ -110,6 +113,9 @@ func (s *Solver) improve(ctx context.Context, run Runner, whole *Problem, size i
 	clear(s.prices[p.k():])
 	return err
 }
+
+// wellSampled is the number of points of a cluster from which steps of prices are nearly all that is left to do.
+const wellSampled = 1000
 
 // lookExactly leaves in ascent.seen what an exact pass at s.prices sees, and returns a window for its gaps.
 func (s *Solver) lookExactly(ctx context.Context, run Runner, p *Problem) (float64, error) {
