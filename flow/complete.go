@@ -3,7 +3,6 @@ package flow
 import (
 	"context"
 	"math"
-	"slices"
 )
 
 // infinity is the cost of a move that does not exist, and more than any sum of
@@ -147,17 +146,17 @@ const byOutflow int32 = -1
 func (t *transport) resize(columns int) {
 	t.columns, t.sink = columns, int32(columns)
 	nodes := columns + 1
-	t.bounds = slices.Grow(t.bounds[:0], columns)[:columns]
+	t.bounds = sized(t.bounds, columns)
 	for _, s := range []*[]int64{&t.size, &t.outflow, &t.excess, &t.potential, &t.limit, &t.distance,
 		&t.within} {
-		*s = slices.Grow((*s)[:0], nodes)[:nodes]
+		*s = sized(*s, nodes)
 		clear(*s)
 	}
 	for _, s := range []*[]int32{&t.next, &t.end, &t.where} {
-		*s = slices.Grow((*s)[:0], nodes)[:nodes]
+		*s = sized(*s, nodes)
 		clear(*s)
 	}
-	t.shut = slices.Grow(t.shut[:0], nodes)[:nodes]
+	t.shut = sized(t.shut, nodes)
 	t.rows = atLeast(t.rows, columns)
 	for u := range columns {
 		t.rows[u] = t.rows[u][:0]

@@ -215,7 +215,7 @@ func (s *Solver) pick(_, index int) {
 func (s *Solver) scale(p *Problem) {
 	k := p.k()
 	q := &s.sample
-	q.Lo, q.Hi = slices.Grow(q.Lo[:0], k)[:k], slices.Grow(q.Hi[:0], k)[:k]
+	q.Lo, q.Hi = sized(q.Lo, k), sized(q.Hi, k)
 	n, size := p.total(), q.total()
 	ratio := float64(size) / float64(n)
 	var sumLo, sumHi int64

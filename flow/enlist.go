@@ -59,7 +59,7 @@ func (m *members) enlist(worker int, u int32, most int64) {
 		m.restrict(u)
 		return
 	}
-	w.listed = slices.Grow(w.listed[:0], t.columns)[:t.columns]
+	w.listed = sized(w.listed, t.columns)
 	clear(w.listed)
 	w.listed[u] = true
 	for _, e := range t.rows[u] {
@@ -118,8 +118,8 @@ func (m *members) within(u int32, level, first, count int, most int64, w *laying
 func (m *members) gauge(u int32, w *laying) {
 	c, d := &m.columns[u], m.d
 	n := len(c.slots)
-	w.apart = slices.Grow(w.apart[:0], n)[:n]
-	w.mean, w.place = slices.Grow(w.mean[:0], d)[:d], slices.Grow(w.place[:0], d)[:d]
+	w.apart = sized(w.apart, n)
+	w.mean, w.place = sized(w.mean, d), sized(w.place, d)
 	clear(w.apart)
 	w.away = 0
 	for h, own := range m.centre[int(u)*d : int(u)*d+d] {

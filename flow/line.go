@@ -86,8 +86,7 @@ func (l *line) sort(p *Problem) {
 		share, _ := bits.Div64(high, low, uint64(max(1, room)))
 		l.ends = append(l.ends, below+int64(share))
 	}
-	l.gain = slices.Grow(l.gain[:0], k+1)[:k+1]
-	l.moves = slices.Grow(l.moves[:0], 2*k+2)[:2*k+2]
+	l.gain, l.moves = sized(l.gain, k+1), sized(l.moves, 2*k+2)
 }
 
 // before returns the sum of the coordinates of the first b units.

@@ -134,10 +134,9 @@ func (m *members) shape(columns int) {
 	m.exclusive = int64(p.exclusivity())
 	m.exact = math.Ldexp(float64(d), 2*p.FractionBits+3) < 1<<53 && p.Price() < 1<<52
 	for _, x := range []*[]int64{&m.known, &m.listed} {
-		*x = slices.Grow((*x)[:0], columns+1)[:columns+1]
+		*x = sized(*x, columns+1)
 	}
-	m.centre = slices.Grow(m.centre[:0], k*d)[:k*d]
-	m.norm = slices.Grow(m.norm[:0], k)[:k]
+	m.centre, m.norm = sized(m.centre, k*d), sized(m.norm, k)
 	m.scale = math.Ldexp(1, p.FractionBits)
 	for j := range k {
 		var norm float64
@@ -193,8 +192,7 @@ func (m *members) inGrid(gap float32) int64 { return int64(min(float64(gap)/m.un
 // list lists the points with a gap of at most least in fresh, in parts.
 func (m *members) list(ctx context.Context) error {
 	n := m.points.N
-	m.after = slices.Grow(m.after[:0], n)[:n]
-	m.found = slices.Grow(m.found[:0], n/listPoints+1)[:(n+listPoints-1)/listPoints]
+	m.after, m.found = sized(m.after, n), sized(m.found, (n+listPoints-1)/listPoints)
 	if err := m.run.Run(ctx, len(m.found), m.find); err != nil {
 		return err
 	}
@@ -232,11 +230,11 @@ func (m *members) admit(ctx context.Context) error {
 		c := &m.columns[u]
 		c.slots, c.stride, c.rest = c.slots[:0], 0, -1
 	}
-	m.heads = slices.Grow(m.heads[:0], m.points.N)[:m.points.N]
+	m.heads = sized(m.heads, m.points.N)
 	m.horizon, m.sight, m.laid = m.least, 1, false
 	m.unlink()
 	size := 2*len(m.fresh) + 16
-	m.table = slices.Grow(m.table[:0], size)[:size]
+	m.table = sized(m.table, size)
 	clear(m.table)
 	if err := m.run.Run(ctx, (len(m.fresh)+digestPoints-1)/digestPoints, m.digest); err != nil {
 		return err
@@ -706,7 +704,7 @@ func (m *members) cheapest(u, v int32) (int64, int32) {
 // length and the constant term.
 func (m *members) slope(u, v int32) (dims int, constant int64) {
 	d := m.d
-	m.coef = slices.Grow(m.coef[:0], d+1)[:d+1]
+	m.coef = sized(m.coef, d+1)
 	coef := m.coef
 	clear(coef)
 	part := func(w int32, sign float64) {

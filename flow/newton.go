@@ -252,14 +252,12 @@ func (a *ascent) largest() float64 {
 }
 
 func (a *ascent) resize(k int) {
-	a.prices = slices.Grow(a.prices[:0], k)[:k]
-	a.best = slices.Grow(a.best[:0], k)[:k]
-	a.active = slices.Grow(a.active[:0], k)[:k]
-	a.vacant = slices.Grow(a.vacant[:0], k)[:k]
-	x := &a.vector
-	for _, x := range []*[]float64{&a.excess, &a.after, &a.fixed, &a.step, &a.damp, &a.degree, &a.near, &x[0], &x[1],
-		&x[2], &x[3]} {
-		*x = slices.Grow((*x)[:0], k)[:k]
+	a.prices, a.best, a.active, a.vacant = sized(a.prices, k), sized(a.best, k), sized(a.active, k), sized(a.vacant, k)
+	for _, x := range []*[]float64{&a.excess, &a.after, &a.fixed, &a.step, &a.damp, &a.degree, &a.near} {
+		*x = sized(*x, k)
+	}
+	for i := range a.vector {
+		a.vector[i] = sized(a.vector[i], k)
 	}
 }
 

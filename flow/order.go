@@ -88,7 +88,7 @@ func (o *order) holds(p *Problem) bool {
 // sort orders the points of p.
 func (o *order) sort(ctx context.Context, workers Runner, p *Problem) error {
 	n, d := p.Points.N, p.Points.D
-	o.rows = slices.Grow(o.rows[:0], n*d)[:n*d]
+	o.rows = sized(o.rows, n*d)
 	for i := range n {
 		p.Points.Point(i, o.rows[i*d:i*d+d])
 	}
@@ -107,10 +107,8 @@ func (o *order) sort(ctx context.Context, workers Runner, p *Problem) error {
 // halve orders the rows: runs are cut in two, across their longest side, at a multiple of the rows of a leaf, all of
 // the same size side by side.
 func (o *order) halve(ctx context.Context, workers Runner, n, d, leaf int) error {
-	o.d, o.spare = d, slices.Grow(o.spare[:0], n*d)[:n*d]
-	o.keys, o.others = slices.Grow(o.keys[:0], n)[:n], slices.Grow(o.others[:0], n)[:n]
-	o.ids = slices.Grow(o.ids[:0], n)[:n]
-	o.moved = slices.Grow(o.moved[:0], n)[:n]
+	o.d, o.spare, o.keys, o.others = d, sized(o.spare, n*d), sized(o.keys, n), sized(o.others, n)
+	o.ids, o.moved = sized(o.ids, n), sized(o.moved, n)
 	for i := range o.ids {
 		o.ids[i] = int32(i)
 	}
@@ -201,7 +199,7 @@ func nth(x, spare []int64, n int) int64 {
 
 // restore gives the result of the ordered problem the points of the problem. Its labels and those of v change places.
 func (o *order) restore(res *Result, v *view) {
-	res.Labels, v.labels = slices.Grow(v.labels[:0], len(o.ids))[:len(o.ids)], res.Labels
+	res.Labels, v.labels = sized(v.labels, len(o.ids)), res.Labels
 	for q, i := range o.ids {
 		res.Labels[i] = v.labels[q]
 	}
@@ -246,7 +244,7 @@ func (b *cover) set(points kernels.Panels, leaf int) {
 	n, d := points.N, points.D
 	for level := range levels {
 		count := (n + leaf*levels[level] - 1) / (leaf * levels[level])
-		b.boxes[level] = slices.Grow(b.boxes[level][:0], count*2*d)[:count*2*d]
+		b.boxes[level] = sized(b.boxes[level], count*2*d)
 		for index := range count {
 			box := b.boxes[level][index*2*d : (index+1)*2*d]
 			for c := range d {
@@ -435,7 +433,7 @@ func (s *Solver) beginCells(run Runner) {
 	for i := range s.scratch[:run.Workers()] {
 		w := &s.scratch[i]
 		if t.tabled && len(w.pairs) != k*k+k {
-			w.pairs = slices.Grow(w.pairs[:0], k*k+k)[:k*k+k]
+			w.pairs = sized(w.pairs, k*k+k)
 			clear(w.pairs)
 		}
 		room := slices.Grow(w.value[:0], k+2*d)
@@ -514,7 +512,7 @@ func (s *Solver) countLeaf(w *scratch, c *choice, first, last int) {
 	if c != &s.all {
 		c.round(d)
 	}
-	w.cells = slices.Grow(w.cells[:0], last-first)[:last-first]
+	w.cells = sized(w.cells, last-first)
 	labels, gap := v.labels[first:last], v.gap[first:last]
 	kernels.TopTwo(t.p.Points.Slice(first, last), c.rows, c.bias, c.slack, float32(v.window), labels, w.cells, gap)
 	if t.tabled {

@@ -99,7 +99,7 @@ type scratch struct {
 }
 
 func (w *scratch) grow(costs int) []int64 {
-	w.rows = slices.Grow(w.rows[:0], costs)[:costs]
+	w.rows = sized(w.rows, costs)
 	return w.rows
 }
 
@@ -162,11 +162,8 @@ func topTwoSlack(d, k int) float32 {
 // beginPass prepares the memory of a pass.
 func (s *Solver) beginPass(run Runner, p *Problem, prices []int64, v *view) {
 	n := p.Points.N
-	v.labels = slices.Grow(v.labels[:0], n)[:n]
-	v.gap = slices.Grow(v.gap[:0], n)[:n]
-	v.size = slices.Grow(v.size[:0], s.columns)[:s.columns]
+	v.labels, v.gap, v.extra, v.size = sized(v.labels, n), sized(v.gap, n), v.extra[:0], sized(v.size, s.columns)
 	clear(v.size)
-	v.extra = v.extra[:0]
 	s.pass = passTask{p: p, prices: prices, into: v, size: s.shardSize(n, p.k()*p.Points.D), limit: infinity,
 		leave: p.Price(), several: int64(p.exclusivity())}
 	if s.columns > p.k() {
@@ -178,7 +175,7 @@ func (s *Solver) beginPass(run Runner, p *Problem, prices []int64, v *view) {
 	for i := range s.scratch[:run.Workers()] {
 		w := &s.scratch[i]
 		w.sides = w.sides[:0]
-		w.size = slices.Grow(w.size[:0], s.columns)[:s.columns]
+		w.size = sized(w.size, s.columns)
 		clear(w.size)
 	}
 	s.stats.Passes++

@@ -77,7 +77,7 @@ func (h *handful) take(p *Problem, labels []uint16, prices []int64, each int) {
 		points = *kernels.NewPanels(n, d)
 	}
 	h.problem = Problem{Points: points, Centroids: p.Centroids, FractionBits: p.FractionBits}
-	h.values = slices.Grow(h.values[:0], n)[:n]
+	h.values = sized(h.values, n)
 	for q := range h.values {
 		i := q * each
 		from, to := at(int32(i), d), at(int32(q), d)

@@ -194,6 +194,9 @@ func (p *Problem) plain() bool {
 // atLeast returns x, lengthened by zeros to n if it is shorter.
 func atLeast[T any](x []T, n int) []T { return append(x, make([]T, max(0, n-len(x)))...) }
 
+// sized returns a slice of length n, with the memory of x if that is enough, and anything in it.
+func sized[T any](x []T, n int) []T { return slices.Grow(x[:0], n)[:n] }
+
 // crewOf returns who does a job: all workers if that pays, else the calling goroutine.
 func crewOf(run Runner, pays bool) Runner {
 	if pays {
@@ -335,8 +338,7 @@ func (s *Solver) write(ctx context.Context, p *Problem, res *Result) error {
 		return err
 	}
 	m.release()
-	res.Sizes = slices.Grow(res.Sizes[:0], k)[:k]
-	res.Fillers = slices.Grow(res.Fillers[:0], k)[:k]
+	res.Sizes, res.Fillers = sized(res.Sizes, k), sized(res.Fillers, k)
 	for j := range k {
 		res.Sizes[j] = int(m.t.size[j])
 		res.Fillers[j] = 0
