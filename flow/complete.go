@@ -119,7 +119,6 @@ type transport struct {
 	queue     offers  // those farther away
 	ask       offers  // columns whose unknown moves are asked for
 	wanted    int     // deficits to settle
-	nearest   int64   // distance of a deficit, if one is wanted
 	last      int64   // distance of the last deficit that a search settled
 	shut      []bool  // no way on, or on the path
 	tight     []int32 // arcs of shortest paths: of node u those at tight[next[u]:end[u]] are left
@@ -398,7 +397,7 @@ func (t *transport) lookAhead(horizon int64) {
 // depart begins a search.
 func (t *transport) depart() {
 	t.queue, t.level, t.order, t.tight = t.queue[:0], t.level[:0], t.order[:0], t.tight[:0]
-	t.nearest, t.now = infinity, 0
+	t.now = 0
 	clear(t.next)
 	clear(t.end)
 	t.wanted = 0
@@ -487,7 +486,7 @@ func (t *transport) follow(u, at int32, d int64) {
 		return
 	}
 	far := d + t.length(e.cost+apart)
-	if e.member == stale && far < min(t.distance[v], t.nearest+1) {
+	if e.member == stale && far < t.distance[v] {
 		if t.refresh(u, e); e.cost == infinity {
 			return
 		}
@@ -510,7 +509,7 @@ func (t *transport) span(distance int64) int64 {
 
 // reach offers a way of the given length to node v, along an arc.
 func (t *transport) reach(v int32, distance int64, arc int32) {
-	if distance > t.distance[v] || distance > t.nearest {
+	if distance > t.distance[v] {
 		return
 	}
 	t.tight = append(t.tight, arc)
@@ -520,9 +519,6 @@ func (t *transport) reach(v int32, distance int64, arc int32) {
 	t.distance[v], t.within[v] = distance, math.MaxInt64
 	if span := t.span(distance); span < infinity {
 		t.within[v] = t.potential[v] + span
-	}
-	if t.wanted == 1 && t.excess[v] < 0 {
-		t.nearest = distance
 	}
 	if distance == t.now {
 		t.level = append(t.level, v)
