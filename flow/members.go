@@ -158,15 +158,11 @@ func (m *members) certify() {
 	if v.exact {
 		return
 	}
-	w := &m.s.scratch[0]
-	row := w.grow(m.k)
-	w.clusters, w.prices = m.s.all.clusters, m.s.prices
 	for _, i := range m.fresh {
 		if v.gap[i] > noGap {
 			continue
 		}
-		kernels.CostRows(m.points, int(i), int(i)+1, m.s.centroids, m.p.FractionBits, row)
-		label, _, _, _ := m.s.topTwo(w, row)
+		label, _, _, _ := m.s.topTwoOf(&m.s.scratch[0], m.p, m.s.prices, int(i))
 		units := m.p.weight(int(i))
 		v.size[v.labels[i]] -= units
 		v.size[label] += units

@@ -98,11 +98,6 @@ type scratch struct {
 	dist   []float32
 }
 
-func (w *scratch) grow(costs int) []int64 {
-	w.rows = sized(w.rows, costs)
-	return w.rows
-}
-
 // tableColumns is the number of clusters up to which a pass packs the index of a
 // cluster into the low bits of distances and counts pairs in a table.
 const tableColumns = 512
@@ -308,8 +303,6 @@ func (s *Solver) countNear(worker, index int) {
 	if w.filter.D != d+1 || w.filter.N != block {
 		w.filter, w.dist = *kernels.NewPanels(block, d+1), make([]float32, block)
 	}
-	row := w.grow(k)
-	w.clusters, w.prices = s.all.clusters, t.prices
 	limit := float32(v.window)
 	w.near = w.near[:0]
 	for at := first; at < last; at += block {
@@ -330,8 +323,7 @@ func (s *Solver) countNear(worker, index int) {
 	each := max(1, len(w.near)*n/((last-first)*max(4*k, n/64)))
 	for q := each / 2; q < len(w.near); q += each {
 		i := int(w.near[q])
-		kernels.CostRows(p.Points, i, i+1, s.centroids, p.FractionBits, row)
-		label, next, _, _ := s.topTwo(w, row)
+		label, next, _, _ := s.topTwoOf(w, p, t.prices, i)
 		stands := min(each, len(w.near)-q+each/2) * int(p.weight(i))
 		w.side(label, next, int64(stands))
 	}
@@ -397,12 +389,10 @@ func (w *scratch) side(u, v int, units int64) {
 
 // spacing returns a gap that about the given share of the points is below, from some of them.
 func (s *Solver) spacing(share float64) float64 {
-	t, w, n := &s.pass, &s.scratch[0], s.pass.p.Points.N
-	row, a := w.grow(t.p.k()), &s.ascent
-	w.clusters, w.prices, a.gaps = s.all.clusters, t.prices, a.gaps[:0]
+	t, a, n := &s.pass, &s.ascent, s.pass.p.Points.N
+	a.gaps = a.gaps[:0]
 	for i := 0; i < n; i += max(1, n/256) {
-		kernels.CostRows(t.p.Points, i, i+1, s.centroids, t.p.FractionBits, row)
-		_, _, best, second := s.topTwo(w, row)
+		_, _, best, second := s.topTwoOf(&s.scratch[0], t.p, t.prices, i)
 		if s.escape >= 0 {
 			best, second = max(best, 0), max(second, 0)
 			best = min(best, second)
@@ -424,12 +414,12 @@ func (s *Solver) chooseLeaf(w *scratch, c *choice, first, last int) {
 	if len(c.clusters) < few.K {
 		few = w.only(t.p, c.clusters)
 	}
-	rows := w.grow(kernels.Lanes * few.K)
+	w.rows = sized(w.rows, kernels.Lanes*few.K)
 	for first < last {
 		end := min(last, first-first%kernels.Lanes+kernels.Lanes)
-		kernels.CostRows(t.p.Points, first, end, few, t.p.FractionBits, rows[:(end-first)*few.K])
+		kernels.CostRows(t.p.Points, first, end, few, t.p.FractionBits, w.rows[:(end-first)*few.K])
 		for at := 0; first < end; first++ {
-			s.chooseExactly(w, first, rows[at:][:len(c.clusters)])
+			s.chooseExactly(w, first, w.rows[at:][:len(c.clusters)])
 			at += few.K
 		}
 	}
@@ -500,6 +490,14 @@ func (w *scratch) meet(u, v int, units int64) {
 		}
 	}
 	w.side(u, v, units)
+}
+
+// topTwoOf returns the two cheapest columns of point i of p, "escape" aside, and their costs plus prices.
+func (s *Solver) topTwoOf(w *scratch, p *Problem, prices []int64, i int) (label, next int, best, second int64) {
+	w.rows = sized(w.rows, p.k())
+	kernels.CostRows(p.Points, i, i+1, s.centroids, p.FractionBits, w.rows)
+	w.clusters, w.prices = s.all.clusters, prices
+	return s.topTwo(w, w.rows)
 }
 
 // topTwo returns the two cheapest columns, "escape" aside, by costs for w.clusters, and their
