@@ -164,16 +164,6 @@ func (t *transport) resize(columns int) {
 	t.rounds, t.paths = 0, 0
 }
 
-// start takes the units that enter the columns, which must be optimal at the given
-// prices without bounds, and sets the outflows that the prices ask for.
-func (t *transport) start(prices []int64) {
-	t.potential[t.sink] = 0
-	for j := range t.columns {
-		t.potential[j] = -prices[j]
-	}
-	t.setOutflows()
-}
-
 // setOutflows sets the outflows that the prices ask for.
 func (t *transport) setOutflows() {
 	t.excess[t.sink] = 0

@@ -61,7 +61,7 @@ type members struct {
 	horizon float32
 	sight   float32 // how many times the gap that is asked for the next pass tells
 	laid    bool    // the columns are laid out
-	least   float32 // gap up to which list lists
+	least   float32 // gap up to which points are listed
 	near    int64   // reduced cost up to which a new row lists
 	lay     func(worker, column int)
 	find    func(worker, part int)
@@ -118,7 +118,10 @@ func (m *members) begin(ctx context.Context, run Runner, s *Solver, p *Problem, 
 	}
 	m.certify()
 	copy(t.size, v.size)
-	t.start(s.prices)
+	for j, price := range s.prices {
+		t.potential[j] = -price
+	}
+	t.setOutflows()
 	return m.admit(ctx)
 }
 
@@ -179,14 +182,6 @@ func (m *members) collect(ctx context.Context, window float64) error {
 	}
 	m.least = float32(min(max(window, noGap), math.MaxFloat32/2))
 	m.near = max(1, m.inGrid(m.least))
-	return m.list(ctx)
-}
-
-// inGrid returns a gap in squared grid units, rounded down: larger gaps are more than that.
-func (m *members) inGrid(gap float32) int64 { return int64(min(float64(gap)/m.unit, infinity/8)) }
-
-// list lists the points with a gap of at most least in fresh, in parts.
-func (m *members) list(ctx context.Context) error {
 	n := m.points.N
 	m.after, m.found = sized(m.after, n), sized(m.found, (n+listPoints-1)/listPoints)
 	if err := m.run.Run(ctx, len(m.found), m.find); err != nil {
@@ -200,6 +195,9 @@ func (m *members) list(ctx context.Context) error {
 	m.fresh = m.after[at:] // none is before its own place, so that join leaves those that are still to come
 	return nil
 }
+
+// inGrid returns a gap in squared grid units, rounded down: larger gaps are more than that.
+func (m *members) inGrid(gap float32) int64 { return int64(min(float64(gap)/m.unit, infinity/8)) }
 
 // listPoints is the number of points that one call of listPart goes through.
 const listPoints = 1 << 12

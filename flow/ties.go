@@ -245,7 +245,7 @@ func (m *members) narrow(upper *members, ties []tie, word int) {
 			t.where[e.column] = 0
 		}
 	}
-	t.start(t.potential[:t.columns])
+	t.setOutflows()
 }
 
 // add adds the group of upper that has the given ties.
