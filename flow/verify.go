@@ -41,13 +41,17 @@ func Verify(p *Problem, res *Result) error {
 	if len(extra) > 0 {
 		return wrong("extra membership of point %d is out of order", extra[0].Point)
 	}
-	for j := range k {
-		if v.count[j] != res.Sizes[j] {
-			return wrong("cluster %d has %d points, but its size is stated as %d", j, v.count[j], res.Sizes[j])
+	for j, size := range res.Sizes {
+		if v.count[j] != size {
+			return wrong("cluster %d has %d points, but its size is stated as %d", j, v.count[j], size)
 		}
 	}
-	if v.unassigned != res.Unassigned {
-		return wrong("%d points are unassigned, but %d are stated", v.unassigned, res.Unassigned)
+	unassigned := 0
+	if v.outside >= 0 {
+		unassigned = v.count[v.outside]
+	}
+	if unassigned != res.Unassigned {
+		return wrong("%d points are unassigned, but %d are stated", unassigned, res.Unassigned)
 	}
 	if v.improvable() {
 		return wrong("an exchange of equal distance lowers the tie hash")
@@ -62,32 +66,31 @@ type verifier struct {
 	res       *Result
 	centroids *kernels.Centroids
 	hash      *tieHash
-	row       []int64
 	reach     int64
 
-	outside, escape int // columns, -1 if the problem has none
+	outside, escape int   // columns, -1 if the problem has none
+	lo, hi, count   []int // of columns: sizes that the prices allow, and units
 	cost            []int64
-	used            []int
-	room            []int
-
-	total      int64
-	count      []int
-	escaped    int
-	unassigned int
-	moves      map[[2]int]weight // cheapest exchange of equal distance
+	used, room      []int             // of a point
+	moves           map[[2]int]weight // cheapest exchange of equal distance
 }
 
 func newVerifier(p *Problem, res *Result) *verifier {
-	k := p.k()
-	v := &verifier{
-		p: p, res: res, centroids: kernels.NewCentroids(k, p.Points.D), hash: newTieHash(p),
-		row: make([]int64, k), reach: p.reach(), total: p.total(),
-		count: make([]int, k), moves: make(map[[2]int]weight),
-	}
+	v := &verifier{p: p, res: res, centroids: kernels.NewCentroids(p.k(), p.Points.D), hash: newTieHash(p),
+		reach: p.reach(), moves: make(map[[2]int]weight)}
 	v.centroids.Set(p.Centroids)
 	var columns int
 	columns, v.outside, v.escape = p.columns(false)
-	v.cost, v.used, v.room = make([]int64, columns), make([]int, columns), make([]int, columns)
+	v.cost = make([]int64, columns)
+	for _, x := range []*[]int{&v.lo, &v.hi, &v.count, &v.used, &v.room} {
+		*x = make([]int, columns)
+	}
+	for j := p.k(); j < columns; j++ {
+		v.hi[j] = int(p.total()) * p.exclusivity()
+	}
+	if v.outside >= 0 {
+		v.cost[v.outside] = p.Price()
+	}
 	return v
 }
 
@@ -98,27 +101,22 @@ func (v *verifier) price(column int) int64 {
 	return 0
 }
 
-// bounds returns the sizes that the price of cluster j allows.
-func (v *verifier) bounds(j int) (lo, hi int) {
-	b := v.p.limit(j, v.total, v.p.Total)
-	least, most := b.at(v.res.Prices[j])
-	return int(least), int(most)
-}
-
+// sizes checks those that are stated, and sets those that the prices of clusters allow.
 func (v *verifier) sizes() error {
-	soft := v.p.Penalty != nil
+	soft, total := v.p.Penalty != nil, v.p.total()
 	for j, size := range v.res.Sizes {
 		f, price := v.res.Fillers[j], v.res.Prices[j]
-		if !soft && (size < 0 || size > v.p.Hi[j] || size+f < v.p.Lo[j]) {
+		b := v.p.limit(j, total, v.p.Total)
+		least, most := b.at(price)
+		v.lo[j], v.hi[j] = int(least), int(most)
+		switch {
+		case !soft && (size < 0 || size > v.p.Hi[j] || size+f < v.p.Lo[j]):
 			return fmt.Errorf("cluster %d has %d points and %d fillers, want %d to %d", j, size, f, v.p.Lo[j], v.p.Hi[j])
-		}
-		if f != 0 && (soft || !v.p.Total || f != v.p.Lo[j]-size) {
+		case f != 0 && (soft || !v.p.Total || f != v.p.Lo[j]-size):
 			return fmt.Errorf("cluster %d has %d fillers beside %d points, minimum %d", j, f, size, v.p.Lo[j])
-		}
-		if lo, hi := v.bounds(j); size < lo || size > hi {
-			return fmt.Errorf("cluster %d has %d points, but its price %d allows only %d to %d", j, size, price, lo, hi)
-		}
-		if b := v.p.limit(j, v.total, v.p.Total); price < -b.under || price > b.over {
+		case size < v.lo[j] || size > v.hi[j]:
+			return fmt.Errorf("cluster %d has %d points, but its price %d allows only %d to %d", j, size, price, least, most)
+		case price < -b.under || price > b.over:
 			return fmt.Errorf("cluster %d has price %d, but points missing and too many cost %d, %d", j, price, b.under, b.over)
 		}
 	}
@@ -129,19 +127,12 @@ func (v *verifier) sizes() error {
 // exchanges of equal distance it allows.
 func (v *verifier) point(i int, extra []Membership) error {
 	p, k, e := v.p, v.p.k(), v.p.exclusivity()
-	kernels.CostRows(p.Points, i, i+1, v.centroids, p.FractionBits, v.row)
+	kernels.CostRows(p.Points, i, i+1, v.centroids, p.FractionBits, v.cost[:k])
 	weight := int(p.weight(i))
-	for j := range v.cost {
-		v.used[j], v.room[j] = 0, weight
-		if j < k {
-			v.cost[j] = v.row[j]
-			if v.cost[j] > v.reach {
-				v.room[j] = 0
-			}
+	for j, cost := range v.cost {
+		if v.used[j], v.room[j] = 0, weight; j < k && cost > v.reach {
+			v.room[j] = 0
 		}
-	}
-	if v.outside >= 0 {
-		v.cost[v.outside] = p.Price()
 	}
 	if err := v.use(i, weight, e, extra); err != nil {
 		return err
@@ -155,9 +146,7 @@ func (v *verifier) point(i int, extra []Membership) error {
 		if used == 0 {
 			continue
 		}
-		if a < k {
-			v.count[a] += used
-		}
+		v.count[a] += used
 		for b, other := range v.used {
 			if b == a || other >= v.room[b] {
 				continue
@@ -215,13 +204,11 @@ func (v *verifier) use(i, weight, e int, extra []Membership) error {
 			return fmt.Errorf("%d times in no cluster", left)
 		}
 		v.used[v.outside] += left
-		v.unassigned += left
 		units = weight
 	}
 	if v.escape >= 0 {
 		v.room[v.escape] = weight * (e - 1)
 		v.used[v.escape] = weight*e - units
-		v.escaped += weight*e - units
 	}
 	return nil
 }
@@ -246,21 +233,11 @@ func (v *verifier) improvable() bool {
 	for m, w := range v.moves {
 		steps = append(steps, step{m[0], m[1], w})
 	}
-	for j := range columns {
-		lo, hi, size := 0, int(v.total)*v.p.exclusivity(), 0
-		switch {
-		case j == v.outside:
-			size = v.unassigned
-		case j == v.escape:
-			size = v.escaped
-		default:
-			lo, hi = v.bounds(j)
-			size = v.count[j]
-		}
-		if size < hi {
+	for j, size := range v.count {
+		if size < v.hi[j] {
 			steps = append(steps, step{from: j, to: columns})
 		}
-		if size > lo {
+		if size > v.lo[j] {
 			steps = append(steps, step{from: columns, to: j})
 		}
 	}
