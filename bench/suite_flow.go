@@ -188,7 +188,7 @@ func (c *Case) assign(ctx context.Context, set *instance.Set, centroids []float6
 			return err
 		}
 	}
-	cold, warm := &flow.Solver{Cold: true}, flow.NewSolver()
+	cold, warm := flow.NewSolver(), flow.NewSolver()
 	var failed error
 	solve := func(s *flow.Solver, p *flow.Problem) {
 		if err := s.Solve(ctx, nil, p, &res); err != nil {
@@ -196,7 +196,7 @@ func (c *Case) assign(ctx context.Context, set *instance.Set, centroids []float6
 		}
 	}
 	err := c.compare(ctx, []Timed{
-		{Name: "cold", Fn: func() { solve(cold, before) }},
+		{Name: "cold", Fn: func() { cold.Forget(); solve(cold, before) }},
 		{Name: "warm, second", Fn: func() { warm.StartFrom(prices[2]); solve(warm, steps[2]) }},
 		{Name: "warm, sixth", Fn: func() { warm.StartFrom(prices[6]); solve(warm, steps[6]) }},
 	})
@@ -221,6 +221,7 @@ func (c *Case) assign(ctx context.Context, set *instance.Set, centroids []float6
 	c.number("LEMON over cold", unitPlain, theirs/c.Row.value("cold").shown(), want(other.cold)...)
 	c.number("over second", unitPlain, theirs/c.Row.value("warm, second").shown(), want(other.warm)...)
 	c.number("over sixth", unitPlain, theirs/c.Row.value("warm, sixth").shown(), want(other.warm)...)
+	cold.Forget()
 	solve(cold, before)
 	c.number("paths", unitPlain, float64(res.Stats.Paths))
 	c.number("free points", unitPlain, float64(res.Stats.Free))
@@ -255,7 +256,7 @@ func millionPoints(ctx context.Context, e *Env) {
 // workers measures a cold assignment with one worker and with all, which are not
 // pinned.
 func (c *Case) workers(ctx context.Context, p *flow.Problem, refs ...Reference) error {
-	one, all := &flow.Solver{Cold: true}, &flow.Solver{Cold: true}
+	one, all := flow.NewSolver(), flow.NewSolver()
 	var res flow.Result
 	reps := c.Env.reps(10, 3)
 	var times [2][]float64
@@ -265,6 +266,7 @@ func (c *Case) workers(ctx context.Context, p *flow.Problem, refs ...Reference) 
 			if i == 1 {
 				run = c.Env.Pool
 			}
+			s.Forget()
 			from := time.Now()
 			if err := s.Solve(ctx, run, p, &res); err != nil {
 				return err

@@ -115,7 +115,7 @@ func familiesAgainstLEMON(ctx context.Context, e *Env, program *lemon.Program) {
 		}
 		labels := []Label{L("family", f.name), L("n", n), L("k", k)}
 		e.newCase(ctx, "families against LEMON", labels, func(ctx context.Context, c *Case) error {
-			p, s := f.make(n, k), &flow.Solver{Cold: true}
+			p, s := f.make(n, k), flow.NewSolver()
 			var res flow.Result
 			if err := s.Solve(ctx, nil, p, &res); err != nil {
 				return err
@@ -129,6 +129,7 @@ func familiesAgainstLEMON(ctx context.Context, e *Env, program *lemon.Program) {
 			}
 			var failed error
 			err := c.compare(ctx, []Timed{{Name: "cold", Fn: func() {
+				s.Forget()
 				if err := s.Solve(ctx, nil, p, &res); err != nil {
 					failed = err
 				}

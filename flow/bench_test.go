@@ -66,8 +66,9 @@ func BenchmarkSolve(b *testing.B) {
 			p := set.Problem(set.Centroids(start.steps))
 			var res flow.Result
 			b.Run("set="+set.Name+"/centroids="+start.name+"/prices=cold", func(b *testing.B) {
-				s := &flow.Solver{Cold: true}
+				s := flow.NewSolver()
 				for b.Loop() {
+					s.Forget()
 					if err := s.Solve(ctx, nil, p, &res); err != nil {
 						b.Fatal(err)
 					}

@@ -98,11 +98,12 @@ func ours(t *testing.T, set *instance.Set, p *flow.Problem) (cold, warm, distanc
 		}
 		return float64(time.Since(from).Nanoseconds()) / 1e6
 	}
-	c, w := &flow.Solver{Cold: true}, flow.NewSolver()
+	c, w := flow.NewSolver(), flow.NewSolver()
 	solve(c, p)
 	distance = flow.Distance(p, &res).Float() / (1 << 16)
 	prices, next := slices.Clone(res.Prices), set.Problem(set.Means(&res))
 	for rep := range 7 {
+		c.Forget()
 		a := solve(c, p)
 		w.StartFrom(prices)
 		b := solve(w, next)

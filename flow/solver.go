@@ -16,9 +16,6 @@ import (
 // not depend on where the solver starts. A Solver must not be used by two
 // goroutines at a time. The zero value is ready to use.
 type Solver struct {
-	// Cold makes every Solve start without the prices of the one before; prices
-	// given to StartFrom still count.
-	Cold bool
 	// Began, if set, is called in Solve when a stage begins, with the number of points
 	// that the stage before has looked at, a point counted once for each look.
 	Began func(stage Stage, looked int)
@@ -78,7 +75,7 @@ func NewSolver() *Solver { return &Solver{} }
 // Forget makes s what NewSolver returns, with the memory that it has: the pages of a new one
 // cost as much as a small problem.
 func (s *Solver) Forget() {
-	s.Cold, s.Began, s.warm, s.given = false, nil, false, s.given[:0]
+	s.Began, s.warm, s.given = nil, false, s.given[:0]
 }
 
 // tuning is what the speed depends on, and the answer does not.
@@ -222,7 +219,7 @@ func (s *Solver) prepare(run Runner, p *Problem, plain bool) {
 		m.find, m.digest, m.lay, m.more = m.listPart, m.digestPart, m.layOut, m.enlistNext
 	}
 	s.columns, s.outside, s.escape = p.columns(plain)
-	if s.Cold || s.n != p.Points.N || s.bits != p.FractionBits || len(s.prices) < k {
+	if s.n != p.Points.N || s.bits != p.FractionBits || len(s.prices) < k {
 		s.warm = false
 	}
 	s.n, s.bits = p.Points.N, p.FractionBits
