@@ -462,18 +462,21 @@ func (s *Solver) lookAtCells(worker, index int) {
 	w, n := &s.scratch[worker], s.pass.p.Points.N
 	w.extra = s.shards[index]
 	first, last := index*s.pass.size, min(n, (index+1)*s.pass.size)
-	const block = 1024 // points whose cells stay in the L1 cache
-	switch {
-	case s.pass.cover != nil:
+	if s.pass.cover != nil {
 		s.descend(w, s.pass.top, &s.all, first, last)
-	case s.pass.into.exact:
-		s.chooseLeaf(w, &s.all, first, last)
-	default:
-		for ; first < last; first += block {
-			s.countLeaf(w, &s.all, first, min(last, first+block))
-		}
+	} else {
+		s.lookAtLeaf(w, &s.all, first, last)
 	}
 	s.shards[index] = w.extra
+}
+
+// lookAtLeaf looks at the points [first, last) with the clusters of c.
+func (s *Solver) lookAtLeaf(w *scratch, c *choice, first, last int) {
+	if s.pass.into.exact {
+		s.chooseLeaf(w, c, first, last)
+	} else {
+		s.countLeaf(w, c, first, last)
+	}
 }
 
 // descend looks at the points [first, last) by their boxes of a level, within one that
@@ -485,13 +488,10 @@ func (s *Solver) descend(w *scratch, level int, wider *choice, first, last int) 
 		end := min(last, first+step)
 		index := first / step * 2 * d
 		c.prune(s, w, wider, t.cover.boxes[level][index:index+2*d])
-		switch {
-		case level > 0 && len(c.clusters) > 1:
+		if level > 0 && len(c.clusters) > 1 {
 			s.descend(w, level-1, c, first, end)
-		case t.into.exact:
-			s.chooseLeaf(w, c, first, end)
-		default:
-			s.countLeaf(w, c, first, end)
+		} else {
+			s.lookAtLeaf(w, c, first, end)
 		}
 	}
 }

@@ -133,7 +133,7 @@ func (s *Solver) evaluate(ctx context.Context, run Runner, p *Problem, prices []
 		work = s.works.near
 	}
 	s.shards = atLeast(s.shards, t.shards())
-	crew := crewOf(run, t.shards() > 1)
+	crew := crewOf(run, p.worthSharing())
 	err := crew.Run(ctx, t.shards(), work)
 	if t.tabled { // even if the pass has ended early: tables are left empty
 		_ = crew.Run(context.Background(), crew.Workers(), s.works.drain) // the background does not end
@@ -159,7 +159,7 @@ func (s *Solver) beginPass(run Runner, p *Problem, prices []int64, v *view) {
 	n := p.Points.N
 	v.labels, v.gap, v.extra, v.size = sized(v.labels, n), sized(v.gap, n), v.extra[:0], sized(v.size, s.columns)
 	clear(v.size)
-	s.pass = passTask{p: p, prices: prices, into: v, size: s.shardSize(n, p.k()*p.Points.D), limit: infinity,
+	s.pass = passTask{p: p, prices: prices, into: v, size: s.shardSize(p), limit: infinity,
 		leave: p.Price(), several: int64(p.exclusivity())}
 	if s.columns > p.k() {
 		s.pass.limit = p.reach()
@@ -177,20 +177,19 @@ func (s *Solver) beginPass(run Runner, p *Problem, prices []int64, v *view) {
 	s.looked += n
 }
 
-// worthSharing is the number of multiply-adds from which a pass is worth the
-// waking of other workers.
-const worthSharing = 1 << 17
-
-// shardSize returns the number of points of a shard of a pass with the given
-// multiply-adds per point: one shard if it is not worth sharing, else about 64, none
-// larger than usual. It is the same for any number of workers.
-func (s *Solver) shardSize(n, perPoint int) int {
+// shardSize returns the number of points of a shard of a pass, whose cells stay in the L1 cache: about a 64th of those
+// of a pass that is worth sharing, none larger than usual. It is the same for any number of workers.
+func (s *Solver) shardSize(p *Problem) int {
 	const least, shards = 256, 64
-	if n*perPoint < worthSharing {
-		return max(1, n)
+	size := s.tune().shardPoints
+	if p.worthSharing() {
+		size = min(size, max(least, p.Points.N/shards)&^(2*kernels.Lanes-1))
 	}
-	return min(s.tune().shardPoints, max(least, n/shards)&^(2*kernels.Lanes-1))
+	return size
 }
+
+// worthSharing reports whether a pass has enough multiply-adds to be worth the waking of other workers.
+func (p *Problem) worthSharing() bool { return p.Points.N*p.k()*p.Points.D >= 1<<17 }
 
 // shards returns the number of shards of a pass.
 func (t *passTask) shards() int { return (t.p.Points.N + t.size - 1) / t.size }

@@ -125,7 +125,7 @@ func (s *Solver) Solve(ctx context.Context, run Runner, p *Problem, res *Result)
 		return err
 	}
 	run = parallel.Or(run)
-	if p.Points.N*p.k()*p.Points.D >= worthSharing {
+	if p.worthSharing() {
 		parallel.Wake(run)
 	}
 	s.stats, s.looked = Stats{}, 0
