@@ -322,7 +322,7 @@ func printStatus(w io.Writer, s *study.Status) error {
 	for _, p := range s.Parties {
 		how := "not here"
 		switch {
-		case p.Away && !s.Ended:
+		case p.Away:
 			how = "away"
 		case p.Late:
 			how = "late"

@@ -240,6 +240,9 @@ func TestServersOfShares(t *testing.T) {
 	sameCentroids(t, "shares", f.alone(t), results)
 	status, _ := n.watch.Status()
 	for i, p := range status.Parties {
+		if p.Away {
+			t.Errorf("%s is away from a study that is done", p.Name)
+		}
 		if p.Server != (i >= 3) || p.Sent == 0 || p.Received == 0 || p.Server != (len(p.Steps) == 0) {
 			t.Errorf("the operator sees of %s %+v", p.Name, p)
 		}

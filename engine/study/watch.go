@@ -71,7 +71,7 @@ type PartyStatus struct {
 	Fingerprint string `json:"fingerprint,omitempty"`
 	// Server says that it is one among which the parties share their vectors.
 	Server bool `json:"server,omitempty"`
-	// Away says that it has enrolled and is not connected, where that is known.
+	// Away says that it has enrolled and is not connected, where that is known, until the study has ended.
 	Away     bool `json:"away,omitempty"`
 	Enrolled bool `json:"enrolled"`
 	Agreed   bool `json:"agreed"`
@@ -232,7 +232,8 @@ func (w *Watch) Status() (Status, <-chan struct{}) {
 		}
 		p.Steps = steps
 		if carried != nil {
-			p.Sent, p.Received, p.Away = carried[i].From, carried[i].To, p.Enrolled && !carried[i].Here
+			p.Sent, p.Received = carried[i].From, carried[i].To
+			p.Away = p.Enrolled && !carried[i].Here && !s.Ended
 		}
 		s.Parties[i] = p
 	}
