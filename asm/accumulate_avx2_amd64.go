@@ -99,6 +99,12 @@ func ScatterNarrowAVX2(x *float32, panels int, d int, labels *uint16, table *int
 //go:noescape
 func ScatterAVX2(x *float32, panels int, d int, labels *uint16, table *int32, width int, bias float32, counts *int32, ahead int)
 
+// ScatterByRowAVX2 adds the bits of x+bias, modulo 2^32, of each of 16 points, rows [blocks][16][16] of blocks > 0 blocks of 16
+// dimensions, to the row of table [][width]int32 that its label names, and 1 to counts[label].
+//
+//go:noescape
+func ScatterByRowAVX2(rows *float32, blocks int, labels *uint16, table *int32, width int, bias float32, counts *int32)
+
 // FoldRowAVX2 adds row-bias, modulo 2^32 and then taken as signed, to blocks > 0 blocks of 16 sums.
 //
 //go:noescape

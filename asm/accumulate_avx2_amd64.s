@@ -3521,6 +3521,215 @@ next:
 	VZEROUPPER
 	RET
 
+// func ScatterByRowAVX2(rows *float32, blocks int, labels *uint16, table *int32, width int, bias float32, counts *int32)
+// Requires: AVX, AVX2, MMX+
+TEXT ·ScatterByRowAVX2(SB), NOSPLIT, $0-56
+	MOVQ         rows+0(FP), AX
+	MOVQ         labels+16(FP), CX
+	VBROADCASTSS bias+40(FP), Y0
+	MOVQ         counts+48(FP), DX
+	MOVQ         table+24(FP), BX
+	MOVQ         width+32(FP), SI
+	MOVWLZX      (CX), DI
+	INCL         (DX)(DI*4)
+	IMULQ        SI, DI
+	LEAQ         (BX)(DI*4), R8
+	MOVWLZX      2(CX), DI
+	INCL         (DX)(DI*4)
+	IMULQ        SI, DI
+	LEAQ         (BX)(DI*4), R9
+	MOVWLZX      4(CX), DI
+	INCL         (DX)(DI*4)
+	IMULQ        SI, DI
+	LEAQ         (BX)(DI*4), R10
+	MOVWLZX      6(CX), DI
+	INCL         (DX)(DI*4)
+	IMULQ        SI, DI
+	LEAQ         (BX)(DI*4), R11
+	MOVWLZX      8(CX), DI
+	INCL         (DX)(DI*4)
+	IMULQ        SI, DI
+	LEAQ         (BX)(DI*4), R12
+	MOVWLZX      10(CX), DI
+	INCL         (DX)(DI*4)
+	IMULQ        SI, DI
+	LEAQ         (BX)(DI*4), R13
+	MOVWLZX      12(CX), DI
+	INCL         (DX)(DI*4)
+	IMULQ        SI, DI
+	LEAQ         (BX)(DI*4), R14
+	MOVWLZX      14(CX), DI
+	INCL         (DX)(DI*4)
+	IMULQ        SI, DI
+	LEAQ         (BX)(DI*4), DX
+	LEAQ         (AX), BX
+	XORQ         SI, SI
+	MOVQ         blocks+8(FP), DI
+
+lower:
+	PREFETCHT0 512(R8)(SI*1)
+	VADDPS     (BX), Y0, Y1
+	VPADDD     (R8)(SI*1), Y1, Y1
+	VMOVUPS    Y1, (R8)(SI*1)
+	VADDPS     32(BX), Y0, Y1
+	VPADDD     32(R8)(SI*1), Y1, Y1
+	VMOVUPS    Y1, 32(R8)(SI*1)
+	PREFETCHT0 512(R9)(SI*1)
+	VADDPS     64(BX), Y0, Y1
+	VPADDD     (R9)(SI*1), Y1, Y1
+	VMOVUPS    Y1, (R9)(SI*1)
+	VADDPS     96(BX), Y0, Y1
+	VPADDD     32(R9)(SI*1), Y1, Y1
+	VMOVUPS    Y1, 32(R9)(SI*1)
+	PREFETCHT0 512(R10)(SI*1)
+	VADDPS     128(BX), Y0, Y1
+	VPADDD     (R10)(SI*1), Y1, Y1
+	VMOVUPS    Y1, (R10)(SI*1)
+	VADDPS     160(BX), Y0, Y1
+	VPADDD     32(R10)(SI*1), Y1, Y1
+	VMOVUPS    Y1, 32(R10)(SI*1)
+	PREFETCHT0 512(R11)(SI*1)
+	VADDPS     192(BX), Y0, Y1
+	VPADDD     (R11)(SI*1), Y1, Y1
+	VMOVUPS    Y1, (R11)(SI*1)
+	VADDPS     224(BX), Y0, Y1
+	VPADDD     32(R11)(SI*1), Y1, Y1
+	VMOVUPS    Y1, 32(R11)(SI*1)
+	PREFETCHT0 512(R12)(SI*1)
+	VADDPS     256(BX), Y0, Y1
+	VPADDD     (R12)(SI*1), Y1, Y1
+	VMOVUPS    Y1, (R12)(SI*1)
+	VADDPS     288(BX), Y0, Y1
+	VPADDD     32(R12)(SI*1), Y1, Y1
+	VMOVUPS    Y1, 32(R12)(SI*1)
+	PREFETCHT0 512(R13)(SI*1)
+	VADDPS     320(BX), Y0, Y1
+	VPADDD     (R13)(SI*1), Y1, Y1
+	VMOVUPS    Y1, (R13)(SI*1)
+	VADDPS     352(BX), Y0, Y1
+	VPADDD     32(R13)(SI*1), Y1, Y1
+	VMOVUPS    Y1, 32(R13)(SI*1)
+	PREFETCHT0 512(R14)(SI*1)
+	VADDPS     384(BX), Y0, Y1
+	VPADDD     (R14)(SI*1), Y1, Y1
+	VMOVUPS    Y1, (R14)(SI*1)
+	VADDPS     416(BX), Y0, Y1
+	VPADDD     32(R14)(SI*1), Y1, Y1
+	VMOVUPS    Y1, 32(R14)(SI*1)
+	PREFETCHT0 512(DX)(SI*1)
+	VADDPS     448(BX), Y0, Y1
+	VPADDD     (DX)(SI*1), Y1, Y1
+	VMOVUPS    Y1, (DX)(SI*1)
+	VADDPS     480(BX), Y0, Y1
+	VPADDD     32(DX)(SI*1), Y1, Y1
+	VMOVUPS    Y1, 32(DX)(SI*1)
+	ADDQ       $0x00000400, BX
+	ADDQ       $0x40, SI
+	DECQ       DI
+	JNZ        lower
+	MOVQ       counts+48(FP), DX
+	MOVQ       table+24(FP), BX
+	MOVQ       width+32(FP), SI
+	MOVWLZX    16(CX), DI
+	INCL       (DX)(DI*4)
+	IMULQ      SI, DI
+	LEAQ       (BX)(DI*4), R8
+	MOVWLZX    18(CX), DI
+	INCL       (DX)(DI*4)
+	IMULQ      SI, DI
+	LEAQ       (BX)(DI*4), R9
+	MOVWLZX    20(CX), DI
+	INCL       (DX)(DI*4)
+	IMULQ      SI, DI
+	LEAQ       (BX)(DI*4), R10
+	MOVWLZX    22(CX), DI
+	INCL       (DX)(DI*4)
+	IMULQ      SI, DI
+	LEAQ       (BX)(DI*4), R11
+	MOVWLZX    24(CX), DI
+	INCL       (DX)(DI*4)
+	IMULQ      SI, DI
+	LEAQ       (BX)(DI*4), R12
+	MOVWLZX    26(CX), DI
+	INCL       (DX)(DI*4)
+	IMULQ      SI, DI
+	LEAQ       (BX)(DI*4), R13
+	MOVWLZX    28(CX), DI
+	INCL       (DX)(DI*4)
+	IMULQ      SI, DI
+	LEAQ       (BX)(DI*4), R14
+	MOVWLZX    30(CX), DI
+	INCL       (DX)(DI*4)
+	IMULQ      SI, DI
+	LEAQ       (BX)(DI*4), CX
+	LEAQ       512(AX), AX
+	XORQ       DX, DX
+	MOVQ       blocks+8(FP), BX
+
+upper:
+	PREFETCHT0 512(R8)(DX*1)
+	VADDPS     (AX), Y0, Y1
+	VPADDD     (R8)(DX*1), Y1, Y1
+	VMOVUPS    Y1, (R8)(DX*1)
+	VADDPS     32(AX), Y0, Y1
+	VPADDD     32(R8)(DX*1), Y1, Y1
+	VMOVUPS    Y1, 32(R8)(DX*1)
+	PREFETCHT0 512(R9)(DX*1)
+	VADDPS     64(AX), Y0, Y1
+	VPADDD     (R9)(DX*1), Y1, Y1
+	VMOVUPS    Y1, (R9)(DX*1)
+	VADDPS     96(AX), Y0, Y1
+	VPADDD     32(R9)(DX*1), Y1, Y1
+	VMOVUPS    Y1, 32(R9)(DX*1)
+	PREFETCHT0 512(R10)(DX*1)
+	VADDPS     128(AX), Y0, Y1
+	VPADDD     (R10)(DX*1), Y1, Y1
+	VMOVUPS    Y1, (R10)(DX*1)
+	VADDPS     160(AX), Y0, Y1
+	VPADDD     32(R10)(DX*1), Y1, Y1
+	VMOVUPS    Y1, 32(R10)(DX*1)
+	PREFETCHT0 512(R11)(DX*1)
+	VADDPS     192(AX), Y0, Y1
+	VPADDD     (R11)(DX*1), Y1, Y1
+	VMOVUPS    Y1, (R11)(DX*1)
+	VADDPS     224(AX), Y0, Y1
+	VPADDD     32(R11)(DX*1), Y1, Y1
+	VMOVUPS    Y1, 32(R11)(DX*1)
+	PREFETCHT0 512(R12)(DX*1)
+	VADDPS     256(AX), Y0, Y1
+	VPADDD     (R12)(DX*1), Y1, Y1
+	VMOVUPS    Y1, (R12)(DX*1)
+	VADDPS     288(AX), Y0, Y1
+	VPADDD     32(R12)(DX*1), Y1, Y1
+	VMOVUPS    Y1, 32(R12)(DX*1)
+	PREFETCHT0 512(R13)(DX*1)
+	VADDPS     320(AX), Y0, Y1
+	VPADDD     (R13)(DX*1), Y1, Y1
+	VMOVUPS    Y1, (R13)(DX*1)
+	VADDPS     352(AX), Y0, Y1
+	VPADDD     32(R13)(DX*1), Y1, Y1
+	VMOVUPS    Y1, 32(R13)(DX*1)
+	PREFETCHT0 512(R14)(DX*1)
+	VADDPS     384(AX), Y0, Y1
+	VPADDD     (R14)(DX*1), Y1, Y1
+	VMOVUPS    Y1, (R14)(DX*1)
+	VADDPS     416(AX), Y0, Y1
+	VPADDD     32(R14)(DX*1), Y1, Y1
+	VMOVUPS    Y1, 32(R14)(DX*1)
+	PREFETCHT0 512(CX)(DX*1)
+	VADDPS     448(AX), Y0, Y1
+	VPADDD     (CX)(DX*1), Y1, Y1
+	VMOVUPS    Y1, (CX)(DX*1)
+	VADDPS     480(AX), Y0, Y1
+	VPADDD     32(CX)(DX*1), Y1, Y1
+	VMOVUPS    Y1, 32(CX)(DX*1)
+	ADDQ       $0x00000400, AX
+	ADDQ       $0x40, DX
+	DECQ       BX
+	JNZ        upper
+	VZEROUPPER
+	RET
+
 // func FoldRowAVX2(row *int32, blocks int, bias int32, sums *int64)
 // Requires: AVX, AVX2
 TEXT ·FoldRowAVX2(SB), NOSPLIT, $0-32

@@ -90,6 +90,12 @@ func FoldLanesAVX512(lanes *float32, n int, scale float32, sums *int64)
 //go:noescape
 func ScatterNarrowAVX512(x *float32, panels int, d int, labels *uint16, table *int32, rows int, bias float32)
 
+// ScatterByRowAVX512 adds the bits of x+bias, modulo 2^32, of each of 16 points, rows [blocks][16][16] of blocks > 0 blocks of 16
+// dimensions, to the row of table [][width]int32 that its label names, and 1 to counts[label].
+//
+//go:noescape
+func ScatterByRowAVX512(rows *float32, blocks int, labels *uint16, table *int32, width int, bias float32, counts *int32)
+
 // FoldRowAVX512 adds row-bias, modulo 2^32 and then taken as signed, to blocks > 0 blocks of 16 sums.
 //
 //go:noescape

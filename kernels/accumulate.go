@@ -196,7 +196,7 @@ func assignAccumulate(p *Panels, c *Centroids, labels []uint16, acc *Accumulator
 		assignAccumulateFused(p, c, float32(math.Inf(1)), labels, acc)
 	case assignAccumulateRanked(p, c, labels, acc), assignAccumulateFiltered(p, c, labels, acc):
 	default:
-		assignAccumulateChunks(p, c, labels, acc, 4*Lanes, nil, nil, nil)
+		assignAccumulateChunks(p, c, labels, acc, 4*Lanes, nil)
 	}
 }
 
@@ -204,27 +204,38 @@ func assignAccumulate(p *Panels, c *Centroids, labels []uint16, acc *Accumulator
 // where there is none for these points and centroids.
 func assignAccumulateFiltered(p *Panels, c *Centroids, labels []uint16, acc *Accumulator) bool {
 	call, ok := filterCallOf(p, c)
-	if ok {
-		s := filterRooms.Get().(*filterScratch)
-		assignAccumulateChunks(p, c, labels, acc, filterGroupPanels(p.filter.chunk)*Lanes, s, &call, nil)
-		filterRooms.Put(s)
+	if !ok {
+		return false
 	}
-	return ok
+	s := filterRooms.Get().(*filterScratch)
+	sink := newSink(acc)
+	var scratch [chunkPoints]uint16
+	group := filterGroupPanels(p.filter.chunk) * Lanes
+	step := chunkPoints / group * group
+	for lo := 0; lo < p.N; lo += step {
+		part := p.Slice(lo, min(lo+step, p.N))
+		l := scratch[:part.N]
+		if labels != nil {
+			l = labels[lo : lo+part.N]
+		}
+		s.assign(&part, c, &call, l, &sink)
+	}
+	sink.fold()
+	filterRooms.Put(s)
+	return true
 }
 
 // assignAccumulateChunks is assignAccumulate of as many points at a time, in groups of group, as stay in the cache
-// between the two steps; with s by way of the candidate filter, with r by that of the ranking.
-func assignAccumulateChunks(p *Panels, c *Centroids, labels []uint16, acc *Accumulator, group int, s *filterScratch,
-	call *filterCall, r *ranker) {
+// between the two steps; with r by way of the ranking.
+func assignAccumulateChunks(p *Panels, c *Centroids, labels []uint16, acc *Accumulator, group int, r *ranker) {
 	var scratch [chunkPoints]uint16
 	step := min(chunkPoints/group, max(1, chunkBytes/4/group/p.D)) * group
 	own := newSink(acc)
 	sink := &own
-	switch {
-	case r != nil:
+	if r != nil { // which fetches points by itself
 		r.sink = own
 		sink = &r.sink
-	case s == nil: // those fetch points by themselves
+	} else {
 		sink.ahead = 4 * step * p.D
 	}
 	for lo := 0; lo < p.N; lo += step {
@@ -234,12 +245,9 @@ func assignAccumulateChunks(p *Panels, c *Centroids, labels []uint16, acc *Accum
 		if labels != nil {
 			l = labels[lo:hi]
 		}
-		switch {
-		case s != nil:
-			s.assign(&part, c, call, l)
-		case r != nil && c.rank.serves(p):
+		if r != nil && c.rank.serves(p) {
 			r.rank(p, c, lo, hi, l)
-		default:
+		} else {
 			assignExact(&part, c, l, nil, nil)
 		}
 		sink.add(&part, l)
@@ -301,6 +309,16 @@ func (s *sink) add(p *Panels, labels []uint16) {
 		s.reserve(Lanes)
 		scatter(&p.Data[base*p.D], 1, &l[0], s.acc, s.bias, s.ahead)
 	}
+}
+
+// addRows adds the points of a panel, which are by row (see filterScratch), by label.
+func (s *sink) addRows(rows []float32, labels []uint16) {
+	var l [Lanes]uint16
+	for i := copy(l[:], labels); i < Lanes; i++ {
+		l[i] = uint16(s.acc.K)
+	}
+	s.reserve(Lanes)
+	scatterByRow(rows, &l, s.acc, s.bias)
 }
 
 // reserve makes room for n more points.

@@ -40,3 +40,9 @@ func scatter(x *float32, panels int, labels *uint16, acc *Accumulator, bias floa
 		asmScatter(x, panels, acc.D, labels, table, tableWidth(acc.D), bias, &acc.scratch.tally[0])
 	}
 }
+
+// sumsRows says whether points of d dimensions that are by row already are added by row.
+func sumsRows(int) bool { return false }
+
+// scatterByRow is not called, as sumsRows says.
+func scatterByRow([]float32, *[Lanes]uint16, *Accumulator, float32) {}

@@ -32,3 +32,36 @@ func TestAccumulateManyDimensions(t *testing.T) {
 		}
 	})
 }
+
+// TestRowsAreAddedAsPanels adds points that are by row, of which the last panel has fewer, over several folds.
+func TestRowsAreAddedAsPanels(t *testing.T) {
+	withPaths(t, func(t *testing.T) {
+		rng := rand.New(rand.NewPCG(3, 19))
+		for _, d := range []int{16, 32, 48, 144} {
+			if !sumsRows(d) {
+				return
+			}
+			for _, k := range []int{1, 2, 70} {
+				for _, f := range []int{16, 22} {
+					const n = 60*Lanes - 5
+					p := packed(gridHardRows(rng, n, d, f), n, d)
+					labels, rows := make([]uint16, n), make([]float32, d*Lanes)
+					for i := range labels {
+						labels[i] = uint16(rng.IntN(k + 1))
+					}
+					want, got := NewAccumulator(k, d, f), NewAccumulator(k, d, f)
+					accumulatePortable(p, labels, want)
+					sink := newSink(got)
+					for lo := 0; lo < n; lo += Lanes {
+						filterRows(p.Data[lo*d:(lo+Lanes)*d], d/Lanes, rows)
+						sink.addRows(rows, labels[lo:min(lo+Lanes, n)])
+					}
+					sink.fold()
+					if !slices.Equal(got.Sums, want.Sums) || !slices.Equal(got.Counts, want.Counts) {
+						t.Fatalf("d=%d k=%d f=%d: sums\n%v\n%v", d, k, f, got.Sums, want.Sums)
+					}
+				}
+			}
+		}
+	})
+}

@@ -44,3 +44,12 @@ func scatter(x *float32, panels int, labels *uint16, acc *Accumulator, bias floa
 		asmScatter(x, panels, acc.D, labels, table, tableWidth(acc.D), bias, &acc.scratch.tally[0], ahead)
 	}
 }
+
+// sumsRows says whether points of d dimensions that are by row already are added by row.
+func sumsRows(d int) bool { return current != generic && d%Lanes == 0 }
+
+// scatterByRow adds 16 points by row to the table of the accumulator.
+func scatterByRow(rows []float32, labels *[Lanes]uint16, acc *Accumulator, bias float32) {
+	asmScatterByRow(&rows[0], acc.D/Lanes, &labels[0], &acc.scratch.table[0], tableWidth(acc.D), bias,
+		&acc.scratch.tally[0])
+}

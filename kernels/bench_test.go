@@ -231,6 +231,33 @@ func BenchmarkAccumulate(b *testing.B) {
 var weightedShapes = [][3]int{{625, 2, 5}, {4096, 2, 15}, {4096, 4, 8}, {4096, 8, 8}, {3000, 5, 10}, {4096, 2, 100},
 	{20000, 20, 30}, {100000, 2, 15}}
 
+func BenchmarkAccumulateByRow(b *testing.B) {
+	for _, s := range [][3]int{{9600, 64, 1000}, {1600, 384, 256}, {1600, 768, 1000}} {
+		n, d, k := s[0], s[1], s[2]
+		b.Run(fmt.Sprintf("d=%d/k=%d", d, k), func(b *testing.B) {
+			if !sumsRows(d) {
+				b.Skip("no routine")
+			}
+			p, _ := lloydData(n, d, k, 16)
+			rows, labels, rng := make([]float32, n*d), make([]uint16, n), rand.New(rand.NewPCG(1, 2))
+			for i := range labels {
+				labels[i] = uint16(rng.IntN(k))
+			}
+			for lo := 0; lo < n*d; lo += Lanes * d {
+				filterRows(p.Data[lo:lo+Lanes*d], d/Lanes, rows[lo:])
+			}
+			acc := NewAccumulator(k, d, 16)
+			run(b, n, 0, 4*n*d, func() {
+				sink := newSink(acc)
+				for lo := 0; lo < n; lo += Lanes {
+					sink.addRows(rows[lo*d:], labels[lo:lo+Lanes])
+				}
+				sink.fold()
+			})
+		})
+	}
+}
+
 func BenchmarkWeightedCost(b *testing.B) {
 	weights, dist := make([]float64, 4096), make([]float32, 4096)
 	run(b, len(dist), 0, 12*len(dist), func() { WeightedCost(weights, dist) })

@@ -818,6 +818,14 @@ func asmScatter(x *float32, panels, d int, labels *uint16, table *int32, width i
 	asm.ScatterAVX2(x, panels, d, labels, table, width, bias, counts, ahead)
 }
 
+func asmScatterByRow(rows *float32, blocks int, labels *uint16, table *int32, width int, bias float32, counts *int32) {
+	if current >= avx512 {
+		asm.ScatterByRowAVX512(rows, blocks, labels, table, width, bias, counts)
+		return
+	}
+	asm.ScatterByRowAVX2(rows, blocks, labels, table, width, bias, counts)
+}
+
 func asmScatterNarrow(x *float32, panels, d int, labels *uint16, table *int32, rows int, bias float32) {
 	if current >= avx512 {
 		asm.ScatterNarrowAVX512(x, panels, d, labels, table, rows, bias)

@@ -268,6 +268,10 @@ func asmScatter(x *float32, panels, d int, labels *uint16, table *int32, width i
 	panic(noRoutine("Scatter", 0))
 }
 
+func asmScatterByRow(rows *float32, blocks int, labels *uint16, table *int32, width int, bias float32, counts *int32) {
+	panic(noRoutine("ScatterByRow", 0))
+}
+
 func asmScatterNarrow(x *float32, panels, d int, labels *uint16, table *int32, rows int, bias float32) {
 	panic(noRoutine("ScatterNarrow", 0))
 }

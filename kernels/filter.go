@@ -714,7 +714,7 @@ func assignFiltered(p *Panels, c *Centroids, labels []uint16) bool {
 	call, ok := filterCallOf(p, c)
 	if ok {
 		s := filterRooms.Get().(*filterScratch)
-		s.assign(p, c, &call, labels)
+		s.assign(p, c, &call, labels, nil)
 		filterRooms.Put(s)
 	}
 	return ok
@@ -728,8 +728,9 @@ func filterCallOf(p *Panels, c *Centroids) (filterCall, bool) {
 	return p.filter.call(c)
 }
 
-// assign labels points by way of the candidate filter; the room serves any number of calls.
-func (s *filterScratch) assign(p *Panels, c *Centroids, call *filterCall, labels []uint16) {
+// assign labels points by way of the candidate filter, and adds them to sums, which may be nil; the room serves any
+// number of calls.
+func (s *filterScratch) assign(p *Panels, c *Centroids, call *filterCall, labels []uint16, sums *sink) {
 	if size := filterPanels * tableWidth(p.D) * Lanes; len(s.rows) < size {
 		s.rows = alignedFloat32(size)
 	}
@@ -741,8 +742,19 @@ func (s *filterScratch) assign(p *Panels, c *Centroids, call *filterCall, labels
 		}
 		lo := at * Lanes
 		part := Panels{N: min(group*Lanes, p.N-lo), D: p.D, Data: p.Data[lo*p.D:]}
-		if !call.c.pays(c.K) || !s.group(&part, p.filter, p.firstPanel+at, group, c, call, labels[lo:lo+part.N]) {
-			assignExact(&part, c, labels[lo:lo+part.N], nil, nil)
+		of := labels[lo : lo+part.N]
+		filtered := call.c.pays(c.K) && s.group(&part, p.filter, p.firstPanel+at, group, c, call, of)
+		if !filtered {
+			assignExact(&part, c, of, nil, nil)
+		}
+		switch {
+		case sums == nil:
+		case filtered && sumsRows(p.D) && sums.acc.scratch.table != nil:
+			for q := range group {
+				sums.addRows(s.byRow(&part, q), of[q*Lanes:min((q+1)*Lanes, part.N)])
+			}
+		default:
+			sums.add(&part, of)
 		}
 		at += group
 	}

@@ -368,3 +368,30 @@ func TestNarrowStaysInsideItsSlices(t *testing.T) {
 		}
 	})
 }
+
+// TestScatterByRowStaysInsideItsSlices adds points by row on slices that touch guard pages; what it fetches beyond the
+// table, it does not read.
+func TestScatterByRowStaysInsideItsSlices(t *testing.T) {
+	withPaths(t, func(t *testing.T) {
+		if !sumsRows(Lanes) {
+			return
+		}
+		for _, atEnd := range []bool{false, true} {
+			for _, d := range []int{Lanes, 3 * Lanes} {
+				const k = 3
+				acc := NewAccumulator(k, d, 16)
+				acc.scratch.table, acc.scratch.tally = guarded[int32](t, (k+1)*d, atEnd), guarded[int32](t, k+1, atEnd)
+				rows, labels := guarded[float32](t, d*Lanes, atEnd), guarded[[Lanes]uint16](t, 1, atEnd)
+				for i := range labels[0] {
+					labels[0][i] = uint16(i % (k + 1))
+				}
+				rows[len(rows)-1] = 1 // of the last point, which has no cluster
+				scatterByRow(rows, &labels[0], acc, 1.5)
+				if got, want := acc.scratch.table[(k+1)*d-1], acc.scratch.table[0]; acc.scratch.tally[k] != 4 || got <= want {
+					t.Fatalf("d=%d: %d points have no cluster, and their last sum is %d, want 4 and more than %d",
+						d, acc.scratch.tally[k], got, want)
+				}
+			}
+		}
+	})
+}

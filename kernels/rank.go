@@ -234,7 +234,7 @@ func assignAccumulateRanked(p *Panels, c *Centroids, labels []uint16, acc *Accum
 	}
 	r := newRanker(c)
 	r.before = labels
-	assignAccumulateChunks(p, c, labels, acc, rankGroup()*Lanes, nil, nil, &r)
+	assignAccumulateChunks(p, c, labels, acc, rankGroup()*Lanes, &r)
 	rankRooms.Put(r.room)
 	return true
 }

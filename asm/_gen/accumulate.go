@@ -26,7 +26,55 @@ func scatterFile(s isa) {
 	if s == avx2 {
 		scatterWide(s)
 	}
+	scatterByRow(s)
 	foldRow(s)
+}
+
+// scatterFar is how many bytes ahead scatterByRow fetches rows of the table, which may be beyond the second-level cache.
+const scatterFar = 512
+
+// scatterByRow emits the accumulation by label of points that are rows already.
+func scatterByRow(s isa) {
+	function("ScatterByRow"+s.name, "func(rows *float32, blocks int, labels *uint16, table *int32, width int, "+
+		"bias float32, counts *int32)",
+		"adds the bits of x+bias, modulo 2^32, of each of 16 points, rows [blocks][16][16] of blocks > 0 blocks of 16",
+		"dimensions, to the row of table [][width]int32 that its label names, and 1 to counts[label].")
+	x, labels := Load(Param("rows"), GP64()), Load(Param("labels"), GP64())
+	bias := s.vector()
+	VBROADCASTSS(NewParamAddr("bias", 40), bias)
+	for half := range 2 {
+		counts, table, width, label := GP64(), GP64(), GP64(), GP64()
+		Load(Param("counts"), counts)
+		Load(Param("table"), table)
+		Load(Param("width"), width)
+		to := make([]reg.GPVirtual, 8)
+		for i := range to {
+			MOVWLZX(Mem{Base: labels, Disp: 2 * (8*half + i)}, label.As32())
+			INCL(Mem{Base: counts, Index: label, Scale: 4})
+			IMULQ(width, label)
+			to[i] = GP64()
+			LEAQ(Mem{Base: table, Index: label, Scale: 4}, to[i])
+		}
+		from, column, left := GP64(), GP64(), GP64()
+		LEAQ(Mem{Base: x, Disp: 512 * half}, from)
+		XORQ(column, column)
+		Load(Param("blocks"), left)
+		count([]string{"lower", "upper"}[half], left, func() {
+			for i := range to {
+				PREFETCHT0(Mem{Base: to[i], Index: column, Scale: 1, Disp: scatterFar})
+				for part := range s.parts {
+					sums, v := Mem{Base: to[i], Index: column, Scale: 1, Disp: s.bytes * part}, s.vector()
+					VADDPS(Mem{Base: from, Disp: 64*i + s.bytes*part}, bias, v)
+					VPADDD(sums, v, v)
+					VMOVUPS(v, sums)
+				}
+			}
+			ADDQ(U32(1024), from)
+			ADDQ(Imm(64), column)
+		})
+	}
+	VZEROUPPER()
+	RET()
 }
 
 // foldRow emits the move of a row of the table to sums.
