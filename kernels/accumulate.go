@@ -129,7 +129,7 @@ type accumulatorScratch struct {
 	// K and D are small enough for masked adds.
 	lanes []float32
 	// table holds rows of sums modulo 2^32 by label, with a row for the label K:
-	// four replicas of [K+1][4] for D <= 3, else [K+1][width] and tally [K+1].
+	// four replicas of [K+1][4] for D <= 3, else [K+1][tablePitch] and tally [K+1].
 	table []int32
 	tally []int32
 	point []float32 // of a narrow form, which is not zero afterwards
@@ -143,10 +143,20 @@ const (
 // tableWidth is the row length of the table for d coordinates.
 func tableWidth(d int) int { return (d + Lanes - 1) &^ (Lanes - 1) }
 
+// tablePitch is how far rows of the table for d > maxNarrowD coordinates are apart. Those a multiple of 2 KiB apart
+// would have the same few sets of the first-level cache.
+func tablePitch(d int) int {
+	width := tableWidth(d)
+	if width%512 == 0 {
+		width += Lanes
+	}
+	return width
+}
+
 // scratchSizes returns the lengths of the tables of accumulatorScratch.
 func scratchSizes(k, d int) (lanes, table, tally int) {
 	lanes = laneWords(k, d)
-	switch words := (k + 1) * tableWidth(d); {
+	switch words := (k + 1) * tablePitch(d); {
 	case words > maxTableWords:
 	case d <= maxNarrowD:
 		table = 4 * (k + 1) * 4
@@ -352,12 +362,12 @@ func (s *sink) fold() {
 		clear(acc.scratch.table)
 		return
 	}
-	width := tableWidth(acc.D)
+	width, pitch := tableWidth(acc.D), tablePitch(acc.D)
 	for i, n := range acc.scratch.tally {
 		if n == 0 {
 			continue
 		}
-		row := acc.scratch.table[i*width : (i+1)*width]
+		row := acc.scratch.table[i*pitch : i*pitch+width]
 		if i < acc.K {
 			acc.foldRow(i, n, n*bias, row)
 		}

@@ -37,7 +37,7 @@ func scatter(x *float32, panels int, labels *uint16, acc *Accumulator, bias floa
 	if acc.D <= maxNarrowD {
 		asmScatterN(acc.D, x, panels, labels, table, acc.K+1, bias)
 	} else {
-		asmScatter(x, panels, acc.D, labels, table, tableWidth(acc.D), bias, &acc.scratch.tally[0])
+		asmScatter(x, panels, acc.D, labels, table, tablePitch(acc.D), bias, &acc.scratch.tally[0])
 	}
 }
 

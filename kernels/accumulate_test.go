@@ -11,7 +11,8 @@ import (
 func TestAccumulateManyDimensions(t *testing.T) {
 	withPaths(t, func(t *testing.T) {
 		rng := rand.New(rand.NewPCG(19, 5))
-		shapes := [][2]int{{511, 10}, {513, 3}, {529, 10}, {767, 1}, {784, 17}, {1039, 10}, {768, 800}, {768, 6000}}
+		shapes := [][2]int{{511, 10}, {513, 3}, {529, 10}, {767, 1}, {784, 17}, {1039, 10}, {768, 800}, {768, 6000},
+			{512, 5}, {1024, 40}, {1020, 3}}
 		for _, s := range shapes {
 			d, k := s[0], s[1]
 			for _, n := range []int{16, 83} {

@@ -41,7 +41,7 @@ func scatter(x *float32, panels int, labels *uint16, acc *Accumulator, bias floa
 	if acc.D <= maxNarrowD {
 		asmScatterNarrow(x, panels, acc.D, labels, table, acc.K+1, bias)
 	} else {
-		asmScatter(x, panels, acc.D, labels, table, tableWidth(acc.D), bias, &acc.scratch.tally[0], ahead)
+		asmScatter(x, panels, acc.D, labels, table, tablePitch(acc.D), bias, &acc.scratch.tally[0], ahead)
 	}
 }
 
@@ -50,6 +50,6 @@ func sumsRows(d int) bool { return current != generic && d%Lanes == 0 }
 
 // scatterByRow adds 16 points by row to the table of the accumulator.
 func scatterByRow(rows []float32, labels *[Lanes]uint16, acc *Accumulator, bias float32) {
-	asmScatterByRow(&rows[0], acc.D/Lanes, &labels[0], &acc.scratch.table[0], tableWidth(acc.D), bias,
+	asmScatterByRow(&rows[0], acc.D/Lanes, &labels[0], &acc.scratch.table[0], tablePitch(acc.D), bias,
 		&acc.scratch.tally[0])
 }

@@ -30,7 +30,7 @@ func scatterFile(s isa) {
 	foldRow(s)
 }
 
-// scatterFar is how many bytes ahead scatterByRow fetches rows of the table, which may be beyond the second-level cache.
+// scatterFar is how many bytes ahead scatterByRow fetches rows of the table, which the second-level cache may not hold.
 const scatterFar = 512
 
 // scatterByRow emits the accumulation by label of points that are rows already.
@@ -332,8 +332,8 @@ func scatterWide(s isa) {
 		"counts *int32, ahead int)",
 		"adds the bits of x+bias, modulo 2^32, of each point of panels > 0 panels of d > 0",
 		"dimensions at x to the row of table [][width]int32 that its label names, and 1 to",
-		"counts[label]; width = (d+15)/16*16, and the table is below 2^31 bytes. When d is at least 16, the last 16 "+
-			"columns of",
+		"counts[label]; width is at least w = (d+15)/16*16, and the table is below 2^31 bytes. When d is at least 16, the "+
+			"16 columns before w of",
 		"a row stand for the last 16 dimensions, of which 8 that others have too may be left out; columns past d of a "+
 			"narrower row receive",
 		"bits of bias. A fourth of each panel that lies ahead bytes later is fetched.")
