@@ -134,6 +134,7 @@ func TestBadRequests(t *testing.T) {
 		{&dataset.Table{Name: "t", N: 2, D: 2, Rows: []float64{1}}, Options{K: 2}, "t"},
 		{Rows[float64](nil, 0, 2), Options{K: 2}, "data"},
 		{Rows([]float64{1}, 1, 2), Options{K: 1}, "data"},
+		{File(""), Options{K: 2}, "data: \"\" lists a file without a name"},
 		{nan, Options{K: 2}, "row 2"},
 		{good, Options{}, "k"},
 		{good, Options{K: 4}, "k"},

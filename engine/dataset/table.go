@@ -157,12 +157,12 @@ func OpenSource(ctx context.Context, spec string, opts ReadOptions) (Source, err
 		return newGenerated(ctx, name, opts)
 	}
 	paths := splitPaths(spec)
-	if len(paths) == 1 {
-		return openPath(ctx, paths[0], opts)
-	}
 	if slices.Contains(paths, "") {
 		return nil, fault.Request("data", fmt.Sprintf("%q lists a file without a name", spec),
 			"give files separated by single commas")
+	}
+	if len(paths) == 1 {
+		return openPath(ctx, paths[0], opts)
 	}
 	all := &files{schema: Schema{Name: spec, Bytes: true, Files: len(paths)}}
 	for _, path := range paths {
