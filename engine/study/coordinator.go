@@ -469,6 +469,9 @@ func (o *Coordinator) enrol(from protocol.Role, at int, e *Entry, shown string) 
 	if !o.invited(at, e.Signing, shown) {
 		return errors.New("this is not its invitation")
 	}
+	if !o.keys.agrees(e) {
+		return errors.New("nobody can agree on a secret with its key")
+	}
 	if err := o.note(recordEntry, encode(e)); err != nil {
 		return err
 	}

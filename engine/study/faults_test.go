@@ -678,6 +678,37 @@ func enrolled(ctx context.Context, t *testing.T, c *Coordinator, j Join) (wait f
 	return func() error { return <-done }
 }
 
+// A key of small order, with which nobody can agree on a secret, is refused before others pay for a study that it ends.
+func TestKeyOfSmallOrder(t *testing.T) {
+	n := newNetwork(t, newFixture(t, "sulloyd", 2, 60, nil))
+	c := n.coordinator(t)
+	defer c.Close()
+	v := c.Invitations()[0]
+	id, err := newIdentity(v.Study, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := id.keys()
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, err := k.entry(v.Study)
+	if err != nil {
+		t.Fatal(err)
+	}
+	small := whole
+	small.Sealing = make([]byte, 32)
+	if small.Signature, err = k.signing.Sign(small.statement(v.Study)); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range []Entry{small, whole} {
+		_, err := c.handle(0, &request{Ask: askEnrol, Entry: &e, Proof: proof(v.Secret, v.Study, e.Signing)})
+		if none := bytes.Equal(e.Sealing, small.Sealing); none != (err != nil) {
+			t.Errorf("a key of small order (%v): %v", none, err)
+		}
+	}
+}
+
 // identityIn is what a party is known by, from its journal.
 func identityIn(t *testing.T, state string) *identity {
 	t.Helper()

@@ -236,6 +236,16 @@ func (k *keys) pair(r *Roster, other protocol.Role) ([32]byte, error) {
 	return derived(shared, r.identity, fmt.Sprintf("pair %d %d", min(k.party, other), max(k.party, other)))
 }
 
+// agrees reports whether there is a secret that this role and an entry's owner share: with a key of small order there
+// is none, and a study would end when its parties have paid.
+func (k *keys) agrees(e *Entry) bool {
+	key, err := ecdh.X25519().NewPublicKey(e.Sealing)
+	if err == nil {
+		_, err = k.sealing.ECDH(key)
+	}
+	return err == nil
+}
+
 // links returns the keys of the streams to and from another role.
 func (k *keys) links(r *Roster) func(protocol.Role) (to, from [32]byte, err error) {
 	return func(other protocol.Role) (to, from [32]byte, err error) {
