@@ -46,6 +46,10 @@ func Compare(truth, predicted []int32) (Agreement, error) {
 // CompareTable returns the agreement of classes and clusters from their
 // contingency table, row-major: how many points of a class are in a cluster.
 func CompareTable(table []int64, classes, clusters int) (Agreement, error) {
+	if classes < 1 || clusters < 1 || classes > len(table)/clusters {
+		return Agreement{}, fmt.Errorf("metrics: a table of %d numbers for %d classes and %d clusters", len(table), classes,
+			clusters)
+	}
 	a, b := make([]int64, classes), make([]int64, clusters)
 	points := int64(0)
 	for i := range a {

@@ -313,3 +313,11 @@ func byDefinition(rows []float32, labels []uint16, d, k int) (silhouette, dunn f
 	}
 	return silhouette / float64(assigned), apart / wide
 }
+
+func TestTableOfTooFewNumbers(t *testing.T) {
+	for _, shape := range [][2]int{{-1, 2}, {0, 1}, {1, 0}, {2, 2}, {1 << 62, 4}} {
+		if _, err := CompareTable([]int64{1, 2, 3}, shape[0], shape[1]); err == nil {
+			t.Errorf("a table of 3 numbers is taken for %v", shape)
+		}
+	}
+}
