@@ -349,6 +349,40 @@ func TestSwapsKeep(t *testing.T) {
 	}
 }
 
+// A point that was drawn before in the same state is no better again.
+func TestSwapsTriedAgain(t *testing.T) {
+	rng := rand.New(rand.NewPCG(8, 8))
+	p, again := newProblem(randomWeighted(rng, 100, 2)), 0
+	var w [2]*swaps
+	var rngs [2]*rand.Rand
+	for i := range w {
+		rngs[i] = rand.New(rand.NewPCG(9, 9))
+		s := p.newDescent(5)
+		s.seed(1, rngs[i])
+		w[i] = newSwaps(s)
+	}
+	for range 500 {
+		tried := slices.Clone(w[0].tried)
+		clear(w[1].tried)
+		better := w[0].try(2, rngs[0])
+		if w[1].try(2, rngs[1]) != better {
+			t.Fatal("a swap is better where it was not, or the other way round")
+		}
+		if better {
+			w[0].keep()
+			w[1].keep()
+		} else if slices.Equal(tried, w[0].tried) {
+			again++
+		}
+		if !slices.Equal(w[0].s.centers, w[1].s.centers) {
+			t.Fatal("centres differ")
+		}
+	}
+	if again < 100 {
+		t.Errorf("%d of 500 draws were repeated, want at least 100", again)
+	}
+}
+
 // TestSample draws points by weight: one that weighs many parts in all of those that it fills, and in two more at most.
 func TestSample(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 9))

@@ -22,6 +22,7 @@ type swaps struct {
 	radius, reach, removal []float64
 	upTo                   []float64 // [n+1], running sums of weight times squared distance
 	middles                *kernels.Panels
+	tried                  []bool // points whose swap is not better
 
 	// The state after the swap, which differs at the centres moved, and at most at the
 	// points looked at.
@@ -51,7 +52,7 @@ type swaps struct {
 
 func newSwaps(s *descent) *swaps {
 	n, k, d := s.n, s.k, s.d
-	w := &swaps{s: s, members: make([]int32, n), begin: make([]int32, k+1), radius: make([]float64, k),
+	w := &swaps{s: s, members: make([]int32, n), tried: make([]bool, n), begin: make([]int32, k+1), radius: make([]float64, k),
 		reach: make([]float64, k), removal: make([]float64, k), upTo: make([]float64, n+1),
 		middles: kernels.NewPanels(k, d), centers: make([]float32, k*d), labels: make([]uint16, n),
 		dist: make([]float32, n), found: make([]int32, 0, n), gaps: make([]float32, k), which: make([]uint16, k),
@@ -86,6 +87,7 @@ func (w *swaps) settle() {
 	clear(w.radius)
 	clear(w.reach)
 	clear(w.removal)
+	clear(w.tried)
 	for i, j := range s.labels {
 		near, next, weight := float64(s.dist[i]), float64(s.second[i]), s.weights[i]
 		w.begin[j+1]++
@@ -110,10 +112,15 @@ func (w *swaps) settle() {
 // of are the members of a cluster.
 func (w *swaps) of(j int) []int32 { return w.members[w.begin[j]:w.begin[j+1]] }
 
-// try makes one swap with some Lloyd steps, and reports whether the state is better.
+// try makes one swap with some Lloyd steps, and reports whether the state is better. Of a point that was drawn before
+// in the same state it is known.
 func (w *swaps) try(steps int, src Source) bool {
-	s := w.s
-	row := s.row(draw(w.upTo, src))
+	s, point := w.s, draw(w.upTo, src)
+	if w.tried[point] {
+		return false
+	}
+	w.tried[point] = true
+	row := s.row(point)
 	out := w.cheapest(row)
 	copy(w.centers, s.centers)
 	copy(w.centers[out*s.d:], row)
