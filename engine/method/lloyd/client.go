@@ -313,7 +313,7 @@ func (c *client) release(ctx context.Context, t int) error {
 	if err := c.private.Fill(c.write); err != nil {
 		return err
 	}
-	sum, err := c.party.Sum(ctx, c.Plan.release, t, c.groups[t], c.private)
+	sum, err := c.party.Sum(ctx, c.Plan.release, t, c.layout(t), c.private)
 	if err != nil {
 		return err
 	}

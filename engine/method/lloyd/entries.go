@@ -99,7 +99,7 @@ func (p *Plan) entries(rounds int) []privacy.Entry {
 
 // plainEntries are what parties see of rounds without noise.
 func (p *Plan) plainEntries(rounds int) []privacy.Entry {
-	var list []privacy.Entry
+	list := make([]privacy.Entry, 0, len(p.parts)+1)
 	viewers, conditions := []string{privacy.Clients, privacy.Outsider}, []string(nil)
 	switch {
 	case p.job.Aggregator == Naive:
@@ -109,7 +109,7 @@ func (p *Plan) plainEntries(rounds int) []privacy.Entry {
 		conditions = []string{p.Capacity.String()}
 	}
 	for _, part := range p.parts {
-		e := privacy.Entry{What: fmt.Sprintf("exact %s of each cluster, %s", part.name, fault.Count(rounds, "round")),
+		e := privacy.Entry{What: "exact " + part.name + " of each cluster, " + fault.Count(rounds, "round"),
 			Viewers: viewers, Mechanism: "none", Calibration: privacy.None, Conditions: conditions}
 		list = append(list, e)
 		viewers = viewers[:1]

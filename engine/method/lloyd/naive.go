@@ -17,7 +17,7 @@ func (c *client) report(ctx context.Context, t int) error {
 	if err := c.private.Fill(c.write); err != nil {
 		return err
 	}
-	own, err := c.party.Own(c.Plan.release, t, c.groups[t], c.private)
+	own, err := c.party.Own(c.Plan.release, t, c.layout(t), c.private)
 	if err != nil {
 		return err
 	}

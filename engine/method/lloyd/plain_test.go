@@ -160,9 +160,6 @@ func TestExchangesMendAStart(t *testing.T) {
 			}
 			p.exchanges = exchanges
 			p.rounds += exchanges * p.perStart
-			for len(p.groups) < p.rounds {
-				p.groups = append(p.groups, p.groups[0])
-			}
 			pool := engine.NewPool(1)
 			res, err := p.Run(context.Background(), engine.NewRuntime(pool))
 			pool.Close()

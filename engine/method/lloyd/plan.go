@@ -40,7 +40,7 @@ type Plan struct {
 	givenDelta  float64   // what the caller asked for, before defaults
 
 	release *protocol.Release  // of every round
-	groups  [][]protocol.Group // of the release, by round
+	groups  [][]protocol.Group // of the release, by round; see layout
 	seeds   *protocol.Release  // the records that centroids start at
 	drawn   *protocol.Release  // the centroids that the server draws; nil if the clients do
 	quality *step.Quality      // nil if left out
@@ -324,6 +324,14 @@ func (p *Plan) serverNoise(t int) []protocol.Group {
 	if p.release.Makers != protocol.ServerAlone && p.release.Makers != protocol.ServerShares || t >= p.rounds {
 		return nil
 	}
+	return p.layout(t)
+}
+
+// layout are the groups of round t: without noise all rounds have the same.
+func (p *Plan) layout(t int) []protocol.Group {
+	if !p.Private {
+		t = 0
+	}
 	return p.groups[t]
 }
 
@@ -353,9 +361,8 @@ func (p *Plan) layOut() error {
 			}
 			groups[i].Noise = last[i]
 		}
-		p.groups = append(p.groups, groups)
-		if !p.Private && t > 0 {
-			p.groups[t] = p.groups[0]
+		if p.groups = append(p.groups, groups); !p.Private {
+			break
 		}
 	}
 	return nil
