@@ -439,7 +439,7 @@ func (p *Plan) Trial(ctx context.Context, rt *engine.Runtime, seed uint64, o pro
 
 // start makes the roles of a run: each client has its own records.
 func (p *Plan) start(rt *engine.Runtime, o protocol.Options) (*protocol.Session, []*client) {
-	rt.Reserve((p.rounds + 1) * (p.m + 1))
+	rt.Reserve((p.perStart + 1) * (p.m + 1)) // several starts seldom take more than one may
 	programs, clients := make([]protocol.Program, p.m), make([]*client, p.m)
 	playing := p.m
 	if o.Seat != nil {
