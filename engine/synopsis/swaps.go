@@ -52,8 +52,8 @@ type swaps struct {
 
 func newSwaps(s *descent) *swaps {
 	n, k, d := s.n, s.k, s.d
-	w := &swaps{s: s, members: make([]int32, n), tried: make([]bool, n), begin: make([]int32, k+1), radius: make([]float64, k),
-		reach: make([]float64, k), removal: make([]float64, k), upTo: make([]float64, n+1),
+	w := &swaps{s: s, members: make([]int32, n), begin: make([]int32, k+1), radius: make([]float64, k),
+		tried: make([]bool, n), reach: make([]float64, k), removal: make([]float64, k), upTo: make([]float64, n+1),
 		middles: kernels.NewPanels(k, d), centers: make([]float32, k*d), labels: make([]uint16, n),
 		dist: make([]float32, n), found: make([]int32, 0, n), gaps: make([]float32, k), which: make([]uint16, k),
 		points: kernels.NewPanels(n, d), near: make([]uint16, n), far: make([]float32, n),
