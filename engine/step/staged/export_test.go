@@ -5,7 +5,7 @@ import "context"
 // SpreadsOf releases the histograms of distances around centroids and returns their cells, those that noise may have
 // filled being empty.
 func (p *Party) SpreadsOf(ctx context.Context, s *Release, centroids []float32) ([]float64, error) {
-	h, err := p.releaseSpreads(ctx, s, centroids)
+	h, err := p.releaseSpreads(ctx, s, centroids, p.widest())
 	if err != nil {
 		return nil, err
 	}

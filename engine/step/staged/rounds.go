@@ -267,7 +267,7 @@ func (p *Party) EqualRounds(ctx context.Context, e *EqualRounds, centroids []flo
 	sums, rounds := make([]float64, len(radii)), e.rounds
 	for r, s := range rounds {
 		if look := e.looks[r]; look != nil {
-			h, err := p.releaseSpreads(ctx, look, centroids)
+			h, err := p.releaseSpreads(ctx, look, centroids, radius)
 			if err != nil {
 				return nil, err
 			}

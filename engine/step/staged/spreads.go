@@ -9,9 +9,10 @@ import (
 	"github.com/cohort-engine/cohort/internal/elementary"
 )
 
-// spreadBins are the bins of the distances of a cluster's records: of half an octave each, up to the diagonal of the
-// box, the first from 0.
-const spreadBins = 16
+// spreadBins are the bins of the distances of a cluster's records: of half an octave each, the first from 0. They reach
+// the diagonal of the box, or so many radii of all records as a heavy corner may have others beyond it where that is
+// less: bounds may be many times as wide as the records.
+const spreadBins, spreadReach = 16, 32
 
 // spreads are released histograms of the distances of the records of each of k clusters from its centroid. Bins that
 // noise may have filled are empty: they, and with one next to them, are less than seenNoise deviations of the noise.
@@ -36,9 +37,9 @@ func spreadBin(square float64) int {
 	return min(max(spreadBins-1+e, 0), spreadBins-1)
 }
 
-// releaseSpreads releases them for centroids, which are row-major and on the grid.
-func (p *Party) releaseSpreads(ctx context.Context, s *Release, centroids []float32) (*spreads, error) {
-	k, top := len(centroids)/p.D, 2*math.Sqrt(float64(p.D))
+// releaseSpreads releases them for centroids, which are row-major and on the grid, and records as far as radius.
+func (p *Party) releaseSpreads(ctx context.Context, s *Release, centroids []float32, radius float64) (*spreads, error) {
+	k, top := len(centroids)/p.D, min(2*math.Sqrt(float64(p.D)), spreadReach*radius)
 	noisy, err := p.ReleaseCounts(ctx, s, k*spreadBins, func(words []int64) error {
 		return p.countDistances(ctx, centroids, words, func(label uint16, square float32) int {
 			return int(label)*spreadBins + spreadBin(float64(square)/(top*top))
