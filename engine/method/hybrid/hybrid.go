@@ -25,7 +25,8 @@ import (
 // which may have shown that a heavy cell has more clusters than its records need. In one to three columns at a weak
 // signal all of the budget goes to one grid of counts, with Laplace noise where that is less; in three to nine
 // columns a private mean and the counts of a few cells about it say where the records may be. High
-// dimension: a private mean, found in steps, a histogram of distances to it, and up to twenty
+// dimension: a private mean, found in steps, a histogram of distances to it, at a clear signal both once more for
+// offsets that are cut to these distances, as bounds may be much wider than the records, and up to twenty
 // relative rounds, the last ones with James-Stein shrinkage, before some of which histograms of the
 // distances within each cluster give radii and show which clusters are two; from a random start around the mean,
 // where at a weak signal half of the clusters or more may be points around the others, or, at a strong signal in very

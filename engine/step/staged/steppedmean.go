@@ -42,6 +42,19 @@ func (f *Plan) AddSteppedMean(l Share) *SteppedMean {
 	return m
 }
 
+// Clear says that one sum of whole offsets is enough for the mean.
+func (m *SteppedMean) Clear() bool { return len(m.steps) == 1 }
+
+// AddNearMean plans a mean of the offsets of all records from a point near them.
+func (f *Plan) AddNearMean(l Share) *Release { return f.AddEqualRound("mean of near offsets", l, 1) }
+
+// NearMean moves a public point on the grid to the mean of all records, whose offsets from it are cut to a radius that
+// follows from what was released before.
+func (p *Party) NearMean(ctx context.Context, s *Release, point []float32, radius float64) error {
+	_, err := p.equalRound(ctx, NewOffsets(p.Pool(), 1, p.D, p.FractionBits), s, point, []float64{radius}, true)
+	return err
+}
+
 // MeanStep is what one step of a mean has released: the mean of the offsets of all records from a public point, each
 // cut to a length, with noise of a known variance in each coordinate.
 type MeanStep struct {
