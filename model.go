@@ -174,7 +174,7 @@ func (m *Model) Save(w io.Writer) error {
 	return e.Encode(m)
 }
 
-const loadAdvice = "give what Save has written, as cohort run --out does to model.json"
+const loadAdvice = "give what Save has written, or the model.json of a run"
 
 // Load reads what Save has written.
 func Load(r io.Reader) (*Model, error) {

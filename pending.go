@@ -118,7 +118,7 @@ func lockPending(what, path string) (*os.File, error) {
 		}
 		if err := filelock.Try(f); err != nil {
 			f.Close()
-			return nil, fault.Failed(what, "the same run is under way in another process", "wait for it to end", err)
+			return nil, fault.Failed(what, "the same run is under way, here or in another process", "wait for it to end", err)
 		}
 		held, err := f.Stat()
 		if err == nil {

@@ -6,12 +6,13 @@ import (
 )
 
 // DeltaOfMu is the exact privacy profile of a Gaussian mechanism of sensitivity over noise mu
-// (Balle and Wang 2018; T8): Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu).
+// (Balle and Wang 2018; T8): Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu); 1 for a mu that is no ratio,
+// negative or NaN, as for one without bound.
 func DeltaOfMu(mu, epsilon float64) float64 {
 	switch {
 	case mu == 0:
 		return 0
-	case math.IsInf(mu, 1):
+	case !(mu > 0) || math.IsInf(mu, 1):
 		return 1
 	}
 	a := mu/2 - epsilon/mu
@@ -54,7 +55,7 @@ func EpsilonOfMu(mu, delta, slack float64) float64 {
 	if mu == 0 && slack == 0 || delta >= 1 || ok(0) {
 		return 0
 	}
-	if !(delta > 0) || math.IsInf(mu, 1) || math.IsNaN(mu) {
+	if !(delta > 0) || !(mu >= 0) || math.IsInf(mu, 1) {
 		return math.Inf(1)
 	}
 	// without slack this always suffices: delta <= exp(-(epsilon/mu - mu/2)^2/2)
