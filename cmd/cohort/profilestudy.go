@@ -102,30 +102,36 @@ func (p *studyProfile) whole(s *study.Status) {
 
 func (p *studyProfile) text(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "study %s, %s: %s in %.3g s\n\n", p.ID, p.State, fault.Count(p.Sums, "sum"), p.TookMS/1000)
+	h := help{w, textWidth(out)}
+	h.paragraph(fmt.Sprintf("study %s, %s: %s in %.3g s", p.ID, p.State, fault.Count(p.Sums, "sum"), p.TookMS/1000))
+	what := "Its messages have %d bytes on their way in and out; their transfer alone would take, in ms,"
 	if len(p.Steps) > 0 {
-		fmt.Fprintf(w, "step\tanswers\tmean\tslowest\n")
+		fmt.Fprintf(w, "\nstep\tanswers\tmean\tslowest\n")
 		for _, s := range p.Steps {
 			fmt.Fprintf(w, "%s\t%d\t%.3g ms\t%.3g ms\n", s.Step, s.Answers, s.Mean, s.Most)
 		}
-		fmt.Fprintf(w, "a sum\t\t%.3g ms\t\n\n", p.MeasuredMS)
-		fmt.Fprintf(w, "An answer has the network there and back in it, and the party's own work and padding.\n")
-		fmt.Fprintf(w, "Messages of a sum have %d bytes; their transfer alone would take, in ms,\n", p.Bytes)
+		fmt.Fprintf(w, "a sum\t\t%.3g ms\n\n", p.MeasuredMS)
+		h.paragraph("An answer has the network there and back in it, and the party's own work and padding.")
+		what = "Messages of a sum have %d bytes; their transfer alone would take, in ms,"
 	} else {
-		fmt.Fprintf(w, "Its messages have %d bytes on their way in and out; their transfer alone would take, in ms,\n",
-			p.Bytes)
+		fmt.Fprintln(w)
 	}
-	fmt.Fprint(w, "in a network such as\t")
+	h.paragraph(fmt.Sprintf(what, p.Bytes))
+	fmt.Fprint(w, "\nnetwork\t")
 	for _, s := range p.Steps {
 		fmt.Fprintf(w, "%s\t", s.Step)
 	}
-	fmt.Fprintln(w, "in all\t")
+	fmt.Fprintln(w, "in all")
 	for _, n := range p.Networks {
 		fmt.Fprintf(w, "%s\t", n.Name)
 		for _, ms := range n.StepsMS {
 			fmt.Fprintf(w, "%.3g\t", ms)
 		}
-		fmt.Fprintf(w, "%.3g\t%s\n", n.PredictedMS, n.About)
+		fmt.Fprintf(w, "%.3g\n", n.PredictedMS)
+	}
+	fmt.Fprintln(w)
+	for _, n := range p.Networks {
+		fmt.Fprintf(w, "%s\t%s\n", n.Name, n.About)
 	}
 	return w.Flush()
 }
