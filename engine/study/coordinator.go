@@ -1,6 +1,7 @@
 package study
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/hmac"
@@ -88,13 +89,15 @@ type Coordinator struct {
 	entries  []Entry // of the other roles; without Signing if not enrolled
 	enrolled int
 	consents [][]byte
-	done     map[protocol.Role]bool // that need nothing more
-	ended    []protocol.Role        // whose programs have
-	agreed   int
-	changed  chan struct{}
-	end      *link.End
-	ending   string // why the study was ended before it began
-	kept     bool   // the journal has how the study ended
+	// roster is that of all roles, once they have enrolled: from then on it stays, and is checked once.
+	roster  func() (*Roster, error)
+	done    map[protocol.Role]bool // that need nothing more
+	ended   []protocol.Role        // whose programs have
+	agreed  int
+	changed chan struct{}
+	end     *link.End
+	ending  string // why the study was ended before it began
+	kept    bool   // the journal has how the study ended
 	// brief is link.Config.Brief; a test that wants every byte in the journal has none.
 	brief func(body []byte) (head int)
 }
@@ -111,6 +114,9 @@ func NewCoordinator(c Serve) (*Coordinator, error) {
 	others := len(c.Study.roles())
 	o := &Coordinator{Serve: c, done: make(map[protocol.Role]bool), hash: hash, entries: make([]Entry, others),
 		consents: make([][]byte, others), changed: make(chan struct{}, 1), brief: brief}
+	o.roster = sync.OnceValues(func() (*Roster, error) {
+		return newRoster(o.hash, len(o.Study.Parties), len(o.Study.Servers), o.all())
+	})
 	if o.journal, err = journal.OpenToCrash(filepath.Join(c.State, JournalName), c.Crash); err != nil {
 		return nil, err
 	}
@@ -447,11 +453,6 @@ func (o *Coordinator) handle(from protocol.Role, r *request) (answer, error) {
 // all are the entries of the roster.
 func (o *Coordinator) all() []Entry { return append([]Entry{o.own}, o.entries...) }
 
-// roster is that of all roles.
-func (o *Coordinator) roster() (*Roster, error) {
-	return newRoster(o.hash, len(o.Study.Parties), len(o.Study.Servers), o.all())
-}
-
 // enrol takes the entry of a role, which is at a place among the others, once.
 func (o *Coordinator) enrol(from protocol.Role, at int, e *Entry, shown string) error {
 	if e == nil || e.Party != int(from) {
@@ -489,6 +490,9 @@ func (o *Coordinator) enrol(from protocol.Role, at int, e *Entry, shown string) 
 func (o *Coordinator) agree(from protocol.Role, at int, signature []byte) error {
 	if o.enrolled < len(o.entries) {
 		return errors.New("the roster is not complete")
+	}
+	if had := o.consents[at]; had != nil && bytes.Equal(had, signature) { // it asks again
+		return nil
 	}
 	r, err := o.roster()
 	if err != nil {

@@ -709,6 +709,55 @@ func TestKeyOfSmallOrder(t *testing.T) {
 	}
 }
 
+// The coordinator checks the roster once, not at each consent: among many parties that would be all entries for each.
+func TestRosterIsCheckedOnce(t *testing.T) {
+	n := newNetwork(t, newFixture(t, "sulloyd", 8, 240, nil))
+	c := n.coordinator(t)
+	defer c.Close()
+	var all []*keys
+	for p, v := range c.Invitations() {
+		id, err := newIdentity(v.Study, protocol.Role(p))
+		if err != nil {
+			t.Fatal(err)
+		}
+		k, err := id.keys()
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := k.entry(v.Study)
+		if err == nil {
+			_, err = c.handle(k.party, &request{Ask: askEnrol, Entry: &e, Proof: proof(v.Secret, v.Study, e.Signing)})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, k)
+	}
+	first, err := c.roster()
+	if err != nil {
+		t.Fatal(err)
+	}
+	statement := first.consent()
+	for _, k := range append(all, all[0]) { // who asks again is counted once
+		signature, err := k.signing.Sign(statement)
+		if err == nil {
+			_, err = c.handle(k.party, &request{Ask: askAgree, Signature: signature})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := c.handle(0, &request{Ask: askAgree, Signature: c.consents[1]}); err == nil {
+		t.Error("the signature of another was taken")
+	}
+	if again, err := c.roster(); again != first || err != nil {
+		t.Errorf("the roster is checked at each consent: %v", err)
+	}
+	if c.agreed != len(all) {
+		t.Errorf("%d of %d have agreed", c.agreed, len(all))
+	}
+}
+
 // identityIn is what a party is known by, from its journal.
 func identityIn(t *testing.T, state string) *identity {
 	t.Helper()
