@@ -155,9 +155,10 @@ func (p *Party) Meet(ctx context.Context) error {
 	return p.seat.meet(ctx)
 }
 
-// EndRound says that the role has ended a round; of all rounds, if known, total.
+// EndRound says that the role has ended a round; of all rounds, if known, total. The first party's round is the run's:
+// it goes on to the next one before the others have their turns.
 func (p *Party) EndRound(ctx context.Context, round, total int) error {
-	if p.single || p.Role == p.Plan.last(round) {
+	if p.single || p.Role == p.Plan.First(round) {
 		p.rt.IterationEnd(round, total, p.seen)
 	}
 	p.seen = engine.Seen{Loss: math.NaN()}

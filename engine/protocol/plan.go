@@ -195,16 +195,6 @@ func (pl *Plan) neighbour(r Role, round int) Role {
 	return r
 }
 
-// last is the last party that takes part in a round.
-func (pl *Plan) last(round int) Role {
-	for q := Role(pl.Parties) - 1; q > 0; q-- {
-		if pl.Present(q, round) {
-			return q
-		}
-	}
-	return 0
-}
-
 // Ledger prices the plan: what the run will release and what it costs. realised
 // has, by release, entries that replace the planned ones; nil for none.
 func (pl *Plan) Ledger(realised map[*Release][]privacy.Entry) (*privacy.Ledger, error) {

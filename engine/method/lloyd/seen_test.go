@@ -71,3 +71,45 @@ func TestObserversSeeWhatEverybodyMay(t *testing.T) {
 		}
 	}
 }
+
+// laps keeps which rounds' assignments ended within each iteration.
+type laps struct {
+	engine.Trace
+	rounds []int
+	within [][]int
+}
+
+func (l *laps) PhaseEnd(s engine.Span) {
+	if s.Phase == engine.PhaseAssign {
+		l.rounds = append(l.rounds, s.Iteration)
+	}
+}
+
+func (l *laps) IterationEnd(engine.Iteration) {
+	l.within, l.rounds = append(l.within, l.rounds), nil
+}
+
+// A party that has ended a round goes on to the next before the others have their turns: that is no part of the
+// iteration before, whose time would have the work of two.
+func TestIterationsHaveTheirOwnWork(t *testing.T) {
+	parts := blobs(t, 1500, 3, 5, 3, 11)
+	seed, l := uint64(4), new(laps)
+	e, err := engine.New(engine.WithWorkers(1), engine.WithObserver(l))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	job := Job{Method: SuLloyd, Problem: protocol.Problem{K: 5, Clients: parts, Iterations: 4, Seed: &seed,
+		Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5}}}
+	if _, err := e.Run(context.Background(), &job); err != nil {
+		t.Fatal(err)
+	}
+	for i, rounds := range l.within {
+		if !slices.Equal(rounds, []int{i, i, i}) {
+			t.Errorf("iteration %d has assignments of rounds %v", i, rounds)
+		}
+	}
+	if len(l.within) != 4 {
+		t.Errorf("%d iterations", len(l.within))
+	}
+}
