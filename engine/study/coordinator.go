@@ -618,8 +618,12 @@ func (o *Coordinator) Run(ctx context.Context) (*engine.Result, error) {
 func (o *Coordinator) connect(r *Roster) (*link.End, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	quota, err := o.Study.quota()
+	if err != nil {
+		return nil, err
+	}
 	end, err := link.New(link.Config{Self: protocol.Server, Keys: o.keys.links(r), Journal: o.journal, Bus: o.conn,
-		Most: mostMessage, Brief: o.brief,
+		Most: mostMessage, Quota: quota, Brief: o.brief,
 		Refused: func(from protocol.Role, err error) {
 			o.Log.Warn("a frame was refused", "party", from.String(), "why", err.Error())
 			o.Watch.refused()

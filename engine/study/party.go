@@ -400,8 +400,12 @@ func (p *Party) run(ctx context.Context, part dataset.Part, ids []string) (*engi
 	if err != nil {
 		return nil, err
 	}
+	quota, err := p.study.quota()
+	if err != nil {
+		return nil, err
+	}
 	c := link.Config{Self: p.self, Keys: p.keys.links(p.roster), Journal: p.journal, Bus: p.conn,
-		Most: mostMessage, Secret: digests,
+		Most: mostMessage, Quota: quota, Secret: digests,
 		Refused: func(from protocol.Role, err error) {
 			p.Log.Warn("a frame was refused", "from", from.String(), "why", err.Error())
 			p.Watch.refused()

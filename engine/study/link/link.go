@@ -29,6 +29,7 @@ import (
 	"errors"
 	"fmt"
 	"hash"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -68,6 +69,8 @@ const (
 	ackDelay = 250 * time.Millisecond
 	// firstWait is when what was not acknowledged is sent again; it doubles up to lastWait.
 	firstWait, lastWait = 600 * time.Millisecond, 5 * time.Second
+	// MessageBytes is what a message takes besides its bytes, in the journal or in memory.
+	MessageBytes = 256
 	// overslept is how late a deadline is noticed by a process that was stopped or had no processor, and grace what
 	// it then waits for what others may have sent in time: they may have to connect again first.
 	overslept, grace = time.Second, 20 * time.Second
@@ -82,6 +85,9 @@ type Config struct {
 	Bus     Bus
 	// Most is the longest message.
 	Most int
+	// Quota, if not nil, is how much a role may send another in all, each message with MessageBytes more: what is
+	// beyond it is neither sent, nor taken into memory or the journal.
+	Quota func(from, to protocol.Role) int64
 	// Brief, if not nil, returns how many bytes a message begins with that tell what it is
 	// for, if the program calls Keep for that head before it sends what follows from the
 	// message; 0 has the journal keep all of it. What its sender sends before that waits.
@@ -175,7 +181,9 @@ type peer struct {
 	wait   time.Duration
 	jumped time.Time // when a gap was last answered
 	lasts  []lasting // of what was sent, in order
-	given  uint64    // the last of them that was asked for, and when
+	spent  int64     // of the quota
+	quota  int64
+	given  uint64 // the last of them that was asked for, and when
 	gave   time.Time
 	// What is received.
 	want    position
@@ -187,6 +195,9 @@ type peer struct {
 	owes    bool    // an ack
 	gap     bool
 	unacked int // bytes since the last ack
+	// Of the quota of what is received, taken is used up; over says that something was beyond it.
+	taken, allowed int64
+	over           bool
 }
 
 // sealTag ends a sealed message: it follows from its key, its number and all its bytes.
@@ -305,6 +316,7 @@ func (e *End) recall(r journal.Record) error {
 		p.tags[number] = sealTag(b[12:])
 		return nil
 	}
+	p.taken += charge(r.Length - head)
 	if number != p.want.message {
 		return journal.ErrDamaged
 	}
@@ -378,7 +390,10 @@ func (e *End) peer(r protocol.Role) (*peer, error) {
 		return nil, err
 	}
 	p := &peer{role: r, to: hmac.New(sha256.New, to[:]), from: hmac.New(sha256.New, from[:]),
-		tags: make(map[uint64]sealTag), wait: firstWait}
+		tags: make(map[uint64]sealTag), wait: firstWait, quota: math.MaxInt64, allowed: math.MaxInt64}
+	if e.Quota != nil {
+		p.quota, p.allowed = e.Quota(e.Self, r), e.Quota(r, e.Self)
+	}
 	if p.sealer, err = gcm(to); err != nil {
 		return nil, err
 	}
@@ -388,6 +403,9 @@ func (e *End) peer(r protocol.Role) (*peer, error) {
 	e.peers[r] = p
 	return p, nil
 }
+
+// charge is what a message of so many bytes takes of a quota.
+func charge(size int) int64 { return int64(size) + sealBytes + MessageBytes }
 
 // gcm is AES-256-GCM under a key.
 func gcm(key [32]byte) (cipher.AEAD, error) {
@@ -497,6 +515,11 @@ func (e *End) queue(ctx context.Context, l *Letter) (number uint64, tag sealTag,
 	if err != nil {
 		return 0, tag, err
 	}
+	if charge(size) > p.quota-p.spent {
+		return 0, tag, fault.Failed("messages",
+			fmt.Sprintf("to %v would be more than the %d bytes that the study has room for", l.To, p.quota),
+			"send fewer ids, or make the study for more records", nil)
+	}
 	if err := e.wait(ctx, p, size); err != nil {
 		return 0, tag, err
 	}
@@ -514,6 +537,7 @@ func (e *End) queue(ctx context.Context, l *Letter) (number uint64, tag sealTag,
 			fmt.Sprintf("number %d to %v is not the one that was sent before", number+1, l.To),
 			"start with the data, the options and the program that the study was begun with", nil))
 	}
+	p.spent += charge(size)
 	p.next++
 	if number < p.base { // it has arrived in an earlier life
 		e.reuse(sealed)

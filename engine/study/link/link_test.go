@@ -36,6 +36,9 @@ type wire struct {
 	brief func([]byte) int
 	// lasting is Config.Lasting of ends that begin
 	lasting func(protocol.Role, []byte) bool
+	// quota and refused are Config.Quota and Config.Refused of ends that begin
+	quota   func(from, to protocol.Role) int64
+	refused func(protocol.Role, error)
 }
 
 type letter struct {
@@ -86,7 +89,7 @@ func (w *wire) begin(t *testing.T, self protocol.Role, dir string) *End {
 		t.Fatal(err)
 	}
 	e, err := New(Config{Self: self, Journal: j, Bus: port{w, self}, Most: 4 << 20, Brief: w.brief,
-		Lasting: w.lasting, Secret: [32]byte{99, byte(self)},
+		Lasting: w.lasting, Quota: w.quota, Refused: w.refused, Secret: [32]byte{99, byte(self)},
 		Keys: func(peer protocol.Role) (to, from [32]byte, err error) {
 			return [32]byte{byte(self), byte(peer)}, [32]byte{byte(peer), byte(self)}, nil
 		}})

@@ -240,6 +240,9 @@ func (e *End) take(p *peer, f *frame) error {
 		e.touch(p)
 		return nil
 	}
+	if charge(int(f.size)-sealBytes) > p.allowed-p.taken { // before a part of it is held
+		return p.excess()
+	}
 	p.unacked += len(f.bytes)
 	sealed := f.bytes
 	if len(sealed) < int(f.size) {
@@ -271,6 +274,7 @@ func (e *End) take(p *peer, f *frame) error {
 	}
 	p.want.message++
 	p.void = false
+	p.taken += charge(len(body))
 	e.wrote(p)
 	e.events = append(e.events, ev)
 	e.signal()
@@ -288,6 +292,16 @@ func (e *End) take(p *peer, f *frame) error {
 		e.touch(p)
 	}
 	return nil
+}
+
+// excess says, once, that a role sends more than it may. What follows is refused as what never came is missed.
+func (p *peer) excess() error {
+	if p.over {
+		return nil
+	}
+	p.over = true
+	return fault.Failed("messages", fmt.Sprintf("of %v are more than the %d bytes that the study has room for", p.role,
+		p.allowed), "find out what runs there: it is waited for as one that is away, and the study can be ended", nil)
 }
 
 // write puts a message into the journal, or what the journal keeps of it.
