@@ -77,10 +77,12 @@ func (s *Solver) ascend(ctx context.Context, run Runner, p *Problem, target floa
 			return 0, err
 		}
 	}
-	const patience = 10
-	worth := 0.0        // how many units outside cost as much as a pass
-	if s.outside >= 0 { // no pass brings back what has to leave
+	patience, worth := 10, 0.0 // worth is how many units outside cost as much as a pass
+	switch {
+	case s.outside >= 0: // no pass brings back what has to leave
 		worth = passWorth(p.Points.N, p.Points.D, k)
+	case s.ordered && a.plain: // with many clusters paths cost more than passes
+		patience = 20
 	}
 	least, before, since := outside, outside, 0
 	copy(a.best, prices)
