@@ -49,7 +49,10 @@ type members struct {
 	known, listed   []int64 // lower bounds of unknown moves: of points, of columns
 
 	columns []column
-	heads   []int32 // of groups, which are named by one of their points: the first link of the list of their slots
+	// A group is named by one of its points. It has one slot, spot, in the column of its label, or, if spot is
+	// negative, the slots in a list of links that begins at ^spot.
+	spot    []int32
+	labels  []uint16
 	links   []link  // links[0] ends all lists
 	free    int32   // a list of links that no group has
 	count   int     // groups
@@ -224,7 +227,7 @@ func (m *members) admit(ctx context.Context) error {
 		c := &m.columns[u]
 		c.slots, c.stride, c.rest = c.slots[:0], 0, -1
 	}
-	m.heads = sized(m.heads, m.points.N)
+	m.spot, m.labels = sized(m.spot, m.points.N), m.v.labels
 	m.horizon, m.sight, m.laid = m.least, 1, false
 	m.unlink()
 	size := 2*len(m.fresh) + 16
@@ -234,7 +237,7 @@ func (m *members) admit(ctx context.Context) error {
 		return err
 	}
 	for _, i := range m.fresh {
-		m.join(i, uint32(m.heads[i]))
+		m.join(i, uint32(m.spot[i]))
 	}
 	m.laid = true
 	m.see()
@@ -246,10 +249,10 @@ func (m *members) admit(ctx context.Context) error {
 // digestPoints is the number of points that one call of digestPart hashes.
 const digestPoints = 512
 
-// digestPart hashes some of the listed points, and leaves the hashes where their lists will begin.
+// digestPart hashes some of the listed points, and leaves the hashes where their slots will be.
 func (m *members) digestPart(_, part int) {
 	for _, i := range m.fresh[part*digestPoints : min(len(m.fresh), (part+1)*digestPoints)] {
-		m.heads[i] = int32(m.hash(i))
+		m.spot[i] = int32(m.hash(i))
 	}
 }
 
@@ -372,7 +375,7 @@ func (m *members) groupOf(i int32, hash uint32) int32 {
 	}
 	m.table[at] = uint64(hash)<<32 | uint64(i+1)
 	m.count++
-	m.after[i], m.heads[i] = -1, 0
+	m.after[i], m.spot[i] = -1, -1
 	return i
 }
 
@@ -433,19 +436,22 @@ func (m *members) unlink() {
 }
 
 // head returns the first link of group q.
-func (m *members) head(q int32) link { return m.links[m.heads[q]] }
-
-// linkOf returns the link of group q in column u, the one that ends lists if it has none.
-func (m *members) linkOf(q, u int32) *link {
-	at := m.heads[q]
-	for at > 0 && m.links[at].column != u {
-		at = m.links[at].next
+func (m *members) head(q int32) link {
+	if s := m.spot[q]; s < 0 {
+		return m.links[^s]
 	}
-	return &m.links[at]
+	return link{int32(m.labels[q]), m.spot[q], 0}
 }
 
 // slotOf returns the slot of group q in column u, -1 if it has none.
-func (m *members) slotOf(q, u int32) int32 { return m.linkOf(q, u).slot }
+func (m *members) slotOf(q, u int32) int32 {
+	for at := m.head(q); at.column >= 0; at = m.links[at.next] {
+		if at.column == u {
+			return at.slot
+		}
+	}
+	return -1
+}
 
 // put adds units of group q to column u and returns its slot.
 func (m *members) put(q, u int32, units int64) int32 {
@@ -460,8 +466,19 @@ func (m *members) put(q, u int32, units int64) int32 {
 		c.slots = append(slices.Grow([]slot(nil), n+n/8+4), c.slots...)
 	}
 	c.slots = append(c.slots, slot{q, int32(units)})
-	m.heads[q] = m.hold(link{u, s, m.heads[q]})
+	m.attach(q, u, s)
 	return s
+}
+
+// attach makes slot s of column u one of group q.
+func (m *members) attach(q, u, s int32) {
+	if only := m.spot[q]; only >= 0 {
+		m.spot[q] = ^m.hold(link{int32(m.labels[q]), only, 0})
+	} else if only == -1 && u <= math.MaxUint16 {
+		m.labels[q], m.spot[q] = uint16(u), s
+		return
+	}
+	m.spot[q] = ^m.hold(link{u, s, ^m.spot[q]})
 }
 
 // hold returns where in links it has put a link.
@@ -475,15 +492,37 @@ func (m *members) hold(l link) int32 {
 	return at
 }
 
-// detach takes the slot in column u from group q.
+// detach takes the slot in column u from group q, which has several.
 func (m *members) detach(q, u int32) {
-	at := &m.heads[q]
-	for m.links[*at].column != u {
-		at = &m.links[*at].next
+	before, at := int32(0), ^m.spot[q]
+	for m.links[at].column != u {
+		before, at = at, m.links[at].next
 	}
-	gone := *at
-	*at = m.links[gone].next
-	m.links[gone].next, m.free = m.free, gone
+	next := m.links[at].next
+	m.links[at].next, m.free = m.free, at
+	if before > 0 {
+		m.links[before].next = next
+	} else {
+		m.spot[q] = ^next
+	}
+	at = ^m.spot[q]
+	if only := &m.links[at]; only.next == 0 && 0 <= only.column && only.column <= math.MaxUint16 {
+		m.labels[q], m.spot[q] = uint16(only.column), only.slot
+		only.next, m.free = m.free, at
+	}
+}
+
+// rename makes slot s of a group in column u slot to.
+func (m *members) rename(q, u, to int32) {
+	at := ^m.spot[q]
+	if at < 0 {
+		m.spot[q] = to
+		return
+	}
+	for m.links[at].column != u {
+		at = m.links[at].next
+	}
+	m.links[at].slot = to
 }
 
 // layOut copies the coordinates of the groups in column u and lists its moves.
@@ -790,7 +829,7 @@ func (m *members) drop(u, s int32) {
 	last := int32(len(c.slots) - 1)
 	m.detach(c.slots[s].group, u)
 	if s != last {
-		m.linkOf(c.slots[last].group, u).slot = s
+		m.rename(c.slots[last].group, u, s)
 		c.slots[s] = c.slots[last]
 		for h := range m.dims {
 			c.x[h*c.stride+int(s)] = c.x[h*c.stride+int(last)]
@@ -920,12 +959,13 @@ func (m *members) release() {
 	v.extra = v.extra[:0]
 	for u := range m.columns[:m.t.columns] {
 		for _, x := range m.columns[u].slots {
-			if first := m.head(x.group); first.next == 0 { // all of it is here
-				for i := x.group; i >= 0; i = m.after[i] {
-					v.labels[i] = uint16(u)
+			q := x.group
+			if m.spot[q] >= 0 {
+				for i := m.after[q]; i >= 0; i = m.after[i] {
+					v.labels[i] = v.labels[q]
 				}
-			} else if int(first.column) == u {
-				m.share(x.group)
+			} else if int(m.head(q).column) == u {
+				m.share(q)
 			}
 		}
 	}
@@ -941,6 +981,12 @@ func (m *members) share(q int32) {
 		}
 	}
 	m.shares = columns
+	if len(columns) == 1 && int64(columns[0].Units) == copies {
+		for i := q; i >= 0; i = m.after[i] {
+			v.labels[i] = columns[0].Cluster
+		}
+		return
+	}
 	m.deals = m.deals[:0]
 	for i := q; i >= 0; i = m.after[i] {
 		m.deals = append(m.deals, i)

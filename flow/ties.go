@@ -219,7 +219,7 @@ func (m *members) narrow(upper *members, ties []tie, word int) {
 		m.columns[j].slots = m.columns[j].slots[:0]
 	}
 	m.origins, m.arcs, m.first = m.origins[:0], m.arcs[:0], m.first[:0]
-	m.heads = m.heads[:0]
+	m.spot, m.labels = m.spot[:0], m.labels[:0]
 	m.unlink()
 	for len(ties) > 0 {
 		own := 1
@@ -255,7 +255,7 @@ func (m *members) add(upper *members, ties []tie, word int) {
 		o.point = upper.origins[o.group].point
 	}
 	m.origins = append(m.origins, o)
-	m.heads, m.first = append(m.heads, 0), append(m.first, int32(len(m.arcs)))
+	m.spot, m.labels, m.first = append(m.spot, -1), append(m.labels, 0), append(m.first, int32(len(m.arcs)))
 	hash, left := m.s.hash.digest(m.p, int(o.point)), int64(0)
 	for _, x := range ties {
 		var words [2]int64 // 0 for the columns that are no clusters
