@@ -3,6 +3,7 @@ package study
 import (
 	"bytes"
 	"context"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -14,37 +15,54 @@ import (
 	"github.com/cohort-engine/cohort/engine/study/link"
 )
 
-// takeTwoFaced takes part as party 1, and gives party 2 another secret of the group than the rest.
-func takeTwoFaced(ctx context.Context, j Join) error {
-	p := &Party{Join: j, self: protocol.Role(j.Invitation.Party)}
-	var err error
-	if p.journal, err = journal.Open(j.State + "/" + JournalName); err != nil {
-		return err
+// intruder makes a party that has enrolled, with the end of its link, for a test that goes on as no party would.
+func intruder(ctx context.Context, j Join) (p *Party, end *link.End, err error) {
+	p = &Party{Join: j, self: protocol.Role(j.Invitation.Party)}
+	if p.journal, err = journal.Open(filepath.Join(j.State, JournalName)); err != nil {
+		return nil, nil, err
 	}
-	defer p.journal.Close()
 	if err = p.recall(); err == nil {
 		err = p.connect(ctx)
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		p.study, err = p.fetchStudy(ctx)
 	}
-	defer p.conn.Close()
-	if p.study, err = p.fetchStudy(ctx); err == nil {
+	if err == nil {
 		err = p.enrol(ctx, 0)
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		end, err = link.New(link.Config{Self: p.self, Keys: p.keys.links(p.roster), Journal: p.journal, Bus: p.conn,
+			Most: mostMessage})
 	}
-	end, err := link.New(link.Config{Self: p.self, Keys: p.keys.links(p.roster), Journal: p.journal, Bus: p.conn,
-		Most: mostMessage})
 	if err != nil {
-		return err
+		p.leave(nil)
+		return nil, nil, err
 	}
 	p.mu.Lock()
 	p.end = end
 	p.mu.Unlock()
 	end.Start()
-	defer end.Close()
+	return p, end, nil
+}
+
+// leave closes what intruder has opened.
+func (p *Party) leave(end *link.End) {
+	if end != nil {
+		end.Close()
+	}
+	if p.conn != nil {
+		p.conn.Close()
+	}
+	p.journal.Close()
+}
+
+// takeTwoFaced takes part as party 1, and gives party 2 another secret of the group than the rest.
+func takeTwoFaced(ctx context.Context, j Join) error {
+	p, end, err := intruder(ctx, j)
+	if err != nil {
+		return err
+	}
+	defer p.leave(end)
 	box := newPostbox(end, p.self, p.study.Deadlines.message())
 	if err := box.send(ctx, 1, mailGroup, bytes.Repeat([]byte{7}, 32)); err != nil {
 		return err

@@ -15,41 +15,15 @@ import (
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/method"
 	"github.com/cohort-engine/cohort/engine/protocol"
-	"github.com/cohort-engine/cohort/engine/study/journal"
-	"github.com/cohort-engine/cohort/engine/study/link"
 )
 
 // takeToFlood takes part, and sends to all others, until ctx is done, what nobody waits for.
 func takeToFlood(ctx context.Context, j Join) error {
-	p := &Party{Join: j, self: protocol.Role(j.Invitation.Party)}
-	var err error
-	if p.journal, err = journal.Open(filepath.Join(j.State, JournalName)); err != nil {
-		return err
-	}
-	defer p.journal.Close()
-	if err = p.recall(); err == nil {
-		err = p.connect(ctx)
-	}
+	p, end, err := intruder(ctx, j)
 	if err != nil {
 		return err
 	}
-	defer p.conn.Close()
-	if p.study, err = p.fetchStudy(ctx); err == nil {
-		err = p.enrol(ctx, 0)
-	}
-	if err != nil {
-		return err
-	}
-	end, err := link.New(link.Config{Self: p.self, Keys: p.keys.links(p.roster), Journal: p.journal, Bus: p.conn,
-		Most: mostMessage})
-	if err != nil {
-		return err
-	}
-	p.mu.Lock()
-	p.end = end
-	p.mu.Unlock()
-	end.Start()
-	defer end.Close()
+	defer p.leave(end)
 	flood := make([]byte, 1<<20)
 	flood[0] = mailGroup
 	for _, x := range []struct {
