@@ -220,3 +220,19 @@ func TestManyClustersKeepLittle(t *testing.T) {
 	}
 	runtime.KeepAlive(s)
 }
+
+// TestManyClustersAreBroughtNear: half as many steps of the prices would leave many units far from where they go, whose
+// moves take 72 MB and ten times as long to be found.
+func TestManyClustersAreBroughtNear(t *testing.T) {
+	if testing.Short() {
+		t.Skip("100,000 records and 4,096 clusters, slow with portable kernels: run without -short")
+	}
+	set := instance.Mixture("mixture", 100000, 2, 4096)
+	var res flow.Result
+	if err := flow.NewSolver().Solve(context.Background(), nil, set.Problem(set.Centroids(0)), &res); err != nil {
+		t.Fatal(err)
+	}
+	if most := int64(8 << 20); int64(res.Stats.MoveBytes) > most {
+		t.Errorf("moves between clusters take %d bytes, want at most %d", res.Stats.MoveBytes, most)
+	}
+}
