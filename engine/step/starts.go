@@ -172,12 +172,13 @@ func (g *grid) clear(c []float64) bool {
 	return true
 }
 
-// clearFrom looks into the cells beside c's along the axes from axis on, in the given cell of those before.
+// clearFrom looks into the cells beside c's along the axes from axis on, in the given cell of those before: into c's
+// own first, where who stands near is the likeliest.
 func (g *grid) clearFrom(c []float64, axis, cell int) bool {
 	if axis < g.axes {
 		at := g.along(c[axis])
-		for i := max(0, at-1); i <= min(g.cells-1, at+1); i++ {
-			if !g.clearFrom(c, axis+1, cell*g.cells+i) {
+		for _, i := range [...]int{at, at - 1, at + 1} {
+			if i >= 0 && i < g.cells && !g.clearFrom(c, axis+1, cell*g.cells+i) {
 				return false
 			}
 		}
