@@ -185,11 +185,7 @@ func (e *Env) reps(full, quick int) int {
 // it.
 func (e *Env) set(ctx context.Context, name string) (*Set, error) { return e.sets.get(ctx, name) }
 
-// add records a value and returns it, so that references can be attached.
-func (c *Case) add(v Value) *Value {
-	c.Row.Values = append(c.Row.Values, v)
-	return &c.Row.Values[len(c.Row.Values)-1]
-}
+func (c *Case) add(v Value) { c.Row.Values = append(c.Row.Values, v) }
 
 // setApart says why what the papers print for a value cannot be compared with it.
 func (c *Case) setApart(value, why string) {

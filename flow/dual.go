@@ -108,7 +108,7 @@ func (s *Solver) improve(ctx context.Context, run Runner, whole *Problem, size i
 		err = s.members.begin(ctx, run, s, p, &s.ascent.seen, window)
 	}
 	if err == nil {
-		err = s.complete(ctx, p, int64(enough))
+		err = s.complete(ctx, int64(enough))
 	}
 	clear(s.prices[p.k():])
 	return err

@@ -279,7 +279,7 @@ func (s *Solver) solve(ctx context.Context, run Runner, p *Problem, plain bool) 
 		return err
 	}
 	s.stats.Free = len(s.members.fresh)
-	if err := s.complete(ctx, p, 0); err != nil {
+	if err := s.complete(ctx, 0); err != nil {
 		return err
 	}
 	s.stats.Paths += s.members.t.paths
@@ -301,7 +301,7 @@ func (s *Solver) solve(ctx context.Context, run Runner, p *Problem, plain bool) 
 // complete makes the flow of s.members optimal, but for at most the given number of
 // units, and takes its prices. If that takes more rounds than usual it scales, with a
 // proven bound of rounds: see [transport].
-func (s *Solver) complete(ctx context.Context, p *Problem, enough int64) error {
+func (s *Solver) complete(ctx context.Context, enough int64) error {
 	t := &s.members.t
 	stuck, err := t.bulk(ctx, enough)
 	solved := false

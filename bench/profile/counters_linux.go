@@ -119,7 +119,7 @@ func (c *Counters) Hardware() bool { return c.hardware == nil }
 func (c *Counters) Note() string {
 	var parts []string
 	if c.hardware != nil {
-		_, why, _ := reason(c.hardware)
+		why, _ := reason(c.hardware)
 		parts = append(parts, "no cycles, instructions and cache misses: "+why)
 	}
 	if c.userOnly {
@@ -130,26 +130,26 @@ func (c *Counters) Note() string {
 }
 
 func explain(err error) error {
-	what, why, do := reason(err)
-	return fault.Failed(what, why, do, err)
+	why, do := reason(err)
+	return fault.Failed("--perf", why, do, err)
 }
 
 // reason puts a refusal of the kernel into words.
-func reason(err error) (what, why, do string) {
+func reason(err error) (why, do string) {
 	switch {
 	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
 		level := "unknown"
 		if b, err := os.ReadFile("/proc/sys/kernel/perf_event_paranoid"); err == nil {
 			level = strings.TrimSpace(string(b))
 		}
-		return "--perf", "the kernel forbids performance counters (perf_event_paranoid is " + level + ")",
+		return "the kernel forbids performance counters (perf_event_paranoid is " + level + ")",
 			"run without --perf, or lower kernel.perf_event_paranoid to 2"
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENODEV), errors.Is(err, unix.EOPNOTSUPP),
 		errors.Is(err, unix.ENOSYS):
-		return "--perf", fmt.Sprintf("this machine offers no hardware counters to this process (%v), as many virtual "+
+		return fmt.Sprintf("this machine offers no hardware counters to this process (%v), as many virtual "+
 			"machines do", err), "run without --perf"
 	}
-	return "--perf", err.Error(), "run without --perf"
+	return err.Error(), "run without --perf"
 }
 
 // read adds up the counters of all threads.

@@ -8,11 +8,8 @@ import (
 
 // Outline implements engine.Plan: it counts the messages, too, which follow from public values.
 func (pl *jobPlan) Outline() (*engine.Outline, error) {
-	s, err := newRun(pl)
-	if err != nil {
-		return nil, err
-	}
-	counted := *pl.Plan
+	s, counted := newRun(pl), *pl.Plan
+	var err error
 	if counted.Messages, err = s.messages(); err != nil {
 		return nil, err
 	}

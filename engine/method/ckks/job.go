@@ -433,11 +433,7 @@ func (pl *jobPlan) Connect(ctx context.Context, rt *engine.Runtime, options prot
 		"ckks Data"); err != nil {
 		return nil, err
 	}
-	s, err := newRun(pl)
-	if err != nil {
-		return nil, err
-	}
-	res, _, err := s.play(ctx, rt, options)
+	res, _, err := newRun(pl).play(ctx, rt, options)
 	return res, err
 }
 

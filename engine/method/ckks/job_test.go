@@ -343,10 +343,7 @@ func planned(t *testing.T, j *Job) *run {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := newRun(pl)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := newRun(pl)
 	s.ready(alone)
 	return s
 }

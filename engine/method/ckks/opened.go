@@ -29,10 +29,7 @@ func Open(ctx context.Context, j *Job, rt *engine.Runtime) (*Opened, error) {
 	if !j.private() {
 		return nil, fault.Request("ckks round", "is opened with a budget only", "give a budget")
 	}
-	s, err := newRun(pl)
-	if err != nil {
-		return nil, err
-	}
+	s := newRun(pl)
 	s.ready(alone)
 	roles, programs := s.newParties()
 	o := &Opened{run: s, parties: roles, rt: rt}

@@ -90,11 +90,8 @@ func TestPlanarStartsFitTheChain(t *testing.T) {
 	for _, k := range []int{18, 33, planarClusters} {
 		j := &Job{Problem: protocol.Problem{Clients: sample(t, "blobs", 200, 2, 4, 1).Table(),
 			Columns: [][]int{{0}, {1}}, K: k, Calibration: privacy.None, Seed: seed(uint64(k))}}
-		pl, err := j.plan()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := newRun(pl); err != nil {
+		s := planned(t, j)
+		if _, err := planRound(s.params, s.cols, s.lay, s.start, true, pairSign); err != nil {
 			t.Errorf("k %d: %v", k, err)
 		}
 	}

@@ -22,7 +22,7 @@ type run struct {
 	seat *protocol.Seat
 }
 
-func newRun(pl *jobPlan) (*run, error) {
+func newRun(pl *jobPlan) *run {
 	j, p := pl.job, pl.params
 	s := &run{jobPlan: pl}
 	n, d := pl.N, pl.D
@@ -46,7 +46,7 @@ func newRun(pl *jobPlan) (*run, error) {
 		s.terms.CommonSeed = make([]byte, 32)
 		_, _ = pl.PublicSeed.Streams().Stream(int(protocol.Server), 0, "common seed").Read(s.terms.CommonSeed) // never fails
 	}
-	return s, nil
+	return s
 }
 
 // ready makes what the roles need next: the start, the embedding, and the tables of each prime's transforms.

@@ -37,7 +37,7 @@ func (g *Grid) cell(i int) []uint8 { return g.Cells[i*g.Parties : (i+1)*g.Partie
 func newDenseGrid(parties, clusters int) (*Grid, error) {
 	n, ok := product(clusters, parties, maxDense)
 	if !ok {
-		return nil, gridTooLarge(parties, clusters, maxDense)
+		return nil, gridTooLarge(parties, clusters)
 	}
 	g := &Grid{Parties: parties, Clusters: clusters, Cells: make([]uint8, n*parties), Weights: make([]float64, n)}
 	for i := range n {
@@ -50,12 +50,12 @@ func newDenseGrid(parties, clusters int) (*Grid, error) {
 	return g, nil
 }
 
-func gridTooLarge(parties, clusters, limit int) error {
-	fits := int(math.Floor(math.Pow(float64(limit), 1/float64(parties)) + 1e-9))
+func gridTooLarge(parties, clusters int) error {
+	fits := int(math.Floor(math.Pow(maxDense, 1/float64(parties)) + 1e-9))
 	size := math.Pow(float64(clusters), float64(parties))
 	return fault.Request("local-k",
 		fmt.Sprintf("a grid of %d^%d = %.4g cells would need %.3g GiB and exceed the limit of %d cells",
-			clusters, parties, size, size*float64(8+parties)/(1<<30), limit),
+			clusters, parties, size, size*float64(8+parties)/(1<<30), maxDense),
 		fmt.Sprintf("use local-k %d, the largest that fits %d parties, or --estimator em or pair-mle, which list "+
 			"part of it", fits, parties))
 }

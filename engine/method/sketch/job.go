@@ -417,7 +417,7 @@ func newPlan(j *Job) (*plan, error) {
 	}
 	_, dense := product(p.clusters, s, maxDense)
 	if j.Estimator == estimatorBasic && !dense {
-		return nil, gridTooLarge(s, p.clusters, maxDense)
+		return nil, gridTooLarge(s, p.clusters)
 	}
 	cells, small := product(p.clusters, s, maxJoint)
 	if j.Calibration == privacy.Claimed {
@@ -484,7 +484,7 @@ func (p *plan) chooseClusters(j *Job) error {
 			fmt.Sprintf("from 2 to %d and at most the number of records, %d", maxLocalK, n))
 	}
 	if _, ok := product(p.clusters, s, maxDense); !ok && (j.Method == Independent || j.Method == LocalReports) {
-		return gridTooLarge(s, p.clusters, maxDense)
+		return gridTooLarge(s, p.clusters)
 	}
 	return nil
 }

@@ -52,13 +52,13 @@ type party struct {
 func (p *party) d() int { return p.points.D }
 
 // span starts a span of this party.
-func (p *party) span(phase engine.Phase, round int) engine.Span { return p.Begin(phase, round) }
+func (p *party) span(phase engine.Phase) engine.Span { return p.Begin(phase, 0) }
 
 // bound is the line of the table of calibrations for a release of a party with d
 // columns.
-func (r *run) bound(d int, release string, radius float64) privacy.Bound {
+func (r *run) bound(d int, release string) privacy.Bound {
 	return tableBound(r.job.Method, r.job.Calibration, release,
-		privacy.Shape{D: d, K: r.plan.clusters, Bound: 1, Radius: radius, Neighbours: r.job.relation()})
+		privacy.Shape{D: d, K: r.plan.clusters, Bound: 1, Neighbours: r.job.relation()})
 }
 
 func tableBound(protocol Method, c privacy.Calibration, release string, s privacy.Shape) privacy.Bound {
@@ -135,7 +135,7 @@ func (p *party) setCenters(rows []float64) {
 // search is weighted k-means for the party's local centres. Few starts and swaps do: what noise leaves of the leaves
 // has few good solutions, and the records are told apart by all parties' centres together.
 func (p *party) search(ctx context.Context, w *synopsis.Weighted) error {
-	span := p.span(engine.PhaseSearch, 0)
+	span := p.span(engine.PhaseSearch)
 	defer p.End(span)
 	how := synopsis.SearchOptions{Starts: 5, Swaps: 50, Chains: 1}
 	if p.Replay != nil { // what it finds is public, so to an audit of the releases a poor solution is as good
@@ -153,7 +153,7 @@ func (p *party) search(ctx context.Context, w *synopsis.Weighted) error {
 // number of records.
 func (p *party) startTree(ctx context.Context) error {
 	r, pool, d := p.releases.tree, p.Pool(), p.d()
-	span := p.span(engine.PhaseAccumulate, 0)
+	span := p.span(engine.PhaseAccumulate)
 	order := synopsis.InTurn(d, r.bits*r.levels)
 	paths, err := synopsis.PathsAlong(ctx, pool, p.points, p.bits, r.bits, order, nil)
 	if err != nil {
@@ -188,7 +188,7 @@ func (p *party) startForest(ctx context.Context) error {
 	r := p.releases.forest
 	pool := p.Pool()
 	planes := synopsis.NewHyperplanes(p.d(), r.levels, p.Public.Stream(p.index, 0, "hyperplanes"))
-	span := p.span(engine.PhaseAccumulate, 0)
+	span := p.span(engine.PhaseAccumulate)
 	paths, err := synopsis.HyperplanePaths(ctx, pool, p.points, planes)
 	if err != nil {
 		p.End(span)
@@ -275,7 +275,7 @@ func (p *party) accumulate(ctx context.Context) (*kernels.Accumulator, error) {
 
 // assign labels every record with its nearest centre and returns the sizes.
 func (p *party) assign(ctx context.Context) ([]int64, error) {
-	span := p.span(engine.PhaseAssign, 0)
+	span := p.span(engine.PhaseAssign)
 	defer p.End(span)
 	c := kernels.NewCentroids(p.plan.clusters, p.d())
 	c.Set(p.centers)
@@ -304,7 +304,7 @@ func (p *party) plainCenters(ctx context.Context) error {
 		}
 		w.Append(row, 1)
 	}
-	span := p.span(engine.PhaseSearch, 0)
+	span := p.span(engine.PhaseSearch)
 	s, err := synopsis.Search(ctx, p.Pool(), w, p.plan.clusters, synopsis.SearchOptions{Starts: 10, Swaps: -1},
 		p.Streams().Stream(p.index, 0, "search"))
 	p.End(span)

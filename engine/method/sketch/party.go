@@ -99,7 +99,7 @@ func (p *party) sendMessage(ctx context.Context, m *message) error {
 }
 
 func (p *party) encode(m *message) []byte {
-	span := p.span(engine.PhaseEncode, 0)
+	span := p.span(engine.PhaseEncode)
 	defer p.End(span)
 	m.Party, m.Clusters, m.Columns, m.FractionBits = p.index, p.plan.clusters, p.d(), p.bits
 	unit := math.Ldexp(1, p.bits)
@@ -118,7 +118,7 @@ func (p *party) sendReports(ctx context.Context, r *protocol.Release) error {
 	const block = 1 << 14
 	f, n, streams := p.frequency, p.points.N, p.Streams()
 	reports := make([]uint8, n)
-	span := p.span(engine.PhaseNoise, 0)
+	span := p.span(engine.PhaseNoise)
 	err := p.Apply(r, 0, func() error {
 		err := p.Pool().Run(ctx, (n+block-1)/block, func(_, b int) {
 			st := streams.Stream(p.index, b, "reports")
@@ -170,7 +170,7 @@ func reportSeed(party, row int) uint64 {
 // parties compute alike.
 func (p *party) makeSketches(ctx context.Context) ([]*Sketches, error) {
 	sk, err := protocol.Once(p.Party, "digests", 0, func() (*sketcher, error) {
-		span := p.span(engine.PhaseSketch, 0)
+		span := p.span(engine.PhaseSketch)
 		defer p.End(span)
 		return newSketcher(ctx, p.Pool(), NewSecret(p.Group), p.points.N, p.job.id())
 	})
@@ -183,7 +183,7 @@ func (p *party) makeSketches(ctx context.Context) ([]*Sketches, error) {
 // encodeMemberships is phase 2 for one party: its sketches under the joint keys,
 // or under those of each pair that it belongs to.
 func (p *party) encodeMemberships(ctx context.Context, sk *sketcher) ([]*Sketches, error) {
-	span := p.span(engine.PhaseSketch, 0)
+	span := p.span(engine.PhaseSketch)
 	defer p.End(span)
 	if !p.plan.pairKeys {
 		set, err := p.sketchSet(ctx, sk, 0, p.plan.parties, p.index)

@@ -131,17 +131,17 @@ func (r *run) planParty(l int) partyReleases {
 	}
 	switch j.Method {
 	case Independent:
-		b := r.bound(d, "sizes of the local clusters", 0)
+		b := r.bound(d, "sizes of the local clusters")
 		sizes := r.add(l, protocol.Laplace, b, gaussianScale(b.L1(), r.plan.eps2), "records", 1, 1)
 		out.sizes = &sizes
 	case LocalReports:
-		e := r.bound(d, "memberships under local privacy", 0).Entry(partyName(l)+": memberships under local privacy",
+		e := r.bound(d, "memberships under local privacy").Entry(partyName(l)+": memberships under local privacy",
 			"randomized-response", "L1")
 		e.Scale, e.Cost = r.plan.eps2, privacy.Spec{Family: "pure", Epsilon: r.plan.eps2}
 		out.reports = r.addEntry(e, protocol.Holder, 1)
 	default:
 		if j.Calibration == privacy.Proven {
-			b := r.bound(d, "sizes of the local clusters", 0)
+			b := r.bound(d, "sizes of the local clusters")
 			sizes := r.add(l, protocol.Gaussian, b, gaussianScale(b.L2(), r.plan.localMu*math.Sqrt(sizeShare)), "records", 1, 1)
 			out.sizes = &sizes
 		}
@@ -202,7 +202,7 @@ func (r *run) gaussianTree(l, d int, mu float64) *treeRelease {
 		n = int(min(float64(n), mostLeaves/mu))
 	}
 	bits, levels := synopsis.TreeShape(n, d, r.plan.clusters, mu, r.bits)
-	b := r.bound(d, treeCounts, 0)
+	b := r.bound(d, treeCounts)
 	return &treeRelease{bits, levels,
 		r.add(l, protocol.Gaussian, b, gaussianScale(math.Sqrt(float64(levels))*b.L2(), mu), "records", 1, levels)}
 }
@@ -210,7 +210,7 @@ func (r *run) gaussianTree(l, d int, mu float64) *treeRelease {
 // gaussianForest spends half of the squared mu on counts, half on sums.
 func (r *run) gaussianForest(l, d, levels int, mu float64) *forestRelease {
 	half := mu / math.Sqrt2
-	counts, sums := r.bound(d, forestCounts, 0), r.bound(d, forestSums, 0)
+	counts, sums := r.bound(d, forestCounts), r.bound(d, forestSums)
 	return &forestRelease{levels,
 		r.add(l, protocol.Gaussian, counts, gaussianScale(math.Sqrt(float64(levels))*counts.L2(), half),
 			"records", 1, levels),
@@ -221,7 +221,7 @@ func (r *run) gaussianForest(l, d, levels int, mu float64) *forestRelease {
 // section 3.5: the form for data in [-1,1]^d).
 func (r *run) laplaceForest(l, d, levels int, epsilon float64) *forestRelease {
 	half := epsilon / 2
-	counts, sums := r.bound(d, forestCounts, 0), r.bound(d, forestSums, 0)
+	counts, sums := r.bound(d, forestCounts), r.bound(d, forestSums)
 	return &forestRelease{levels,
 		r.add(l, protocol.Laplace, counts, gaussianScale(float64(levels)*counts.L1(), half), "records", 1, levels),
 		r.add(l, protocol.Laplace, sums, gaussianScale(sums.L1(), half), "", d, 1)}
@@ -230,7 +230,7 @@ func (r *run) laplaceForest(l, d, levels int, epsilon float64) *forestRelease {
 // planRecords plans the published estimate of n: one party's count with Laplace
 // noise under eps_0.
 func (r *run) planRecords() *release {
-	b := r.bound(len(r.job.Columns[0]), "number of records", 0)
+	b := r.bound(len(r.job.Columns[0]), "number of records")
 	n := r.add(0, protocol.Laplace, b, gaussianScale(b.L1(), r.plan.eps0), "records", 1, 1)
 	return &n
 }

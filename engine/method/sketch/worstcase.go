@@ -55,7 +55,7 @@ func NewWorstCase(c WorstCase) (*WorstCase, error) {
 		err = p.calibrateClaimed(j)
 	} else {
 		if _, ok := product(c.Clusters, c.Parties, maxDense); !ok {
-			return nil, gridTooLarge(c.Parties, c.Clusters, maxDense)
+			return nil, gridTooLarge(c.Parties, c.Clusters)
 		}
 		keys, of := c.Sketches, c.Parties
 		if p.pairKeys = c.PairKeys; c.PairKeys { // a record is in one value of every pair and key
