@@ -446,6 +446,7 @@ func TestWrongWordsAreToldWhatWasMeant(t *testing.T) {
 		{"run --epsilon ten", `--epsilon: "ten" is not a number: see cohort run --help`},
 		{"run --epsilon 1e400", `--epsilon: "1e400" is not within the range of a number`},
 		{"run --n 1.5", `--n: "1.5" is not a whole number`},
+		{"run --seed -1", `--seed: "-1" is not a whole number of 0 or more`},
 		{"run --method hybird", `"hybird" is unknown (did you mean hybrid?): choose one of lloyd`},
 		{"audit --method balcan-elder", "did you mean balcan-edler?"},
 		{"run --quality basic", "choose one of on, off, full"},

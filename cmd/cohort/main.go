@@ -188,8 +188,10 @@ func wrongFlag(cmd *cobra.Command, err error) error {
 			why += "within the range of "
 		}
 		switch f := invalid.GetFlag(); f.Value.Type() {
-		case "int", "int64", "uint64":
+		case "int", "int64":
 			return fault.Request("--"+f.Name, why+"a whole number", see)
+		case "uint64":
+			return fault.Request("--"+f.Name, why+"a whole number of 0 or more", see)
 		case "float64":
 			return fault.Request("--"+f.Name, why+"a number", see)
 		}

@@ -185,7 +185,7 @@ func (b Bounds) Validate(name string) error {
 				"give finite, narrower bounds")
 		case lo >= hi:
 			return fault.Request(name, fmt.Sprintf("the lower bound %g of column %d is not below the upper bound %g", lo, j+1,
-				hi), "give lo:hi with lo < hi")
+				hi), "give a lower bound below the upper one")
 		}
 	}
 	return nil
