@@ -135,18 +135,7 @@ func principalAxes(ctx context.Context, p *staged.Party, q int) ([]float32, []fl
 			y := kernels.NewPanels(hi-lo, q)
 			block := records.Slice(lo, hi)
 			kernels.Project(block, m, *y)
-			for base := 0; base < block.N; base += kernels.Lanes {
-				for h := range d {
-					x := block.Data[base*d+h*kernels.Lanes:]
-					for a := range q {
-						sum := 0.0
-						for lane, v := range y.Data[base*q+a*kernels.Lanes:][:min(kernels.Lanes, block.N-base)] {
-							sum += float64(float64(v-offset[a]) * float64(x[lane]-mean[h]))
-						}
-						part[a*d+h] += sum
-					}
-				}
-			}
+			addProducts(part, block, y, offset, mean)
 		})
 		if err != nil {
 			return nil, nil, err
@@ -161,6 +150,23 @@ func principalAxes(ctx context.Context, p *staged.Party, q int) ([]float32, []fl
 		orthonormalise(axes, q, d)
 	}
 	return mean, axes, nil
+}
+
+// addProducts adds to sums, q x d, the outer products of the projections y less offset and the records less mean.
+func addProducts(sums []float64, records kernels.Panels, y *kernels.Panels, offset, mean []float32) {
+	d, q := records.D, y.D
+	for base := 0; base < records.N; base += kernels.Lanes {
+		for h := range d {
+			x := records.Data[base*d+h*kernels.Lanes:]
+			for a := range q {
+				sum := 0.0
+				for lane, v := range y.Data[base*q+a*kernels.Lanes:][:min(kernels.Lanes, records.N-base)] {
+					sum += float64(float64(v-offset[a]) * float64(x[lane]-mean[h]))
+				}
+				sums[a*d+h] += sum
+			}
+		}
+	}
 }
 
 // orthonormalise makes the q rows orthonormal (modified Gram-Schmidt). A row in
