@@ -15,9 +15,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/catalog/standard"
 	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/enginetest"
 	"github.com/cohort-engine/cohort/engine/method"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/internal/fault"
@@ -213,11 +213,7 @@ func TestPredictorKeepsTheModel(t *testing.T) {
 	for j := range m.Centroids {
 		m.Centroids[j][0], m.Lower[0], m.Labels[j] = 0, -5, 0
 	}
-	eng, err := engine.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer eng.Close()
+	eng := enginetest.New(t)
 	var all sync.WaitGroup
 	for g := range 4 {
 		all.Go(func() {
@@ -249,11 +245,7 @@ func TestNothingIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eng, err := engine.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer eng.Close()
+	eng := enginetest.New(t)
 	two := &dataset.Matrix[float64]{Data: []float64{1, 2, 3, 4}, N: 2, D: 2}
 	p, err := m.Predictor()
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/enginetest"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/internal/fault"
 )
@@ -50,11 +51,7 @@ func TestPaidPlanRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer pay.Close()
-	eng, err := engine.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer eng.Close()
+	eng := enginetest.New(t)
 	job := &counted{Job: of}
 	paid, err := pay.Start(job)
 	if err == nil {
@@ -76,11 +73,7 @@ func TestPrepareOnce(t *testing.T) {
 	if records.N() != 3000 || records.D() != 3 {
 		t.Errorf("%d x %d records", records.N(), records.D())
 	}
-	eng, err := engine.New(engine.WithWorkers(2))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer eng.Close()
+	eng := enginetest.New(t, engine.WithWorkers(2))
 	var g sync.WaitGroup
 	for _, o := range []Options{{K: 4}, {K: 7}, {K: 4, Epsilon: 1, Clients: 3, Method: "fastlloyd"}, {K: 3, Epsilon: 2}} {
 		g.Go(func() {
@@ -420,11 +413,7 @@ func BenchmarkPrivateFit(b *testing.B) {
 		blob := float64(i / d % k)
 		points[i] = float32(math.Sin(blob*float64(3*(i%d)+1)) + 0.3*rng.NormFloat64())
 	}
-	eng, err := engine.New()
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer eng.Close()
+	eng := enginetest.New(b)
 	for b.Loop() {
 		if _, err := Fit(context.Background(), Rows(points, n, d),
 			Options{K: k, Epsilon: 1, Bounds: Range(-3, 3), Engine: eng}); err != nil {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/enginetest"
 	"github.com/cohort-engine/cohort/engine/method/ckks"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/internal/pages"
@@ -55,9 +56,7 @@ func TestPlannedMemory(t *testing.T) {
 			t.Skip("SKIPPED: the system does not start the peak of memory anew")
 		}
 		before := peakMemory()
-		if _, err := e.Run(context.Background(), job); err != nil {
-			t.Fatal(err)
-		}
+		enginetest.Run(t, e, job)
 		took := float64(peakMemory()-before) / 1e6
 		e.Close()
 		cell := fmt.Sprintf("n %d k %d d %d, %d parties, %d rounds by %s", x.n, x.k, x.d, x.parties, x.rounds, x.argmin)

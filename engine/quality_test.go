@@ -6,22 +6,12 @@ import (
 	"testing"
 
 	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/dataset/datasettest"
 	"github.com/cohort-engine/cohort/internal/elementary"
 )
 
 func TestMeasureAgainstBruteForce(t *testing.T) {
-	table, err := dataset.Generate(context.Background(), "blobs", dataset.Generator{N: 20000, D: 3, K: 5, Seed: 9})
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := dataset.BoundsFromData(table)
-	if err != nil {
-		t.Fatal(err)
-	}
-	norm, err := dataset.Normalise(table, b, 16)
-	if err != nil {
-		t.Fatal(err)
-	}
+	norm, table := datasettest.Builtin(t, "blobs", dataset.Generator{N: 20000, D: 3, K: 5, Seed: 9})
 	centroids := make([]float64, 6*3)
 	for j := range 5 {
 		for h, v := range norm.Points.Point(j*31, make([]float32, 3)) {
@@ -62,19 +52,7 @@ func TestMeasureAgainstBruteForce(t *testing.T) {
 }
 
 func TestMeasureScoresLabels(t *testing.T) {
-	table, err := dataset.Generate(context.Background(), "blobs",
-		dataset.Generator{N: 3000, D: 2, K: 3, Separation: 20, Seed: 4})
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := dataset.BoundsFromData(table)
-	if err != nil {
-		t.Fatal(err)
-	}
-	norm, err := dataset.Normalise(table, b, 16)
-	if err != nil {
-		t.Fatal(err)
-	}
+	norm, table := datasettest.Builtin(t, "blobs", dataset.Generator{N: 3000, D: 2, K: 3, Separation: 20, Seed: 4})
 	parts, err := norm.Split(1, nil, 1) // in another order
 	if err != nil {
 		t.Fatal(err)

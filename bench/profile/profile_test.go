@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/enginetest"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
@@ -54,14 +55,8 @@ func observe(t *testing.T, o Options, job engine.Job) *Profiler {
 	t.Helper()
 	o.Workers = 2
 	p := New(o)
-	e, err := engine.New(engine.WithWorkers(2), engine.WithObserver(p))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
-	if _, err := e.Run(context.Background(), job); err != nil {
-		t.Fatal(err)
-	}
+	e := enginetest.New(t, engine.WithWorkers(2), engine.WithObserver(p))
+	enginetest.Run(t, e, job)
 	return p
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/catalog"
+	"github.com/cohort-engine/cohort/engine/enginetest"
 	"github.com/cohort-engine/cohort/engine/method"
 	"github.com/cohort-engine/cohort/engine/privacy"
 )
@@ -253,11 +254,7 @@ func checkShare(t *testing.T, eng *engine.Engine, run tableRun, flags ...string)
 // Every private method under every calibration, relation and mechanism: what runs enters in its ledger
 // what the table of calibrations says, what is refused has no line there, and every line is met.
 func TestLedgersOfAllMethodsAgreeWithTheTable(t *testing.T) {
-	eng, err := engine.New(engine.WithWorkers(2))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer eng.Close()
+	eng := enginetest.New(t, engine.WithWorkers(2))
 	seen := met{}
 	for _, run := range tableRuns(t) {
 		flags := run.flags()

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/enginetest"
 )
 
 // A share of epsilon finds the number of records: the ledger has what it costs, all together stays within
@@ -140,11 +141,7 @@ func (stopped) Run(context.Context, *engine.Runtime) (*engine.Result, error) { r
 
 // The plan that was made when a noisy number was found is what runs.
 func TestPlanOfTheNumberRuns(t *testing.T) {
-	eng, err := engine.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer eng.Close()
+	eng := enginetest.New(t)
 	flags := strings.Fields("--data builtin:blobs --n 400 --d 2 --k 3 --epsilon 1 --bounds=-60:60")
 	o, m, in, err := prepared(t, append(flags, "--private-n", "0.1")...)
 	if err != nil {

@@ -27,11 +27,16 @@ func cohort(t *testing.T, args ...string) (status int, out, errOut string) {
 // object runs the command line and decodes the JSON object it prints.
 func object(t *testing.T, args ...string) map[string]any {
 	t.Helper()
+	return printed[map[string]any](t, args...)
+}
+
+// printed is what a command prints as JSON.
+func printed[T any](t *testing.T, args ...string) (m T) {
+	t.Helper()
 	status, out, errOut := cohort(t, args...)
 	if status != exitDone {
 		t.Fatalf("cohort %s: status %d: %s", strings.Join(args, " "), status, errOut)
 	}
-	var m map[string]any
 	if err := json.Unmarshal([]byte(out), &m); err != nil {
 		t.Fatalf("cohort %s: %v in %.200q", strings.Join(args, " "), err, out)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/enginetest"
 	"github.com/cohort-engine/cohort/engine/method"
 )
 
@@ -325,11 +326,7 @@ func (broken) Write([]byte) (int, error) { return 0, errors.New("no space left o
 // A failing --out after the release falls back to standard output, and a failing output to a named file.
 func TestPaidResultsAreNotLost(t *testing.T) {
 	dir := t.TempDir()
-	eng, err := engine.New(engine.WithWorkers(2))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer eng.Close()
+	eng := enginetest.New(t, engine.WithWorkers(2))
 	for _, format := range []string{"text", "json"} {
 		o, m, in, err := prepared(t, "--epsilon=1", "--bounds=0:1000000", "--format="+format, "--out="+
 			filepath.Join(dir, format))
@@ -452,11 +449,7 @@ func TestInterruptedLaterRunIsNotLost(t *testing.T) {
 // interrupt runs a command that is interrupted when it has been charged.
 func interrupt(t *testing.T, args ...string) error {
 	t.Helper()
-	eng, err := engine.New(engine.WithWorkers(1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer eng.Close()
+	eng := enginetest.New(t, engine.WithWorkers(1))
 	o, m, in, err := prepared(t, args...)
 	if err != nil {
 		t.Fatal(err)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"reflect"
 	"regexp"
 	"slices"
@@ -17,29 +16,13 @@ import (
 // outlineOf runs cohort plan.
 func outlineOf(t *testing.T, args ...string) *engine.Outline {
 	t.Helper()
-	status, out, errOut := cohort(t, append([]string{"plan", "--format", "json"}, args...)...)
-	if status != exitDone {
-		t.Fatalf("cohort plan %s: status %d: %s", strings.Join(args, " "), status, errOut)
-	}
-	p := new(engine.Outline)
-	if err := json.Unmarshal([]byte(out), p); err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return printed[*engine.Outline](t, append([]string{"plan", "--format", "json"}, args...)...)
 }
 
 // resultOf runs cohort run.
 func resultOf(t *testing.T, args ...string) *engine.Result {
 	t.Helper()
-	status, out, errOut := cohort(t, append([]string{"run", "--format", "json"}, args...)...)
-	if status != exitDone {
-		t.Fatalf("cohort run %s: status %d: %s", strings.Join(args, " "), status, errOut)
-	}
-	r := new(engine.Result)
-	if err := json.Unmarshal([]byte(out), r); err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return printed[*engine.Result](t, append([]string{"run", "--format", "json"}, args...)...)
 }
 
 // releasesOf are the entries of a ledger but for its notes.

@@ -8,17 +8,14 @@ import (
 	"time"
 
 	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/enginetest"
 )
 
 // What takes long is shown as it goes on: reading, each part of a search, rounds.
 func TestProgressMoves(t *testing.T) {
 	var out bytes.Buffer
 	p := &progress{out: &out, label: "lloyd"}
-	eng, err := engine.New(engine.WithWorkers(2), engine.WithObserver(p))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer eng.Close()
+	eng := enginetest.New(t, engine.WithWorkers(2), engine.WithObserver(p))
 	for _, args := range [][]string{
 		{"--epsilon=1", "--seed=1"}, {"--method=lloyd", "--init=kmeans++"},
 		{"--data=" + writeFile(t, "a.csv", strings.Repeat("1,2\n3,4\n5,9\n", 500)), "--k=2"},

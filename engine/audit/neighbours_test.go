@@ -12,6 +12,7 @@ import (
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/catalog"
 	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/enginetest"
 	"github.com/cohort-engine/cohort/engine/method"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
@@ -217,11 +218,7 @@ func (p *pair) lloyd(rng *rand.Rand) {
 
 // No exact values of two neighbours, of random requests on random records, differ by more than the ledger has.
 func TestRandomNeighbours(t *testing.T) {
-	eng, err := engine.New(engine.WithWorkers(1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer eng.Close()
+	eng := enginetest.New(t, engine.WithWorkers(1))
 	rt, rng := engine.NewRuntime(eng.Pool()), rand.New(rand.NewPCG(1, 77))
 	for _, x := range []struct {
 		methods []string

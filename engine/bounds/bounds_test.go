@@ -10,6 +10,7 @@ import (
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/enginetest"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/internal/fault"
@@ -35,11 +36,7 @@ func find(t *testing.T, j Job, d int, parties ...[]float64) (found, error) {
 	for _, rows := range parties {
 		j.Parties = append(j.Parties, source(t, rows, d))
 	}
-	eng, err := engine.New(engine.WithWorkers(1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer eng.Close()
+	eng := enginetest.New(t, engine.WithWorkers(1))
 	r, err := eng.Run(context.Background(), &j)
 	if err != nil {
 		return found{}, err

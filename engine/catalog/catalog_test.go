@@ -2,13 +2,14 @@ package catalog
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/dataset/datasettest"
+	"github.com/cohort-engine/cohort/engine/enginetest"
 	"github.com/cohort-engine/cohort/engine/method"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
@@ -18,18 +19,7 @@ import (
 // small is a set of 400 records for any method.
 func small(t *testing.T, m *method.Method) protocol.Problem {
 	t.Helper()
-	table, err := dataset.Generate(context.Background(), "blobs", dataset.Generator{N: 400, D: 4, K: 3, Seed: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	bounds, err := dataset.BoundsFromData(table)
-	if err != nil {
-		t.Fatal(err)
-	}
-	norm, err := dataset.Normalise(table, bounds, dataset.DefaultFractionBits)
-	if err != nil {
-		t.Fatal(err)
-	}
+	norm, table := datasettest.Builtin(t, "blobs", dataset.Generator{N: 400, D: 4, K: 3, Seed: 1})
 	seed := uint64(3)
 	d := protocol.Problem{Clients: norm.Table(), Bounds: norm.Bounds, Clamped: norm.Clamped, Labels: table.Labels,
 		K: 3, Seed: &seed}
@@ -38,8 +28,6 @@ func small(t *testing.T, m *method.Method) protocol.Problem {
 	}
 	if m.Holds == method.Columns {
 		d.Columns = [][]int{{0, 1}, {2, 3}}
-	} else if d.Clients, err = norm.Split(1, nil, 1); err != nil {
-		t.Fatal(err)
 	}
 	return d
 }
@@ -55,21 +43,12 @@ func run(t *testing.T, eng *engine.Engine, m *method.Method, set method.Settings
 	if err != nil {
 		t.Fatalf("%s with %v: %v", m.Name, set, err)
 	}
-	res.Timings = nil
-	b, err := json.Marshal(res)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
+	return enginetest.JSON(t, res)
 }
 
 // An option that is given at the default that the catalogue states changes nothing.
 func TestDefaultsAreWhatTheCatalogueSays(t *testing.T) {
-	eng, err := engine.New(engine.WithWorkers(2))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer eng.Close()
+	eng := enginetest.New(t, engine.WithWorkers(2))
 	for _, m := range Methods() {
 		if m.Name == "ckks" { // seconds each
 			continue

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/enginetest"
 	"github.com/cohort-engine/cohort/engine/method"
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/internal/fault"
@@ -137,11 +138,7 @@ var badBudgets = map[string]func(*protocol.Problem){
 // Every method refuses a job that makes no sense, in the usual form: it does not panic,
 // and it drops no record silently.
 func TestBadJobsAreRefused(t *testing.T) {
-	eng, err := engine.New(engine.WithWorkers(1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer eng.Close()
+	eng := enginetest.New(t, engine.WithWorkers(1))
 	for i := range Methods() {
 		m := &Methods()[i]
 		cases := maps.Clone(badJobs)
@@ -174,11 +171,7 @@ func TestBadJobsAreRefused(t *testing.T) {
 // Under a public number of records no parameter follows the data's own: the plan is
 // the same, whatever they have, and the run is one of every number.
 func TestPublicNumberOfRecords(t *testing.T) {
-	eng, err := engine.New(engine.WithWorkers(1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer eng.Close()
+	eng := enginetest.New(t, engine.WithWorkers(1))
 	const stated = "300" // sizes of clusters that follow it have no place for some of 400
 	takes := 0
 	for i := range Methods() {
@@ -239,11 +232,7 @@ func TestPublicNumberOfRecords(t *testing.T) {
 // Under a public number of records some clients, or all, may hold none: their absence from a refusal, a plan or a
 // run would tell how many there are. Clients may have weights, and those without records then have none.
 func TestClientsWithoutRecords(t *testing.T) {
-	eng, err := engine.New(engine.WithWorkers(1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer eng.Close()
+	eng := enginetest.New(t, engine.WithWorkers(1))
 	several, weighed := 0, 0
 	for i := range Methods() {
 		m := &Methods()[i]
@@ -315,11 +304,7 @@ func runsForAnyNumber(t *testing.T, eng *engine.Engine, m *method.Method, client
 // Under a public number of records nothing in a private result tells one of n records from one of n-1: what
 // is the same in all results of either, and another in the other's, has no noise over it.
 func TestResultsUnderAPublicNumberOfRecords(t *testing.T) {
-	eng, err := engine.New(engine.WithWorkers(1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer eng.Close()
+	eng := enginetest.New(t, engine.WithWorkers(1))
 	const runs = 10 // a field of two values that noise decides is taken for exact once in 2^18
 	const reports = "a report of each record: the headline and the ledger say so"
 	told := map[string]string{

@@ -9,6 +9,7 @@ import (
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/dataset/datasettest"
+	"github.com/cohort-engine/cohort/engine/enginetest"
 	"github.com/cohort-engine/cohort/engine/method"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
@@ -33,11 +34,7 @@ func heavy(t *testing.T, right float64) (*dataset.Normalised, float64) {
 // TestWeightsOfEveryMethod: a private method counts records for their weights, up to the cap and in their own units,
 // within its budget, or refuses them with its reason.
 func TestWeightsOfEveryMethod(t *testing.T) {
-	eng, err := engine.New(engine.WithWorkers(2))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer eng.Close()
+	eng := enginetest.New(t, engine.WithWorkers(2))
 	methods := Methods()
 	for i := range methods {
 		m := &methods[i]

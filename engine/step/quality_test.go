@@ -7,6 +7,7 @@ import (
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/dataset/datasettest"
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/internal/fault"
 	"github.com/cohort-engine/cohort/internal/secagg"
@@ -48,18 +49,7 @@ func measure(t *testing.T, parts []dataset.Part, ring secagg.Ring, workers int, 
 // split, on any number of workers and in either ring; an empty cluster is counted, and
 // labels score as when all records are in one place.
 func TestQualityIsThatOfAllRecords(t *testing.T) {
-	table, err := dataset.Generate(context.Background(), "blobs", dataset.Generator{N: 20000, D: 3, K: 5, Seed: 9})
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := dataset.BoundsFromData(table)
-	if err != nil {
-		t.Fatal(err)
-	}
-	norm, err := dataset.Normalise(table, b, 16)
-	if err != nil {
-		t.Fatal(err)
-	}
+	norm, table := datasettest.Builtin(t, "blobs", dataset.Generator{N: 20000, D: 3, K: 5, Seed: 9})
 	centroids := make([]float64, 6*3)
 	for j := range 5 {
 		for h, v := range norm.Points.Point(j*31, make([]float32, 3)) {
@@ -69,10 +59,7 @@ func TestQualityIsThatOfAllRecords(t *testing.T) {
 	copy(centroids[15:], []float64{5, 5, 5}) // far away: attracts nothing
 	pool := engine.NewPool(1)
 	defer pool.Close()
-	one, err := norm.Split(1, nil, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	one := norm.Table()
 	whole, err := engine.Measure(context.Background(), pool, engine.Evaluation{Part: one[0], Labels: table.Labels},
 		centroids, 6)
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/catalog"
 	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/enginetest"
 	"github.com/cohort-engine/cohort/engine/method"
 	"github.com/cohort-engine/cohort/engine/protocol"
 )
@@ -79,22 +80,10 @@ func (f *fixture) alone(t testing.TB) *engine.Result {
 	if err != nil {
 		t.Fatal(err)
 	}
-	res, err := newEngine(t).Run(context.Background(), job)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return res
+	return enginetest.RunOn(t, 2, job)
 }
 
-func newEngine(t testing.TB) *engine.Engine {
-	t.Helper()
-	eng, err := engine.New(engine.WithWorkers(2))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { eng.Close() })
-	return eng
-}
+func newEngine(t testing.TB) *engine.Engine { return enginetest.New(t, engine.WithWorkers(2)) }
 
 // network runs a study over the loopback interface.
 type network struct {

@@ -12,6 +12,7 @@ import (
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/catalog/standard"
 	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/enginetest"
 	"github.com/cohort-engine/cohort/internal/fault"
 )
 
@@ -51,11 +52,7 @@ func TestHeaderListsTheOptions(t *testing.T) {
 
 // Holders of rows are clients where the method has such, of columns parties.
 func TestHolders(t *testing.T) {
-	eng, err := engine.New(engine.WithWorkers(1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer eng.Close()
+	eng := enginetest.New(t, engine.WithWorkers(1))
 	of := func() *Data {
 		return &Data{Parts: []dataset.Borrowed{
 			&dataset.Matrix[float64]{Data: []float64{0, 0, 10, 10, 0, 1, 10, 11}, N: 4, D: 2},
@@ -89,11 +86,7 @@ func TestHolders(t *testing.T) {
 
 // Files give what their rows do, prepared or not.
 func TestFile(t *testing.T) {
-	eng, err := engine.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer eng.Close()
+	eng := enginetest.New(t)
 	path := filepath.Join(t.TempDir(), "a.csv")
 	if err := os.WriteFile(path, []byte("1,2\n3,4\n90,80\n"), 0o600); err != nil {
 		t.Fatal(err)

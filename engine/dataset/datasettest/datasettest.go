@@ -47,11 +47,14 @@ func Part(p *kernels.Panels) dataset.Part {
 func Builtin(t testing.TB, name string, g dataset.Generator) (*dataset.Normalised, *dataset.Table) {
 	t.Helper()
 	table, err := dataset.Generate(context.Background(), name, g)
-	return normalised(t, table, err), table
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Normalised(t, table), table
 }
 
 // SharedSet reads a set of the data folder, or skips.
-func SharedSet(t *testing.T, name string) (*dataset.Normalised, *dataset.Table) {
+func SharedSet(t testing.TB, name string) (*dataset.Normalised, *dataset.Table) {
 	t.Helper()
 	root, err := filepath.Abs(".")
 	for ; err == nil && root != filepath.Dir(root); root = filepath.Dir(root) {
@@ -64,15 +67,15 @@ func SharedSet(t *testing.T, name string) (*dataset.Normalised, *dataset.Table) 
 		t.Skipf("no data set %s: the test needs ../shared/data", name)
 	}
 	table, err := dataset.Open(context.Background(), path, dataset.ReadOptions{})
-	return normalised(t, table, err), table
-}
-
-// normalised puts a table on the grid, with its own bounds.
-func normalised(t testing.TB, table *dataset.Table, err error) *dataset.Normalised {
-	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
+	return Normalised(t, table), table
+}
+
+// Normalised puts a table on the grid, with its own bounds.
+func Normalised(t testing.TB, table *dataset.Table) *dataset.Normalised {
+	t.Helper()
 	b, err := dataset.BoundsFromData(table)
 	if err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 // TestBalcanLedger checks that the total is the budget, whatever the swaps take of it.
 func TestBalcanLedger(t *testing.T) {
 	norm, _ := datasettest.Builtin(t, "blobs", dataset.Generator{N: 5000, D: 30, K: 6, Separation: 8, Seed: 2})
-	parts, _ := norm.Split(1, nil, 1)
+	parts := norm.Table()
 	for _, c := range []struct {
 		budget      privacy.Budget
 		exponential bool

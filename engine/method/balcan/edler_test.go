@@ -11,6 +11,7 @@ import (
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/dataset/datasettest"
+	"github.com/cohort-engine/cohort/engine/enginetest"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/step"
@@ -23,7 +24,7 @@ import (
 // much for recovery and k-means.
 func TestEdlerLedger(t *testing.T) {
 	norm, _ := datasettest.Builtin(t, "blobs", dataset.Generator{N: 4000, D: 40, K: 5, Separation: 8, Seed: 3})
-	parts, _ := norm.Split(1, nil, 1)
+	parts := norm.Table()
 	seed := uint64(7)
 	for _, job := range []*Edler{{}, {Problem: protocol.Problem{Iterations: 1}, GammaFactor: 20, Exponential: true,
 		AllCubes: true, Split: MatlabSplit, Rounds: 2, Partitions: 2, Swaps: 3, Projection: staged.Sparse}} {
@@ -130,18 +131,14 @@ func TestEdlerReduction(t *testing.T) {
 // for all drowns the narrow ones, and coordinates outside the bounds stay or come in as asked.
 func TestEdlerWidths(t *testing.T) {
 	norm, _ := datasettest.Builtin(t, "blobs", dataset.Generator{N: 4000, D: 4, K: 3, Separation: 10, Seed: 3})
-	parts, _ := norm.Split(1, nil, 1)
-	eng, _ := engine.New(engine.WithWorkers(1))
-	defer eng.Close()
+	parts := norm.Table()
+	eng := enginetest.New(t, engine.WithWorkers(1))
 	run := func(widths []float64, job Edler) *engine.Result {
 		bounds := dataset.Bounds{Lo: make([]float64, 4), Hi: widths}
 		seed := uint64(5)
 		job.Clients, job.Bounds, job.K, job.Seed = parts, bounds, 3, &seed
 		job.Budget = privacy.Budget{Epsilon: 0.5}
-		res, err := eng.Run(context.Background(), &job)
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := enginetest.Run(t, eng, &job)
 		return res
 	}
 	unlike := []float64{1e5, 1, 20, 1e3}
@@ -209,17 +206,13 @@ func TestEdlerOnMNIST(t *testing.T) {
 		t.Skip("skipped in short mode: runs on MNIST")
 	}
 	norm, _ := datasettest.SharedSet(t, "mnist")
-	parts, _ := norm.Split(1, nil, 1)
-	eng, _ := engine.New(engine.WithWorkers(1))
-	defer eng.Close()
+	parts := norm.Table()
+	eng := enginetest.New(t, engine.WithWorkers(1))
 	const runs = 20
 	mean := 0.0
 	for run := range uint64(runs) {
-		res, err := eng.Run(context.Background(), &Edler{Problem: protocol.Problem{Clients: parts, Bounds: norm.Bounds,
+		res := enginetest.Run(t, eng, &Edler{Problem: protocol.Problem{Clients: parts, Bounds: norm.Bounds,
 			K: 10, Budget: privacy.Budget{Epsilon: 1, Delta: 1e-6}, Seed: &run}})
-		if err != nil {
-			t.Fatal(err)
-		}
 		mean += *res.WCSS * 127.5 * 127.5 / runs
 	}
 	if math.Abs(mean/1.88063471126e11-1) > 0.03 {
@@ -298,17 +291,13 @@ func TestEdlerRepeatedCentres(t *testing.T) {
 			t.Errorf("repeats %v: %d centres of 120 repeat another", repeats, repeated)
 		}
 	}
-	parts, _ := norm.Split(1, nil, 1)
-	eng, _ := engine.New(engine.WithWorkers(1))
-	defer eng.Close()
+	parts := norm.Table()
+	eng := enginetest.New(t, engine.WithWorkers(1))
 	for _, repeats := range []bool{false, true} {
 		seed := uint64(1)
 		job := &Edler{Problem: protocol.Problem{Clients: parts, Bounds: norm.Bounds, K: 8, Seed: &seed,
 			Budget: privacy.Budget{Epsilon: 0.01}}, Repeats: repeats}
-		res, err := eng.Run(context.Background(), job)
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := enginetest.Run(t, eng, job)
 		if topped := strings.Contains(strings.Join(res.Notes, " "), "topped up"); topped == repeats {
 			t.Errorf("repeats %v with fewer candidates than clusters: notes %q", repeats, res.Notes)
 		}
@@ -344,7 +333,7 @@ func TestEdlerUndividedProjection(t *testing.T) {
 // TestEdlerMostClusters: a k whose scores would not fit is refused, not tried.
 func TestEdlerMostClusters(t *testing.T) {
 	norm, _ := datasettest.Builtin(t, "blobs", dataset.Generator{N: 10000, D: 2, K: 2, Seed: 1})
-	parts, _ := norm.Split(1, nil, 1)
+	parts := norm.Table()
 	job := &Edler{}
 	job.Clients, job.Bounds, job.Budget = parts, norm.Bounds, privacy.Budget{Epsilon: 1}
 	for _, k := range []int{edlerClusters, edlerClusters + 1} {

@@ -235,10 +235,7 @@ func TestRoundingsAreRandom(t *testing.T) {
 // What an encryption under a public key divides is rounded at random: one quotient of a quarter in
 // four goes up.
 func TestPublicEncryptionRoundsAtRandom(t *testing.T) {
-	p, err := buildParameters(smallChain)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := smallParameters(t)
 	rnd := testEntropy(3)
 	e := newPublicEncryptor(p, &publicKey{LevelQ: p.MaxLevel()}, rnd)
 	primes := p.primes(p.MaxLevel(), 0)

@@ -1,7 +1,6 @@
 package ckks
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"runtime"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/enginetest"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 )
@@ -26,21 +26,14 @@ func BenchmarkTenRounds(b *testing.B) {
 	for _, c := range []struct{ n, k int }{{1000, 2}, {1000, 5}, {1000, 8}, {10000, 2}, {10000, 5}, {10000, 8}} {
 		b.Run(fmt.Sprintf("n=%d/k=%d", c.n, c.k), func(b *testing.B) {
 			data := sample(b, "timesynth", c.n, 2, c.k, 3)
-			e, err := engine.New(engine.WithWorkers(runtime.GOMAXPROCS(0)))
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer e.Close()
+			e := enginetest.New(b, engine.WithWorkers(runtime.GOMAXPROCS(0)))
 			b.ResetTimer()
 			for b.Loop() {
 				cpu := cpuTime()
 				j := &Job{Problem: protocol.Problem{Clients: data.Table(), Bounds: data.Bounds,
 					Columns: [][]int{{0}, {1}}, K: c.k, Iterations: 10,
 					Budget: privacy.Budget{Epsilon: 5, Delta: 1e-5}, Seed: seed(1), NoQuality: true}}
-				res, err := e.Run(context.Background(), j)
-				if err != nil {
-					b.Fatal(err)
-				}
+				res := enginetest.Run(b, e, j)
 				b.ReportMetric((cpuTime() - cpu).Seconds(), "cpu-s/op")
 				b.ReportMetric(float64(res.Details["bytes_total"].(int64))/1e6, "MB/op")
 			}
@@ -53,21 +46,14 @@ func BenchmarkLargeRound(b *testing.B) {
 	for _, k := range []int{2, 5, 8} {
 		b.Run(fmt.Sprintf("k=%d", k), func(b *testing.B) {
 			data := sample(b, "timesynth", 100000, 2, k, 3)
-			e, err := engine.New(engine.WithWorkers(2))
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer e.Close()
+			e := enginetest.New(b, engine.WithWorkers(2))
 			for b.Loop() {
 				var r Round
 				cpu := cpuTime()
 				j := &Job{Problem: protocol.Problem{Clients: data.Table(), Bounds: data.Bounds,
 					Columns: [][]int{{0}, {1}}, K: k, Iterations: 1, Budget: privacy.Budget{Epsilon: 5, Delta: 1e-5},
 					Seed: seed(1), NoQuality: true}, OnRound: func(x Round) { r = x }}
-				res, err := e.Run(context.Background(), j)
-				if err != nil {
-					b.Fatal(err)
-				}
+				res := enginetest.Run(b, e, j)
 				round := res.Timings["compare"].TotalNS + res.Timings["sum"].TotalNS + res.Timings["decrypt"].TotalNS
 				b.ReportMetric(float64(round)/1e9, "s/round")
 				b.ReportMetric(float64(r.Pairs), "pairs")
@@ -83,19 +69,12 @@ func BenchmarkWorkers(b *testing.B) {
 	data := sample(b, "timesynth", 32768, 2, 5, 3)
 	for _, workers := range []int{1, 2} {
 		b.Run(fmt.Sprintf("workers=%d", workers), func(b *testing.B) {
-			e, err := engine.New(engine.WithWorkers(workers))
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer e.Close()
+			e := enginetest.New(b, engine.WithWorkers(workers))
 			for b.Loop() {
 				j := &Job{Problem: protocol.Problem{Clients: data.Table(), Bounds: data.Bounds,
 					Columns: [][]int{{0}, {1}}, K: 5, Iterations: 2, Calibration: privacy.None, Seed: seed(1),
 					NoQuality: true}}
-				res, err := e.Run(context.Background(), j)
-				if err != nil {
-					b.Fatal(err)
-				}
+				res := enginetest.Run(b, e, j)
 				b.ReportMetric(float64(res.Timings["compare"].TotalNS)/2e9, "compare-s/round")
 			}
 		})

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/dataset/datasettest"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 )
@@ -54,7 +55,7 @@ func (c benchedCell) job(t *testing.T, records bool) *Job {
 		if err != nil {
 			t.Fatal(err)
 		}
-		data = normalise(t, table)
+		data = datasettest.Normalised(t, table)
 	}
 	j := &Job{Problem: protocol.Problem{Clients: data.Table(), Bounds: data.Bounds, K: c.k, Iterations: 10, Seed: seed(1),
 		Budget: privacy.Budget{Epsilon: 5, Delta: 1e-5}}}

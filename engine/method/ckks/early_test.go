@@ -1,12 +1,12 @@
 package ckks
 
 import (
-	"encoding/json"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
 
+	"github.com/cohort-engine/cohort/engine/enginetest"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 )
@@ -18,12 +18,7 @@ func degrees(t *testing.T, j *Job, workers int) (out []int, result string) {
 	for _, r := range res.Details["rounds"].([]Round) {
 		out = append(out, r.Degree)
 	}
-	res.Timings = nil
-	b, err := json.Marshal(res)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out, string(b)
+	return out, enginetest.JSON(t, res)
 }
 
 // Rounds before the last three take the sign of a lower degree where centroids are far apart: on any number of workers,

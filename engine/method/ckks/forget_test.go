@@ -93,10 +93,7 @@ func TestMakingLeavesNoSecrets(t *testing.T) {
 			return []rns.Poly{m.u, m.e}
 		},
 	} {
-		p, err := buildParameters(smallChain)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := smallParameters(t)
 		sk := newSecretKey(p, rnd, alone)
 		kept := making(p, sk)
 		public := p.lattice.NewPoly(0)
@@ -117,10 +114,7 @@ const probe = 64
 
 // knownSecrets are eight bytes of each form of the roles' secrets, masks and errors.
 func knownSecrets(t *testing.T, s *run, roles *parties) map[uint64]string {
-	p, err := buildParameters(smallChain) // with free rows of its own
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := smallParameters(t) // with free rows of its own
 	all := map[uint64]string{}
 	small := func(what string, x []int8) {
 		b := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(x))), len(x))
@@ -229,10 +223,7 @@ func TestRolesForgetTheirSecrets(t *testing.T) {
 
 // Keys of a run that ends before all of them is drawn have secrets that are not there yet.
 func TestKeysOfAnEndedRun(t *testing.T) {
-	p, err := buildParameters(smallChain)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := smallParameters(t)
 	rnd := testEntropy(4)
 	sk := newSecretKey(p, rnd, alone)
 	for most := range 7 {

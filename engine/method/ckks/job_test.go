@@ -1,9 +1,7 @@
 package ckks
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"math"
 	"reflect"
 	"slices"
@@ -12,6 +10,8 @@ import (
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/dataset/datasettest"
+	"github.com/cohort-engine/cohort/engine/enginetest"
 	"github.com/cohort-engine/cohort/engine/method/ckks/rns"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
@@ -22,23 +22,7 @@ import (
 // sample makes n records around k centres.
 func sample(t testing.TB, name string, n, d, k int, seed uint64) *dataset.Normalised {
 	t.Helper()
-	table, err := dataset.Generate(context.Background(), name, dataset.Generator{N: n, D: d, K: k, Seed: seed})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return normalise(t, table)
-}
-
-func normalise(t testing.TB, table *dataset.Table) *dataset.Normalised {
-	t.Helper()
-	b, err := dataset.BoundsFromData(table)
-	if err != nil {
-		t.Fatal(err)
-	}
-	norm, err := dataset.Normalise(table, b, 16)
-	if err != nil {
-		t.Fatal(err)
-	}
+	norm, _ := datasettest.Builtin(t, name, dataset.Generator{N: n, D: d, K: k, Seed: seed})
 	return norm
 }
 
@@ -107,16 +91,7 @@ func loss(data *dataset.Normalised, c [][]float64) float64 {
 
 func runJob(t testing.TB, j *Job, workers int) *engine.Result {
 	t.Helper()
-	e, err := engine.New(engine.WithWorkers(workers))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
-	res, err := e.Run(context.Background(), j)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return res
+	return enginetest.RunOn(t, workers, j)
 }
 
 // Every mode computes the same clustering, with the messages that its plan counts. Rounds start far enough from
@@ -181,21 +156,16 @@ func TestModesFollowLloyd(t *testing.T) {
 func TestSeededRunsAreEqual(t *testing.T) {
 	data := sample(t, "blobs", 700, 3, 3, 3)
 	for _, mode := range []Mode{TwoParty, Multiparty} {
-		var first []byte
+		first := ""
 		for _, workers := range []int{1, 2, 3} {
 			j := &Job{Problem: protocol.Problem{Clients: data.Table(), Bounds: data.Bounds,
 				Columns: [][]int{{0, 2}, {1}}, K: 3, Iterations: 2, Seed: seed(9),
 				Budget: privacy.Budget{Epsilon: 3, Delta: 1e-5}}, Mode: mode,
 				chain: &Chain{LogN: 9, Levels: signDepth + 1, LogLevel: 29, LogP: []int{30, 30, 30}}}
-			res := runJob(t, j, workers)
-			res.Timings = nil
-			b, err := json.Marshal(res)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if first == nil {
+			b := enginetest.JSON(t, runJob(t, j, workers))
+			if first == "" {
 				first = b
-			} else if !bytes.Equal(first, b) {
+			} else if first != b {
 				t.Errorf("%s: %d workers give %s, one gives %s", mode, workers, b, first)
 			}
 		}

@@ -1,13 +1,13 @@
 package ckks
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/enginetest"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 )
@@ -35,17 +35,10 @@ func (w *watcher) Progress(what string, done, total int) {
 func TestPhasesTellHowFarTheyAre(t *testing.T) {
 	data := sample(t, "blobs", 2500, 2, 3, 3) // several batches
 	w := &watcher{seen: map[string][3]int{}}
-	e, err := engine.New(engine.WithWorkers(2), engine.WithObserver(w))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
-	_, err = e.Run(context.Background(), &Job{Problem: protocol.Problem{Clients: data.Table(), Bounds: data.Bounds,
+	e := enginetest.New(t, engine.WithWorkers(2), engine.WithObserver(w))
+	enginetest.Run(t, e, &Job{Problem: protocol.Problem{Clients: data.Table(), Bounds: data.Bounds,
 		Columns: [][]int{{0}, {1}}, K: 3, Iterations: 2, Calibration: privacy.None, Seed: seed(1), NoQuality: true},
 		chain: &Chain{LogN: 10, Levels: signDepth + 1, LogLevel: 29, LogP: []int{30, 30, 30}}})
-	if err != nil {
-		t.Fatal(err)
-	}
 	want := []string{"keys", "encryption"}
 	for round := 1; round <= 2; round++ {
 		for _, phase := range []string{"comparisons", "sums"} {

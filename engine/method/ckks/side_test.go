@@ -16,10 +16,7 @@ import (
 // Numbers of period B over the slots are the polynomial of B equally spaced coefficients that sides gives, and a
 // product with it multiplies slots, for every number of blocks.
 func TestSidesAreSparsePolynomials(t *testing.T) {
-	p, err := buildParameters(smallChain)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := smallParameters(t)
 	m, r := newEmbedder(p), rand.New(rand.NewPCG(1, 2))
 	n := p.N()
 	for blocks := 1; blocks <= mostBlocks; blocks *= 2 {
@@ -165,10 +162,7 @@ func plainCipher(p *parameters, w *scratch, coefficients []float64) *cipher {
 // What is left of a column's rounding when its dither is subtracted is uniform whatever the column is: that no record
 // steers it is what lets T4 leave it out of the errors that mix records.
 func TestWhatDitherLeavesDoesNotDependOnTheColumn(t *testing.T) {
-	p, err := buildParameters(smallChain)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := smallParameters(t)
 	m, n := newEmbedder(p), p.N()
 	const bins, scale = 16, 1 << 10
 	for _, fraction := range []float64{0, 0.1, 0.5, 0.93} {

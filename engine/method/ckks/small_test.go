@@ -40,10 +40,7 @@ func TestErrorTailsAreTheGaussians(t *testing.T) {
 
 // Lattigo's samplers and ours draw alike.
 func TestSamplersAreLattigos(t *testing.T) {
-	p, err := buildParameters(smallChain)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := smallParameters(t)
 	const polynomials = 300
 	rnd := testEntropy(8)
 	for _, x := range []struct {
@@ -124,10 +121,7 @@ func TestTernaryCoefficientsAreIndependent(t *testing.T) {
 // Re-randomisation adds an encryption of zero under the public key, of whose first half coefficient 0 is made alone:
 // with Lattigo's products of key and u taken off, what is left of both halves are errors.
 func TestRerandomisationAddsErrorsToBothHalves(t *testing.T) {
-	p, err := buildParameters(smallChain)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := smallParameters(t)
 	rnd := testEntropy(10)
 	key := newPublicKey(p, newSecretKey(p, rnd, alone), aggregateLevel, -1, rnd.key("seed", 0), rnd)
 	b, a := key.expand(p)
@@ -173,10 +167,7 @@ func TestRerandomisationAddsErrorsToBothHalves(t *testing.T) {
 
 // No two totals of a run have one mask, whether it is drawn ahead or not: two that are masked alike differ by the data.
 func TestNoMaskServesTwice(t *testing.T) {
-	p, err := buildParameters(smallChain)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := smallParameters(t)
 	const rounds, perRound = 3, masksAhead + 4
 	c := &computer{params: p, rnd: testEntropy(11), rounds: rounds, perRound: perRound}
 	draw := func(round int) {

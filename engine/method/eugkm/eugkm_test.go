@@ -1,13 +1,12 @@
 package eugkm
 
 import (
-	"context"
 	"math"
 	"testing"
 
-	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/dataset/datasettest"
+	"github.com/cohort-engine/cohort/engine/enginetest"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/synopsis"
@@ -45,24 +44,14 @@ func TestCentres(t *testing.T) {
 // centres to the means, and the ledger spends the budget.
 func TestFindsClusters(t *testing.T) {
 	norm, table := datasettest.Builtin(t, "blobs", dataset.Generator{N: 20000, D: 2, K: 5, Separation: 12, Seed: 1})
-	parts, err := norm.Split(1, nil, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	eng, err := engine.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer eng.Close()
+	parts := norm.Table()
+	eng := enginetest.New(t)
 	seed, last := uint64(2), math.Inf(1)
 	for rounds := range 2 {
 		for _, mechanism := range []protocol.Mechanism{protocol.Gaussian, protocol.Laplace} {
-			res, err := eng.Run(context.Background(), &Job{Problem: protocol.Problem{Clients: parts,
+			res := enginetest.Run(t, eng, &Job{Problem: protocol.Problem{Clients: parts,
 				Bounds: norm.Bounds, Labels: table.Labels, K: 5, Budget: privacy.Budget{Epsilon: 2, Delta: 1e-6},
 				Iterations: rounds, Mechanism: mechanism, Seed: &seed}})
-			if err != nil {
-				t.Fatal(err)
-			}
 			if *res.ARI < 0.99 || *res.NICV > last*1.01 {
 				t.Errorf("%d rounds: adjusted Rand index %g, NICV %g after %g", rounds, *res.ARI, *res.NICV, last)
 			}

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/dataset/datasettest"
+	"github.com/cohort-engine/cohort/engine/enginetest"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/step/staged"
@@ -20,24 +20,14 @@ import (
 // budget with either noise.
 func TestFindsClusters(t *testing.T) {
 	norm, table := datasettest.Builtin(t, "blobs", dataset.Generator{N: 20000, D: 2, K: 5, Separation: 12, Seed: 1})
-	parts, err := norm.Split(1, nil, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	eng, err := engine.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer eng.Close()
+	parts := norm.Table()
+	eng := enginetest.New(t)
 	seed, first := uint64(2), 0.0
 	for _, mechanism := range []protocol.Mechanism{protocol.Gaussian, protocol.Laplace} {
 		for _, generations := range []int{1, 0} {
-			res, err := eng.Run(context.Background(), &Job{Problem: protocol.Problem{Clients: parts, Bounds: norm.Bounds,
+			res := enginetest.Run(t, eng, &Job{Problem: protocol.Problem{Clients: parts, Bounds: norm.Bounds,
 				Labels: table.Labels, K: 5, Budget: privacy.Budget{Epsilon: 2, Delta: 1e-6}, Iterations: generations,
 				Mechanism: mechanism, Seed: &seed}})
-			if err != nil {
-				t.Fatal(err)
-			}
 			if total := *res.Ledger.TotalFor("outsider").Epsilon; total > 2*(1+1e-6) || total < 1.9 {
 				t.Errorf("%s, %d generations: the ledger says %g of 2", mechanism, res.Iterations, total)
 			}
@@ -116,7 +106,7 @@ func TestNearest(t *testing.T) {
 // TestRefuses: generations beyond what a run may have.
 func TestRefuses(t *testing.T) {
 	norm, _ := datasettest.Builtin(t, "blobs", dataset.Generator{N: 300, D: 2, K: 2, Seed: 1})
-	parts, _ := norm.Split(1, nil, 1)
+	parts := norm.Table()
 	for _, generations := range []int{-1, mostGenerations + 1} {
 		job := &Job{Problem: protocol.Problem{Clients: parts, K: 2, Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5},
 			Iterations: generations}}
@@ -129,12 +119,8 @@ func TestRefuses(t *testing.T) {
 // TestMostClusters: the largest k, by what a party does with the plan's candidates.
 func TestMostClusters(t *testing.T) {
 	norm, _ := datasettest.Builtin(t, "blobs", dataset.Generator{N: 65540, D: 2, K: 2, Seed: 1})
-	parts, _ := norm.Split(1, nil, 1)
-	eng, err := engine.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer eng.Close()
+	parts := norm.Table()
+	eng := enginetest.New(t)
 	seed := uint64(1)
 	res, err := eng.Run(context.Background(), &Job{Problem: protocol.Problem{Clients: parts, K: 65534, Iterations: 1,
 		Budget: privacy.Budget{Epsilon: 1, Delta: 1e-6}, Seed: &seed}})

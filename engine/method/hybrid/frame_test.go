@@ -1,12 +1,11 @@
 package hybrid
 
 import (
-	"context"
 	"testing"
 
-	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/dataset/datasettest"
+	"github.com/cohort-engine/cohort/engine/enginetest"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/step/staged"
@@ -15,27 +14,17 @@ import (
 // TestLooseBoundsAreCheap: under bounds many times as wide as the records, off the centre, the loss is
 // that under tight ones, for few records, too; without the frame it is not.
 func TestLooseBoundsAreCheap(t *testing.T) {
-	eng, err := engine.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer eng.Close()
+	eng := enginetest.New(t)
 	for _, c := range []struct {
 		n, d, k int
 		factor  float64
 	}{{20000, 2, 8, 20}, {2500, 3, 4, 80}} {
 		norm, _ := datasettest.Builtin(t, "blobs", dataset.Generator{N: c.n, D: c.d, K: c.k, Separation: 9, Seed: 3})
 		loss := func(frame string) (sum float64) {
-			parts, err := norm.Split(1, nil, 1)
-			if err != nil {
-				t.Fatal(err)
-			}
+			parts := norm.Table()
 			for seed := range uint64(3) {
-				res, err := eng.Run(context.Background(), &Job{Frame: frame, Problem: protocol.Problem{Clients: parts,
+				res := enginetest.Run(t, eng, &Job{Frame: frame, Problem: protocol.Problem{Clients: parts,
 					Bounds: norm.Bounds, K: c.k, Budget: privacy.Budget{Epsilon: 1, Delta: 1e-6}, Seed: &seed}})
-				if err != nil {
-					t.Fatal(err)
-				}
 				sum += *res.NICV / 3
 			}
 			return sum

@@ -4,9 +4,9 @@ import (
 	"math"
 	"testing"
 
-	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/dataset/datasettest"
+	"github.com/cohort-engine/cohort/engine/enginetest"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/synopsis"
@@ -92,11 +92,7 @@ func TestChooseGrid(t *testing.T) {
 // TestGridOfWeakSignal: where the rule takes the grid its loss is well below that of the tree. Over the fixed seeds the
 // outcome is deterministic.
 func TestGridOfWeakSignal(t *testing.T) {
-	eng, err := engine.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer eng.Close()
+	eng := enginetest.New(t)
 	for _, c := range []struct {
 		d, k    int
 		epsilon float64
@@ -105,11 +101,8 @@ func TestGridOfWeakSignal(t *testing.T) {
 		loss := map[string]float64{}
 		for _, branch := range []string{"", "tree"} {
 			for seed := range uint64(6) {
-				res, err := eng.Run(t.Context(), &Job{Branch: branch, Problem: protocol.Problem{Clients: norm.Table(),
+				res := enginetest.Run(t, eng, &Job{Branch: branch, Problem: protocol.Problem{Clients: norm.Table(),
 					Bounds: norm.Bounds, K: c.k, Budget: privacy.Budget{Epsilon: c.epsilon, Delta: -1}, Seed: &seed}})
-				if err != nil {
-					t.Fatal(err)
-				}
 				loss[branch] += *res.NICV / 6
 				if branch == "" && (res.Details["branch"] != "grid" || len(res.Sizes) != c.k) {
 					t.Errorf("%+v: branch %v, sizes %v", c, res.Details["branch"], res.Sizes)
@@ -149,18 +142,11 @@ func TestLightCellsOfGrid(t *testing.T) {
 // the fixed seeds is .0154.
 func TestGridOfManyClusters(t *testing.T) {
 	norm, _ := datasettest.Builtin(t, "blobs", dataset.Generator{N: 5000, D: 2, K: 20, Separation: 6, Seed: 1})
-	eng, err := engine.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer eng.Close()
+	eng := enginetest.New(t)
 	loss := 0.0
 	for seed := range uint64(20) {
-		res, err := eng.Run(t.Context(), &Job{Problem: protocol.Problem{Clients: norm.Table(), Bounds: norm.Bounds, K: 20,
+		res := enginetest.Run(t, eng, &Job{Problem: protocol.Problem{Clients: norm.Table(), Bounds: norm.Bounds, K: 20,
 			Budget: privacy.Budget{Epsilon: 0.03, Delta: -1}, Seed: &seed}})
-		if err != nil {
-			t.Fatal(err)
-		}
 		loss += *res.NICV / 20
 	}
 	if loss > 0.014 {

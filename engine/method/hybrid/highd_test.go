@@ -6,9 +6,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/dataset/datasettest"
+	"github.com/cohort-engine/cohort/engine/enginetest"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/step/staged"
@@ -70,11 +70,7 @@ func TestFarClusters(t *testing.T) {
 // deterministic.
 func TestHeavyCorner(t *testing.T) {
 	norm := squeezed(t, 10)
-	eng, err := engine.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer eng.Close()
+	eng := enginetest.New(t)
 	for _, c := range []struct {
 		branch  string
 		epsilon float64
@@ -82,12 +78,9 @@ func TestHeavyCorner(t *testing.T) {
 	}{{"high-d", 0.1, 0.45}, {"projected", 0.3, 0.3}, {"projected", 3, 0.17}, {"mean", 0.03, 0.8}} {
 		var nicv []float64
 		for seed := range uint64(5) {
-			res, err := eng.Run(context.Background(), &Job{Branch: c.branch, Problem: protocol.Problem{
+			res := enginetest.Run(t, eng, &Job{Branch: c.branch, Problem: protocol.Problem{
 				Clients: norm.Table(), Bounds: norm.Bounds, K: 5, Budget: privacy.Budget{Epsilon: c.epsilon, Delta: 1e-5},
 				Seed: &seed}})
-			if err != nil {
-				t.Fatal(err)
-			}
 			nicv = append(nicv, *res.NICV)
 		}
 		if worst := slices.Max(nicv); worst > c.most || math.IsNaN(worst) {
@@ -108,20 +101,13 @@ func TestHalvedClusters(t *testing.T) {
 // tight ones. Without the second mean it is more than three times as much, and without histograms of the clusters that
 // reach no farther than the records more than 1.3 times. Over the fixed seeds the outcome is deterministic.
 func TestNearMean(t *testing.T) {
-	eng, err := engine.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer eng.Close()
+	eng := enginetest.New(t)
 	const factor = 100
 	norm, _ := datasettest.Builtin(t, "blobs", dataset.Generator{N: 5000, D: 16, K: 5, Separation: 6, Seed: 1})
 	loss := func() (sum float64) {
 		for seed := range uint64(10) {
-			res, err := eng.Run(t.Context(), &Job{Branch: "high-d", Problem: protocol.Problem{Clients: norm.Table(),
+			res := enginetest.Run(t, eng, &Job{Branch: "high-d", Problem: protocol.Problem{Clients: norm.Table(),
 				Bounds: norm.Bounds, K: 5, Budget: privacy.Budget{Epsilon: 3, Delta: -1}, Seed: &seed}})
-			if err != nil {
-				t.Fatal(err)
-			}
 			sum += *res.NICV / 10
 		}
 		return sum
@@ -170,11 +156,7 @@ func TestStartRadius(t *testing.T) {
 // TestStartShare: the mean that rounds start from has most of the budget at a weak signal, and with the rounds and the
 // histogram no more than all of it.
 func TestStartShare(t *testing.T) {
-	eng, err := engine.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer eng.Close()
+	eng := enginetest.New(t)
 	norm, seed := squeezed(t, 10), uint64(7)
 	for _, c := range []struct{ epsilon, want float64 }{{0.02, meanMost}, {0.06, 0.0353}, {1, meanLeast}} {
 		job := &Job{Branch: "high-d", Problem: protocol.Problem{Clients: norm.Table(), Bounds: norm.Bounds, K: 5,
@@ -186,10 +168,7 @@ func TestStartShare(t *testing.T) {
 		if got := h.startShare(); math.Abs(got-c.want) > 1e-3 {
 			t.Errorf("epsilon %g: a share of %.4f, want %g", c.epsilon, got, c.want)
 		}
-		res, err := eng.Run(t.Context(), job)
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := enginetest.Run(t, eng, job)
 		if total := *res.Ledger.TotalFor("outsider").Epsilon; math.Abs(total/c.epsilon-1) > 1e-3 {
 			t.Errorf("epsilon %g: %v in all", c.epsilon, total)
 		}
@@ -200,11 +179,7 @@ func TestStartShare(t *testing.T) {
 func halvedClusters(t *testing.T, n, d int, epsilon float64, measured int, most float64) {
 	t.Helper()
 	norm, _ := datasettest.Builtin(t, "blobs", dataset.Generator{N: n, D: d, K: 20, Separation: 6, Seed: 1})
-	eng, err := engine.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer eng.Close()
+	eng := enginetest.New(t)
 	var loss [2]float64
 	for i, branch := range []string{"", "mean"} {
 		for seed := range uint64(3) {
@@ -219,10 +194,7 @@ func halvedClusters(t *testing.T, n, d int, epsilon float64, measured int, most 
 					t.Errorf("a round has %d words, want those of %d clusters", r.Words, measured)
 				}
 			}
-			res, err := eng.Run(t.Context(), job)
-			if err != nil {
-				t.Fatal(err)
-			}
+			res := enginetest.Run(t, eng, job)
 			if res.K != 20 || len(res.Centroids) != 20 {
 				t.Fatalf("%d centroids", len(res.Centroids))
 			}
@@ -237,19 +209,12 @@ func halvedClusters(t *testing.T, n, d int, epsilon float64, measured int, most 
 // TestNoWorseThanHalf: where the signal is weak, k clusters are no worse than half as many.
 func TestNoWorseThanHalf(t *testing.T) {
 	norm, _ := datasettest.Builtin(t, "blobs", dataset.Generator{N: 1000, D: 16, K: 5, Separation: 6, Seed: 1})
-	eng, err := engine.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer eng.Close()
+	eng := enginetest.New(t)
 	loss := make(map[int]float64)
 	for _, k := range []int{3, 5} {
 		for seed := range uint64(10) {
-			res, err := eng.Run(t.Context(), &Job{Problem: protocol.Problem{Clients: norm.Table(), Bounds: norm.Bounds, K: k,
+			res := enginetest.Run(t, eng, &Job{Problem: protocol.Problem{Clients: norm.Table(), Bounds: norm.Bounds, K: k,
 				Budget: privacy.Budget{Epsilon: 0.1, Delta: -1}, Seed: &seed}})
-			if err != nil {
-				t.Fatal(err)
-			}
 			loss[k] += *res.NICV / 10
 		}
 	}
@@ -262,18 +227,11 @@ func TestNoWorseThanHalf(t *testing.T) {
 // one on: where only the last ones do, the mean loss over the fixed seeds is 16.65.
 func TestVeryManyColumns(t *testing.T) {
 	norm, _ := datasettest.Builtin(t, "blobs", dataset.Generator{N: 2000, D: 200, K: 10, Separation: 3, Seed: 1})
-	eng, err := engine.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer eng.Close()
+	eng := enginetest.New(t)
 	loss := 0.0
 	for seed := range uint64(10) {
-		res, err := eng.Run(t.Context(), &Job{Problem: protocol.Problem{Clients: norm.Table(), Bounds: norm.Bounds, K: 10,
+		res := enginetest.Run(t, eng, &Job{Problem: protocol.Problem{Clients: norm.Table(), Bounds: norm.Bounds, K: 10,
 			Budget: privacy.Budget{Epsilon: 1, Delta: -1}, Seed: &seed}})
-		if err != nil {
-			t.Fatal(err)
-		}
 		loss += *res.NICV / 10
 	}
 	if loss > 16.1 {

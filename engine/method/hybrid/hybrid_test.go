@@ -10,6 +10,7 @@ import (
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/dataset/datasettest"
+	"github.com/cohort-engine/cohort/engine/enginetest"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/step/staged"
@@ -21,11 +22,7 @@ import (
 // total fits the budget.
 func TestHybridLedger(t *testing.T) {
 	norm, table := datasettest.Builtin(t, "blobs", dataset.Generator{N: 3000, D: 12, K: 4, Separation: 6, Seed: 2})
-	eng, err := engine.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer eng.Close()
+	eng := enginetest.New(t)
 	for _, branch := range []string{"tree", "grid", "projected", "high-d", "mean"} {
 		for _, c := range []struct {
 			budget     privacy.Budget
@@ -78,7 +75,7 @@ func TestHybridFindsClusters(t *testing.T) {
 		{dataset.Generator{N: 20000, D: 60, K: 8, Separation: 12, Seed: 1}, "projected"},
 	} {
 		norm, table := datasettest.Builtin(t, "blobs", c.g)
-		parts, _ := norm.Split(1, nil, 1)
+		parts := norm.Table()
 		eng, _ := engine.New()
 		seed := uint64(9)
 		res, err := eng.Run(context.Background(), &Job{Problem: protocol.Problem{Clients: parts, Bounds: norm.Bounds,
@@ -100,9 +97,8 @@ func TestHybridFindsClusters(t *testing.T) {
 // has: it has been paid for.
 func TestPlannedRunsEnd(t *testing.T) {
 	norm, _ := datasettest.Builtin(t, "blobs", dataset.Generator{N: 300, D: 3, K: 3, Separation: 5, Seed: 8})
-	parts, _ := norm.Split(1, nil, 1)
-	eng, _ := engine.New(engine.WithWorkers(1))
-	defer eng.Close()
+	parts := norm.Table()
+	eng := enginetest.New(t, engine.WithWorkers(1))
 	for _, branch := range []string{"tree", "high-d", "projected"} {
 		for _, neighbours := range []privacy.Neighbours{privacy.AddRemove, privacy.ReplaceOne} {
 			for _, delta := range []float64{0, 1e-15} {
@@ -260,7 +256,7 @@ func TestHybridQuality(t *testing.T) {
 		{"adult.csv", 3, 0.2455, 0.2433}, {"iris.csv", 3, 0.81, 0.245},
 	} {
 		norm, _ := datasettest.SharedSet(t, c.set)
-		parts, _ := norm.Split(1, nil, 1)
+		parts := norm.Table()
 		eng, _ := engine.New()
 		for epsilon, goal := range map[float64]float64{0.1: c.low, 1: c.whole} {
 			mean := 0.0
@@ -269,11 +265,8 @@ func TestHybridQuality(t *testing.T) {
 				runs = 60 // its goal is within a standard error of 20
 			}
 			for run := range uint64(runs) {
-				res, err := eng.Run(context.Background(), &Job{Problem: protocol.Problem{Clients: parts,
+				res := enginetest.Run(t, eng, &Job{Problem: protocol.Problem{Clients: parts,
 					Bounds: norm.Bounds, K: c.k, Budget: privacy.Budget{Epsilon: epsilon, Delta: -1}, Seed: &run}})
-				if err != nil {
-					t.Fatal(err)
-				}
 				mean += *res.NICV / float64(runs)
 			}
 			if mean > goal {
@@ -302,18 +295,14 @@ func TestHybridBalance(t *testing.T) {
 	kernels.Pack(p, rows)
 	first, rest := p.Slice(0, 3200), p.Slice(3200, n)
 	seed := uint64(2)
-	eng, _ := engine.New()
-	defer eng.Close()
+	eng := enginetest.New(t)
 	run := func(balance, delta float64, clients ...*kernels.Panels) float64 {
 		problem := protocol.Problem{Bounds: datasettest.UnitBounds(2), K: k, Seed: &seed,
 			Budget: privacy.Budget{Epsilon: 2, Delta: delta}}
 		for _, c := range clients {
 			problem.Clients = append(problem.Clients, datasettest.Part(c))
 		}
-		res, err := eng.Run(context.Background(), &Job{Problem: problem, Balance: balance})
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := enginetest.Run(t, eng, &Job{Problem: problem, Balance: balance})
 		if total := res.Ledger.TotalFor("outsider").Epsilon; math.Abs(*total-2) > 1e-3 {
 			t.Errorf("balance %v: total is %v", balance, *total)
 		}

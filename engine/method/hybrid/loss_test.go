@@ -1,16 +1,15 @@
 package hybrid
 
 import (
-	"context"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
 
-	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/dataset/datasettest"
+	"github.com/cohort-engine/cohort/engine/enginetest"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/step/staged"
@@ -97,11 +96,7 @@ func TestLossOfManyColumns(t *testing.T) {
 // TestLossEstimate: the loss that is estimated from the release is about that of the records, for few and many,
 // narrow and wide clusters, and records without any.
 func TestLossEstimate(t *testing.T) {
-	eng, err := engine.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer eng.Close()
+	eng := enginetest.New(t)
 	for _, c := range []struct {
 		n, d, k   int
 		deviation float64 // 0 for uniform records
@@ -112,12 +107,9 @@ func TestLossEstimate(t *testing.T) {
 		client := datasettest.Part(normalRecords(c.n, c.d, c.k, c.deviation))
 		var ratios []float64
 		for seed := range uint64(15) {
-			res, err := eng.Run(context.Background(), &Job{Branch: "tree", Problem: protocol.Problem{
+			res := enginetest.Run(t, eng, &Job{Branch: "tree", Problem: protocol.Problem{
 				Clients: []dataset.Part{client}, Bounds: datasettest.UnitBounds(c.d), K: c.k,
 				Budget: privacy.Budget{Epsilon: 1, Delta: 1e-6}, Seed: &seed}})
-			if err != nil {
-				t.Fatal(err)
-			}
 			ratios = append(ratios, *res.LossEstimate / *res.NICV)
 		}
 		slices.Sort(ratios)

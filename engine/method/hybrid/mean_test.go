@@ -8,6 +8,7 @@ import (
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/dataset/datasettest"
+	"github.com/cohort-engine/cohort/engine/enginetest"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/step/staged"
@@ -108,17 +109,10 @@ func weakLoss(t *testing.T, g dataset.Generator, corner bool, epsilon float64) (
 		}
 		norm.Points.Set(i, row)
 	}
-	eng, err := engine.New(engine.WithWorkers(2))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer eng.Close()
+	eng := enginetest.New(t, engine.WithWorkers(2))
 	for seed := range uint64(8) {
-		res, err := eng.Run(t.Context(), &Job{Problem: protocol.Problem{Clients: norm.Table(), Bounds: norm.Bounds, K: g.K,
+		res := enginetest.Run(t, eng, &Job{Problem: protocol.Problem{Clients: norm.Table(), Bounds: norm.Bounds, K: g.K,
 			Budget: privacy.Budget{Epsilon: epsilon, Delta: -1}, Seed: &seed}})
-		if err != nil {
-			t.Fatal(err)
-		}
 		loss += *res.NICV / 8
 	}
 	return loss, centre

@@ -1,13 +1,12 @@
 package hybrid
 
 import (
-	"context"
 	"math"
 	"testing"
 
-	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/dataset/datasettest"
+	"github.com/cohort-engine/cohort/engine/enginetest"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 )
@@ -15,11 +14,7 @@ import (
 // TestChoosesK: a range of numbers gives the number of far clusters, on the tree and on
 // projections, with one client and several, at the price of a stated number.
 func TestChoosesK(t *testing.T) {
-	eng, err := engine.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer eng.Close()
+	eng := enginetest.New(t)
 	seed := uint64(6)
 	for _, c := range []struct {
 		d, clients int
@@ -35,10 +30,7 @@ func TestChoosesK(t *testing.T) {
 		job := &Job{Problem: protocol.Problem{Clients: parts, Bounds: norm.Bounds, Labels: table.Labels, K: 12,
 			Budget: privacy.Budget{Epsilon: 2, Delta: 1e-6}, Seed: &seed}, KLeast: 2, Branch: c.branch,
 			Elbow: c.elbow}
-		res, err := eng.Run(context.Background(), job)
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := enginetest.Run(t, eng, job)
 		if res.K != 5 || len(res.Centroids) != 5 || *res.ARI < 0.99 || *res.EmptyClusters != 0 || len(res.Sizes) != 5 {
 			t.Errorf("%+v: %d clusters, adjusted Rand index %v, %d empty, sizes %v", c, res.K, *res.ARI,
 				*res.EmptyClusters, res.Sizes)
@@ -48,10 +40,7 @@ func TestChoosesK(t *testing.T) {
 		}
 		total := *res.Ledger.TotalFor("outsider").Epsilon
 		job.K, job.KLeast, job.Elbow = 5, 0, false
-		stated, err := eng.Run(context.Background(), job)
-		if err != nil {
-			t.Fatal(err)
-		}
+		stated := enginetest.Run(t, eng, job)
 		if same := *stated.Ledger.TotalFor("outsider").Epsilon; math.Abs(total-same) > 1e-3 || total > 2*(1+1e-6) {
 			t.Errorf("%+v: epsilon %v in all, with 5 clusters stated %v", c, total, same)
 		}
@@ -62,7 +51,7 @@ func TestChoosesK(t *testing.T) {
 	for _, bad := range []*Job{{KLeast: 5}, {KLeast: -1}, {KLeast: 2, Balance: 2}, {KLeast: 2, Branch: "mean"},
 		{Elbow: true}, {KLeast: 2, Elbow: true, Branch: "projected"}} {
 		norm, _ := datasettest.Builtin(t, "blobs", dataset.Generator{N: 200, D: 2, K: 2, Seed: 4})
-		parts, _ := norm.Split(1, nil, 1)
+		parts := norm.Table()
 		bad.Clients, bad.Bounds, bad.K = parts, norm.Bounds, 4
 		bad.Budget = privacy.Budget{Epsilon: 1, Delta: 1e-5}
 		if _, err := bad.Plan(); err == nil {

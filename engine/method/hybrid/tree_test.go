@@ -5,9 +5,9 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/dataset/datasettest"
+	"github.com/cohort-engine/cohort/engine/enginetest"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/step/staged"
@@ -103,11 +103,7 @@ func TestUnseen(t *testing.T) {
 // TestTreeOfHeavyCorner: where nine of ten records lie in a corner, clusters start among the others, too, if these are
 // too few for the tree's cells; and the corner's cells, which are wider than it is, do not keep several of them.
 func TestTreeOfHeavyCorner(t *testing.T) {
-	eng, err := engine.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer eng.Close()
+	eng := enginetest.New(t)
 	for _, c := range []struct {
 		n, d          int
 		wider         float64 // the bounds than the records
@@ -132,17 +128,11 @@ func TestTreeOfHeavyCorner(t *testing.T) {
 			}
 			norm.Points.Set(i, row)
 		}
-		parts, err := norm.Split(1, nil, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		parts := norm.Table()
 		loss := 0.0
 		for seed := range uint64(10) {
-			res, err := eng.Run(t.Context(), &Job{Problem: protocol.Problem{Clients: parts, Bounds: norm.Bounds, K: 5,
+			res := enginetest.Run(t, eng, &Job{Problem: protocol.Problem{Clients: parts, Bounds: norm.Bounds, K: 5,
 				Budget: privacy.Budget{Epsilon: c.epsilon, Delta: -1}, Seed: &seed}})
-			if err != nil {
-				t.Fatal(err)
-			}
 			loss += *res.NICV / 10
 		}
 		t.Logf("%+v: NICV %v", c, loss)
@@ -155,11 +145,7 @@ func TestTreeOfHeavyCorner(t *testing.T) {
 // TestTreeOfHiddenClusters: where noise hides most cells with records, clusters that are spread over such cells alone
 // are found.
 func TestTreeOfHiddenClusters(t *testing.T) {
-	eng, err := engine.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer eng.Close()
+	eng := enginetest.New(t)
 	for _, c := range []struct {
 		n, k       int
 		epsilon    float64
@@ -169,17 +155,11 @@ func TestTreeOfHiddenClusters(t *testing.T) {
 		{1000, 5, 0.3, 0.13, math.Inf(1)}, // 0.150; of 50 runs one may still lose a cluster
 	} {
 		norm, _ := datasettest.Builtin(t, "blobs", dataset.Generator{N: c.n, D: 4, K: c.k, Separation: 6, Seed: 1})
-		parts, err := norm.Split(1, nil, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		parts := norm.Table()
 		mean, most := 0.0, 0.0
 		for seed := range uint64(50) {
-			res, err := eng.Run(t.Context(), &Job{Problem: protocol.Problem{Clients: parts, Bounds: norm.Bounds, K: c.k,
+			res := enginetest.Run(t, eng, &Job{Problem: protocol.Problem{Clients: parts, Bounds: norm.Bounds, K: c.k,
 				Budget: privacy.Budget{Epsilon: c.epsilon, Delta: -1}, Seed: &seed}})
-			if err != nil {
-				t.Fatal(err)
-			}
 			mean, most = mean+*res.NICV/50, max(most, *res.NICV)
 		}
 		t.Logf("%+v: mean NICV %v, most %v", c, mean, most)

@@ -6,9 +6,9 @@ import (
 	"math"
 	"testing"
 
-	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/dataset/datasettest"
+	"github.com/cohort-engine/cohort/engine/enginetest"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/internal/fault"
@@ -43,8 +43,7 @@ func TestWeightsMoveTheResult(t *testing.T) {
 	for _, w := range weights {
 		total += w
 	}
-	eng, _ := engine.New()
-	defer eng.Close()
+	eng := enginetest.New(t)
 	for _, branch := range []string{"tree", "projected", "high-d", "mean"} {
 		for _, clients := range []int{1, 3} {
 			job := weightedJob(norm, clients, 8)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/enginetest"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/step"
@@ -99,11 +100,7 @@ func (c cell) counterpart() (job Job, ok bool) {
 // fixed, so the test does not vary.
 func TestAgreementWithPublishedFigures(t *testing.T) {
 	quick := map[string]bool{"iris": true, "lsun": true, "house": true, "s1": true}
-	eng, err := engine.New(engine.WithWorkers(1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer eng.Close()
+	eng := enginetest.New(t, engine.WithWorkers(1))
 	sets := map[string]*dataset.Normalised{}
 	total, agree := 0, 0
 	for _, c := range readReference(t) {

@@ -1,12 +1,12 @@
 package lloyd
 
 import (
-	"context"
 	"sync/atomic"
 	"testing"
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/enginetest"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/step"
@@ -88,9 +88,7 @@ func TestQualityIsNoPartOfARound(t *testing.T) {
 		}
 		job := Job{Method: SuLloyd, Problem: protocol.Problem{K: 8, Clients: parts, Seed: &seed, Iterations: 3,
 			NoQuality: without, Budget: privacy.Budget{Epsilon: 10}}}
-		if _, err := eng.Run(context.Background(), &job); err != nil {
-			t.Fatal(err)
-		}
+		enginetest.Run(t, eng, &job)
 		eng.Close()
 		got[i] = r.inRounds.Load()
 	}

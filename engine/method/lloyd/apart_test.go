@@ -2,10 +2,10 @@ package lloyd
 
 import (
 	"context"
-	"encoding/json"
 	"testing"
 
 	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/enginetest"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/protocol/protocoltest"
@@ -75,11 +75,7 @@ func TestRolesApart(t *testing.T) {
 			}
 			want += p.Servers
 			roles.Check(t, want)
-			b, err := json.Marshal(res)
-			if err != nil {
-				t.Fatal(err)
-			}
-			results[apart] = string(b)
+			results[apart] = enginetest.JSON(t, res)
 		}
 		if results[0] != results[1] {
 			t.Errorf("%s %s %s: in one process %s\napart %s", job.Method, job.Aggregator, job.Init, results[0],

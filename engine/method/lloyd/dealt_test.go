@@ -8,6 +8,7 @@ import (
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/enginetest"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/kernels"
@@ -39,20 +40,13 @@ func TestDealtTable(t *testing.T) {
 		}
 	}
 	rows[n] = 1
-	eng, err := engine.New(engine.WithWorkers(1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer eng.Close()
+	eng := enginetest.New(t, engine.WithWorkers(1))
 	seed := uint64(3)
 	var released [2][][]float64
 	for side, with := range [][]float32{rows[:n], rows} {
 		j := &Job{Method: FastLloyd, Problem: protocol.Problem{Clients: deal(with), K: k, Records: n,
 			Iterations: 1, Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5}, Seed: &seed, NoQuality: true}}
-		r, err := eng.Run(t.Context(), j)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := enginetest.Run(t, eng, j)
 		released[side] = r.Centroids
 	}
 	change := 0.0

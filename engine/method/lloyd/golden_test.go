@@ -1,14 +1,11 @@
 package lloyd
 
 import (
-	"bytes"
-	"encoding/json"
 	"flag"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/enginetest"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/step"
@@ -67,21 +64,5 @@ func TestGoldenResults(t *testing.T) {
 		res := run(t, 2, c.job)
 		got = append(got, golden{c.name, res.Iterations, res.Centroids, *res.NICV, res.Comm})
 	}
-	b, err := json.MarshalIndent(got, "", " ")
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join("testdata", "golden.json")
-	if *update {
-		if err := os.WriteFile(path, b, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(want, b) {
-		t.Errorf("results differ from %s; run with -update if they should", path)
-	}
+	enginetest.Golden(t, "golden.json", got, *update)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/enginetest"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/step"
@@ -644,11 +645,7 @@ func TestProvenIsTotal(t *testing.T) {
 }
 
 func TestCancelStopsARun(t *testing.T) {
-	eng, err := engine.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer eng.Close()
+	eng := enginetest.New(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if _, err := eng.Run(ctx, &Job{Method: Lloyd,

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/enginetest"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/step"
@@ -26,15 +27,8 @@ func (w *watcher) IterationEnd(it engine.Iteration) {
 func watch(t *testing.T, job Job) (*watcher, *engine.Result) {
 	t.Helper()
 	w := new(watcher)
-	e, err := engine.New(engine.WithWorkers(2), engine.WithObserver(w))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
-	res, err := e.Run(context.Background(), &job)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := enginetest.New(t, engine.WithWorkers(2), engine.WithObserver(w))
+	res := enginetest.Run(t, e, &job)
 	return w, res
 }
 
@@ -52,8 +46,7 @@ func TestObserversSeeWhatEverybodyMay(t *testing.T) {
 	if len(w.losses) != res.Iterations {
 		t.Fatalf("%d iterations of %d", len(w.losses), res.Iterations)
 	}
-	e, _ := engine.New(engine.WithWorkers(1))
-	defer e.Close()
+	e := enginetest.New(t, engine.WithWorkers(1))
 	for i := 1; i < len(w.losses); i++ {
 		q, err := engine.Measure(context.Background(), e.Pool(), engine.Evaluation{Part: parts[0]}, w.centroids[i-1], 5)
 		if err != nil {
@@ -94,16 +87,10 @@ func (l *laps) IterationEnd(engine.Iteration) {
 func TestIterationsHaveTheirOwnWork(t *testing.T) {
 	parts := blobs(t, 1500, 3, 5, 3, 11)
 	seed, l := uint64(4), new(laps)
-	e, err := engine.New(engine.WithWorkers(1), engine.WithObserver(l))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
+	e := enginetest.New(t, engine.WithWorkers(1), engine.WithObserver(l))
 	job := Job{Method: SuLloyd, Problem: protocol.Problem{K: 5, Clients: parts, Iterations: 4, Seed: &seed,
 		Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5}}}
-	if _, err := e.Run(context.Background(), &job); err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Run(t, e, &job)
 	for i, rounds := range l.within {
 		if !slices.Equal(rounds, []int{i, i, i}) {
 			t.Errorf("iteration %d has assignments of rounds %v", i, rounds)

@@ -1,46 +1,27 @@
 package lloyd
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/dataset/datasettest"
+	"github.com/cohort-engine/cohort/engine/enginetest"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/step"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
-// dataDir holds the papers' sets where they are present.
-const dataDir = "../../../../shared/data"
-
 // load reads a set and splits it among m clients.
 func load(tb testing.TB, name string, m int, seed uint64) (*dataset.Normalised, []dataset.Part) {
 	tb.Helper()
-	path := filepath.Join(dataDir, name)
 	if filepath.Ext(name) == "" {
-		path += ".csv"
+		name += ".csv"
 	}
-	if _, err := os.Stat(path); err != nil {
-		tb.Skipf("no data set %s: %v", name, err)
-	}
-	table, err := dataset.Open(context.Background(), path, dataset.ReadOptions{})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	b, err := dataset.BoundsFromData(table)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	norm, err := dataset.Normalise(table, b, 16)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	norm, _ := datasettest.SharedSet(tb, name)
 	parts, err := norm.Split(m, nil, seed)
 	if err != nil {
 		tb.Fatal(err)
@@ -50,16 +31,7 @@ func load(tb testing.TB, name string, m int, seed uint64) (*dataset.Normalised, 
 
 func run(tb testing.TB, workers int, job Job) *engine.Result {
 	tb.Helper()
-	eng, err := engine.New(engine.WithWorkers(workers))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	defer eng.Close()
-	res, err := eng.Run(context.Background(), &job)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return res
+	return enginetest.RunOn(tb, workers, &job)
 }
 
 // trial is a run under way whose clients a test looks into.
@@ -176,18 +148,13 @@ func TestDeterminismAcrossWorkers(t *testing.T) {
 			if job.Method.Private() {
 				job.Budget = privacy.Budget{Epsilon: 1, Delta: -1}
 			}
-			var first []byte
+			first := ""
 			for _, workers := range []int{1, 2, 5} {
-				res := run(t, workers, job)
-				res.Timings = nil
-				b, err := json.Marshal(res)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if first == nil {
+				b := enginetest.JSON(t, run(t, workers, job))
+				if first == "" {
 					first = b
 				}
-				if !bytes.Equal(first, b) {
+				if first != b {
 					t.Errorf("%+v: %d workers give another result than 1", job.Method, workers)
 				}
 			}

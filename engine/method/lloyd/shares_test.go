@@ -1,12 +1,12 @@
 package lloyd
 
 import (
-	"context"
 	"slices"
 	"testing"
 
-	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/dataset/datasettest"
+	"github.com/cohort-engine/cohort/engine/enginetest"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/internal/fault"
@@ -15,18 +15,7 @@ import (
 // unevenParts are clients of 8:4:2:1.
 func unevenParts(t *testing.T, shares []float64) []dataset.Part {
 	t.Helper()
-	table, err := dataset.Generate(context.Background(), "blobs", dataset.Generator{N: 3000, D: 2, K: 5, Seed: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := dataset.BoundsFromData(table)
-	if err != nil {
-		t.Fatal(err)
-	}
-	norm, err := dataset.Normalise(table, b, dataset.DefaultFractionBits)
-	if err != nil {
-		t.Fatal(err)
-	}
+	norm, _ := datasettest.Builtin(t, "blobs", dataset.Generator{N: 3000, D: 2, K: 5, Seed: 3})
 	parts, err := norm.Split(len(shares), shares, 1)
 	if err != nil {
 		t.Fatal(err)
@@ -39,11 +28,7 @@ func unevenParts(t *testing.T, shares []float64) []dataset.Part {
 func TestSizesByClientShare(t *testing.T) {
 	shares := []float64{8, 4, 2, 1}
 	parts := unevenParts(t, shares)
-	eng, err := engine.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer eng.Close()
+	eng := enginetest.New(t)
 	for _, m := range []Method{CLloyd, CSuLloyd, FastLloyd} {
 		seed := uint64(1)
 		job := &Job{Method: m, ClientShares: shares, EtaMinAlpha: 2, EtaMaxAlpha: 2, Problem: protocol.Problem{
@@ -70,9 +55,7 @@ func TestSizesByClientShare(t *testing.T) {
 		var counts [4][]int64
 		views := &protocol.Views{}
 		job.Views = views
-		if _, err := eng.Run(context.Background(), job); err != nil {
-			t.Fatal(err)
-		}
+		enginetest.Run(t, eng, job)
 		for _, v := range views.Seen {
 			if m != FastLloyd && v.Viewer == v.Of && v.Viewer >= 0 && v.Round == 0 && len(v.Values) == 5*3 {
 				counts[v.Viewer] = v.Values[10:]

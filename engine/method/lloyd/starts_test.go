@@ -9,6 +9,8 @@ import (
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/dataset/datasettest"
+	"github.com/cohort-engine/cohort/engine/enginetest"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/step"
@@ -19,18 +21,7 @@ import (
 // startParts are the records of three clients.
 func startParts(t *testing.T) []dataset.Part {
 	t.Helper()
-	table, err := dataset.Generate(context.Background(), "blobs", dataset.Generator{N: 900, D: 2, K: 4, Seed: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := dataset.BoundsFromData(table)
-	if err != nil {
-		t.Fatal(err)
-	}
-	norm, err := dataset.Normalise(table, b, dataset.DefaultFractionBits)
-	if err != nil {
-		t.Fatal(err)
-	}
+	norm, _ := datasettest.Builtin(t, "blobs", dataset.Generator{N: 900, D: 2, K: 4, Seed: 3})
 	parts, err := norm.Split(3, nil, 1)
 	if err != nil {
 		t.Fatal(err)
@@ -141,18 +132,11 @@ func TestServersFirstCentroidsMustLieInTheBox(t *testing.T) {
 // changes by less than is asked for.
 func TestRunEndsByChangeOfWCSS(t *testing.T) {
 	parts := startParts(t)
-	eng, err := engine.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer eng.Close()
+	eng := enginetest.New(t)
 	run := func(iterations int, change float64, init step.Init) *engine.Result {
 		seed := uint64(2)
-		r, err := eng.Run(context.Background(), &Job{Method: Lloyd, Init: init, NInit: 1, WCSSChange: change,
+		r := enginetest.Run(t, eng, &Job{Method: Lloyd, Init: init, NInit: 1, WCSSChange: change,
 			Problem: protocol.Problem{Clients: parts, K: 7, Seed: &seed, Iterations: iterations}})
-		if err != nil {
-			t.Fatal(err)
-		}
 		return r
 	}
 	var wcss []float64 // after so many rounds, from one

@@ -1,11 +1,11 @@
 package lloyd
 
 import (
-	"context"
 	"testing"
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/enginetest"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 )
@@ -14,11 +14,7 @@ import (
 // Proven at delta = 1/(n ln n): mean of 20 seeds, on s1, where the
 // deviation of a run is a quarter of the mean, of 200.
 func TestRelativeUtility(t *testing.T) {
-	eng, err := engine.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer eng.Close()
+	eng := enginetest.New(t)
 	for _, c := range []struct {
 		set       string
 		k         int
@@ -49,11 +45,8 @@ func relativeMean(t *testing.T, eng *engine.Engine, norm *dataset.Normalised, k 
 		if err != nil {
 			t.Fatal(err)
 		}
-		res, err := eng.Run(context.Background(), &Job{Method: Relative, Problem: protocol.Problem{K: k,
+		res := enginetest.Run(t, eng, &Job{Method: Relative, Problem: protocol.Problem{K: k,
 			Clients: parts, Seed: &seed, Noise: protocol.ByServer, Budget: privacy.Budget{Epsilon: epsilon, Delta: -1}}})
-		if err != nil {
-			t.Fatal(err)
-		}
 		sum += *res.NICV / float64(runs)
 	}
 	return sum

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/enginetest"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/step"
@@ -50,11 +51,7 @@ func weightedParts(t *testing.T, clients int, repeat bool) []dataset.Part {
 
 // A record of weight w counts as w records do, to the last bit of the centroids.
 func TestWeightsAreRepetitions(t *testing.T) {
-	eng, err := engine.New(engine.WithWorkers(2))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer eng.Close()
+	eng := enginetest.New(t, engine.WithWorkers(2))
 	start := []float64{-0.9, -0.9, -0.9, 0, 0, 0, 0.1, 0.2, 0.3, 0.9, 0.9, 0.9}
 	seed := uint64(1)
 	for _, clients := range []int{1, 3} {
@@ -84,11 +81,7 @@ func TestWeightsAreRepetitions(t *testing.T) {
 
 // A start looks at weights: records that weigh nothing are never centroids.
 func TestStartsAreWeighted(t *testing.T) {
-	eng, err := engine.New(engine.WithWorkers(1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer eng.Close()
+	eng := enginetest.New(t, engine.WithWorkers(1))
 	for seed := range uint64(20) {
 		parts := weightedParts(t, 2, false)
 		for q := range parts {
@@ -98,11 +91,8 @@ func TestStartsAreWeighted(t *testing.T) {
 				}
 			}
 		}
-		res, err := eng.Run(context.Background(), &Job{Method: Lloyd, Problem: protocol.Problem{K: 3, Clients: parts,
+		res := enginetest.Run(t, eng, &Job{Method: Lloyd, Problem: protocol.Problem{K: 3, Clients: parts,
 			Seed: &seed, NoQuality: true}, NInit: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
 		for _, c := range res.Centroids {
 			if c[0] > 0.5 {
 				t.Errorf("seed %d: a centroid at %v, where nothing weighs", seed, c)

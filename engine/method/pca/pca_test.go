@@ -5,15 +5,16 @@ import (
 	"math"
 	"testing"
 
-	"github.com/cohort-engine/cohort/engine"
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat"
+
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/dataset/datasettest"
+	"github.com/cohort-engine/cohort/engine/enginetest"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/step/staged"
 	"github.com/cohort-engine/cohort/engine/step/staged/stagedtest"
-	"gonum.org/v1/gonum/mat"
-	"gonum.org/v1/gonum/stat"
 )
 
 // TestPrincipalAxes compares the variance that the axes explain with that of
@@ -51,8 +52,7 @@ func TestPrincipalAxes(t *testing.T) {
 
 func TestPCAFindsClusters(t *testing.T) {
 	norm, table := datasettest.Builtin(t, "blobs", dataset.Generator{N: 3000, D: 30, K: 4, Separation: 10, Seed: 5})
-	eng, _ := engine.New()
-	defer eng.Close()
+	eng := enginetest.New(t)
 	res, err := eng.Run(context.Background(),
 		&Job{Problem: protocol.Problem{Clients: []dataset.Part{datasettest.Part(norm.Points)}, Bounds: norm.Bounds,
 			Labels: table.Labels, K: 4}})

@@ -1,13 +1,10 @@
 package sketch
 
 import (
-	"bytes"
-	"encoding/json"
 	"flag"
-	"os"
-	"path/filepath"
 	"testing"
 
+	"github.com/cohort-engine/cohort/engine/enginetest"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 )
@@ -49,26 +46,7 @@ func TestGoldenForest(t *testing.T) {
 		}
 		got = append(got, golden{c.name, p.centers, ledger})
 	}
-	b, err := json.MarshalIndent(got, "", " ")
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join("testdata", "forest.json")
-	if *update {
-		if err := os.MkdirAll("testdata", 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, b, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(want, b) {
-		t.Errorf("results differ from %s; run with -update if they should", path)
-	}
+	enginetest.Golden(t, "forest.json", got, *update)
 }
 
 // TestLocalStart: the start follows from the columns and the budget for them, both public.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/enginetest"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/protocol/protocoltest"
@@ -48,27 +49,7 @@ func mixture(t testing.TB, n, d int) *dataset.Normalised {
 
 func runJob(t testing.TB, workers int, j *Job) *engine.Result {
 	t.Helper()
-	e, err := engine.New(engine.WithWorkers(workers))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
-	r, err := e.Run(context.Background(), j)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
-}
-
-// resultJSON is a result without its timings.
-func resultJSON(t testing.TB, r *engine.Result) string {
-	c := *r
-	c.Timings = nil
-	b, err := json.Marshal(&c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
+	return enginetest.RunOn(t, workers, j)
 }
 
 func seed(x uint64) *uint64 { return &x }
@@ -102,7 +83,7 @@ func TestProtocols(t *testing.T) {
 				j.Budget = privacy.Budget{Epsilon: 2, Delta: -1}
 			}
 			one, three := runJob(t, 1, j), runJob(t, 3, j)
-			if a, b := resultJSON(t, one), resultJSON(t, three); a != b {
+			if a, b := enginetest.JSON(t, one), enginetest.JSON(t, three); a != b {
 				t.Errorf("results of 1 and 3 workers differ:\n%s\n%s", a, b)
 			}
 			if len(one.Centroids) != 3 || len(one.Centroids[0]) != 6 || one.NICV == nil || !(*one.NICV < 4) {
@@ -182,7 +163,7 @@ func TestOrderOfPartiesAndColumns(t *testing.T) {
 	for _, split := range []Split{{{0, 3, 5}, {1, 2, 4}}, {{1, 2, 4}, {0, 3, 5}}, {{5, 0, 3}, {4, 2, 1}}} {
 		r := runJob(t, 2, &Job{Method: Sketch, Problem: protocol.Problem{Clients: data.Table(), Bounds: data.Bounds,
 			Columns: split, K: 3, Seed: seed(4), Budget: privacy.Budget{Epsilon: 1, Delta: -1}}, Sketches: 100})
-		got := resultJSON(t, r)
+		got := enginetest.JSON(t, r)
 		if want == "" {
 			want = got
 		}
@@ -264,11 +245,7 @@ func TestWarnsOfTooManyPhantoms(t *testing.T) {
 }
 
 func TestCancellation(t *testing.T) {
-	e, err := engine.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
+	e := enginetest.New(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	j := &Job{Method: Sketch, Problem: protocol.Problem{Clients: mixture(t, 1000, 4).Table(),

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/enginetest"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 )
@@ -131,7 +132,7 @@ func TestNoisedReturn(t *testing.T) {
 		j := noisedJob(t, 10_000, parties, privacy.Budget{Epsilon: 2, Delta: -1})
 		j.Sketches = 1 << 13
 		one, three := runJob(t, 1, j), runJob(t, 3, j)
-		if a, b := resultJSON(t, one), resultJSON(t, three); a != b {
+		if a, b := enginetest.JSON(t, one), enginetest.JSON(t, three); a != b {
 			t.Errorf("results of 1 and 3 workers differ:\n%s\n%s", a, b)
 		}
 		for _, viewer := range []string{privacy.Server, privacy.Clients, privacy.Outsider} {

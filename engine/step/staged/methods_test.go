@@ -1,20 +1,19 @@
 package staged_test
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"flag"
 	"math"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/dataset/datasettest"
+	"github.com/cohort-engine/cohort/engine/enginetest"
 	"github.com/cohort-engine/cohort/engine/method/balcan"
 	"github.com/cohort-engine/cohort/engine/method/eugkm"
 	"github.com/cohort-engine/cohort/engine/method/evolve"
@@ -27,7 +26,6 @@ import (
 	"github.com/cohort-engine/cohort/engine/step/staged"
 	"github.com/cohort-engine/cohort/engine/step/staged/stagedtest"
 	"github.com/cohort-engine/cohort/internal/fault"
-	"github.com/google/go-cmp/cmp"
 )
 
 // asked is the problem with what is asked of it.
@@ -110,8 +108,8 @@ func TestGoldenResults(t *testing.T) {
 	norm, _ := datasettest.Builtin(t, "blobs", dataset.Generator{N: 3000, D: 10, K: 5, Separation: 5, Seed: 6})
 	flat, _ := datasettest.Builtin(t, "blobs", dataset.Generator{N: 3000, D: 2, K: 5, Separation: 6, Seed: 7})
 	three, _ := norm.Split(3, nil, 1)
-	one, _ := norm.Split(1, nil, 1)
-	two, _ := flat.Split(1, nil, 1)
+	one := norm.Table()
+	two := flat.Table()
 	data, clients, plane := protocol.Problem{Clients: one, Bounds: norm.Bounds},
 		protocol.Problem{Clients: three, Bounds: norm.Bounds}, protocol.Problem{Clients: two, Bounds: flat.Bounds}
 	budget, pure := privacy.Budget{Epsilon: 1, Delta: 1e-5}, privacy.Budget{Epsilon: 1, Delta: 0}
@@ -122,11 +120,7 @@ func TestGoldenResults(t *testing.T) {
 		Comm      engine.Comm
 	}
 	var got []golden
-	eng, err := engine.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer eng.Close()
+	eng := enginetest.New(t)
 	for _, c := range []struct {
 		name string
 		job  engine.Job
@@ -147,26 +141,7 @@ func TestGoldenResults(t *testing.T) {
 		}
 		got = append(got, golden{c.name, res.Centroids, *res.NICV, res.Comm})
 	}
-	b, err := json.MarshalIndent(got, "", " ")
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join("testdata", "golden.json")
-	if *update {
-		if err := os.MkdirAll("testdata", 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, b, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(want, b) {
-		t.Errorf("results differ from %s; run with -update if they should", path)
-	}
+	enginetest.Golden(t, "golden.json", got, *update)
 }
 
 var update = flag.Bool("update", false, "write the golden results anew")
@@ -175,19 +150,15 @@ var update = flag.Bool("update", false, "write the golden results anew")
 // whole budget whatever the outcome: twenty records stop it at most levels, and at different ones.
 func TestLedgerChargesWhatStops(t *testing.T) {
 	norm, _ := datasettest.Builtin(t, "blobs", dataset.Generator{N: 20, D: 2, K: 2, Separation: 6, Seed: 2})
-	parts, _ := norm.Split(1, nil, 1)
-	eng, _ := engine.New()
-	defer eng.Close()
+	parts := norm.Table()
+	eng := enginetest.New(t)
 	budget := privacy.Budget{Epsilon: 0.5, Delta: 1e-5}
 	for seed := range uint64(6) {
 		data := protocol.Problem{Clients: parts, Bounds: norm.Bounds}
 		for _, job := range []engine.Job{&lsf.Job{Problem: asked(data, 2, budget, &seed)},
 			&balcan.Job{Problem: asked(data, 2, budget, &seed)},
 			&hybrid.Job{Problem: asked(data, 2, budget, &seed), Branch: "tree"}} {
-			res, err := eng.Run(context.Background(), job)
-			if err != nil {
-				t.Fatal(err)
-			}
+			res := enginetest.Run(t, eng, job)
 			if total := *res.Ledger.TotalFor("outsider").Epsilon; total > budget.Epsilon*(1+1e-6) ||
 				total < 0.9*budget.Epsilon {
 				t.Errorf("%T, seed %d: the ledger says %v of %v", job, seed, total, budget.Epsilon)
@@ -215,25 +186,12 @@ func TestSameBits(t *testing.T) {
 				&balcan.Edler{Problem: asked(data, 5, budget, &seed), Rounds: 2})
 		}
 		for _, job := range jobs {
-			var first []byte
+			first := ""
 			for _, workers := range []int{1, 2, 3} {
-				eng, err := engine.New(engine.WithWorkers(workers))
-				if err != nil {
-					t.Fatal(err)
-				}
-				res, err := eng.Run(context.Background(), job)
-				eng.Close()
-				if err != nil {
-					t.Fatalf("%T: %v", job, err)
-				}
-				res.Timings = nil
-				text, err := json.Marshal(res)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if first == nil {
+				text := enginetest.JSON(t, enginetest.RunOn(t, workers, job))
+				if first == "" {
 					first = text
-				} else if !bytes.Equal(first, text) {
+				} else if first != text {
 					t.Errorf("%T: the result depends on the number of workers", job)
 				}
 			}
@@ -243,7 +201,7 @@ func TestSameBits(t *testing.T) {
 
 func TestBadRequests(t *testing.T) {
 	norm, _ := datasettest.Builtin(t, "blobs", dataset.Generator{N: 50, D: 2, K: 2, Seed: 1})
-	parts, _ := norm.Split(1, nil, 1)
+	parts := norm.Table()
 	two, _ := norm.Split(2, nil, 1)
 	data, several := protocol.Problem{Clients: parts, Bounds: norm.Bounds}, protocol.Problem{Clients: two,
 		Bounds: norm.Bounds}
@@ -284,7 +242,7 @@ func TestBadRequests(t *testing.T) {
 // to data-independent ones and say so.
 func TestTinyData(t *testing.T) {
 	norm, _ := datasettest.Builtin(t, "blobs", dataset.Generator{N: 12, D: 3, K: 3, Seed: 1})
-	parts, _ := norm.Split(1, nil, 1)
+	parts := norm.Table()
 	data := protocol.Problem{Clients: parts, Bounds: norm.Bounds}
 	budget, seed := privacy.Budget{Epsilon: 0.01, Delta: 1e-3}, uint64(3)
 	for _, job := range []engine.Job{

@@ -74,8 +74,8 @@ func (l *logBuffer) String() string {
 	return l.b.String()
 }
 
-// listen starts a server that lets two parties in, whose keys follow the coordinator's.
-func listen(t *testing.T, public []string, long bool, log io.Writer) (*Server, [32]byte) {
+// certified is a new certificate and its pin.
+func certified(t *testing.T) (tls.Certificate, [32]byte) {
 	t.Helper()
 	chain, key, err := NewCertificate(time.Now())
 	if err != nil {
@@ -89,6 +89,13 @@ func listen(t *testing.T, public []string, long bool, log io.Writer) (*Server, [
 	if err != nil {
 		t.Fatal(err)
 	}
+	return certificate, pin
+}
+
+// listen starts a server that lets two parties in, whose keys follow the coordinator's.
+func listen(t *testing.T, public []string, long bool, log io.Writer) (*Server, [32]byte) {
+	t.Helper()
+	certificate, pin := certified(t)
 	s, err := Listen("127.0.0.1:0", "id", certificate, public[0], long, func(l Login) error {
 		if l.Party < 2 && l.Key == public[1+l.Party] {
 			return nil
@@ -328,14 +335,7 @@ func TestListenSaysWhyItCannot(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	chain, key, err := NewCertificate(time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	certificate, err := tls.X509KeyPair(chain, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	certificate, _ := certified(t)
 	for _, long := range []bool{false, true} {
 		began := time.Now()
 		s, err := Listen(taken.Addr().String(), "id", certificate, "", long, nil, slog.New(slog.DiscardHandler))
@@ -363,18 +363,7 @@ func oneConnection(t *testing.T, long bool) {
 		keys[i], _ = nkeys.CreateUser()
 		public[i], _ = keys[i].PublicKey()
 	}
-	chain, key, err := NewCertificate(time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	certificate, err := tls.X509KeyPair(chain, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pin, err := Pin(certificate)
-	if err != nil {
-		t.Fatal(err)
-	}
+	certificate, pin := certified(t)
 	s, err := Listen("127.0.0.1:0", "id", certificate, public[0], long, func(Login) error { return nil },
 		slog.New(slog.DiscardHandler))
 	if err != nil {

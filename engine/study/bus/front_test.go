@@ -65,18 +65,7 @@ func (p *pieces) Write(b []byte) (int, error) {
 // talk is two ends of a TLS connection, whose second counts its calls.
 func talk(t *testing.T) (client *secure, far *secure, calls *counted) {
 	t.Helper()
-	chain, key, err := NewCertificate(time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	certificate, err := tls.X509KeyPair(chain, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pin, err := Pin(certificate)
-	if err != nil {
-		t.Fatal(err)
-	}
+	certificate, pin := certified(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -36,18 +36,7 @@ func (c *counted) Close() error {
 // A message of many records is one write, and arrives as it was. After a write that failed, which TLS
 // does not hear of, the connection is closed and nothing more is written: records would be missing.
 func TestRecordsLeaveTogether(t *testing.T) {
-	chain, key, err := NewCertificate(time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	certificate, err := tls.X509KeyPair(chain, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pin, err := Pin(certificate)
-	if err != nil {
-		t.Fatal(err)
-	}
+	certificate, pin := certified(t)
 	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{certificate}})
 	if err != nil {
 		t.Fatal(err)

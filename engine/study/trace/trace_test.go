@@ -14,6 +14,8 @@ import (
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/dataset/datasettest"
+	"github.com/cohort-engine/cohort/engine/enginetest"
 	"github.com/cohort-engine/cohort/engine/method"
 	"github.com/cohort-engine/cohort/engine/study"
 	"github.com/cohort-engine/cohort/internal/fault"
@@ -44,18 +46,7 @@ func TestSpans(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	table, err := dataset.Generate(t.Context(), "blobs", dataset.Generator{N: 90, D: 2, K: 3, Separation: 6, Seed: 5})
-	if err != nil {
-		t.Fatal(err)
-	}
-	bounds, err := dataset.BoundsFromData(table)
-	if err != nil {
-		t.Fatal(err)
-	}
-	norm, err := dataset.Normalise(table, bounds, dataset.DefaultFractionBits)
-	if err != nil {
-		t.Fatal(err)
-	}
+	norm, _ := datasettest.Builtin(t, "blobs", dataset.Generator{N: 90, D: 2, K: 3, Separation: 6, Seed: 5})
 	r, err := study.Trial{Method: "sulloyd", Parties: 3, Options: method.Settings{"iterations": "2"}}.Rehearse(norm, 3)
 	if err != nil {
 		t.Fatal(err)
@@ -65,11 +56,7 @@ func TestSpans(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eng, err := engine.New(engine.WithWorkers(1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer eng.Close()
+	eng := enginetest.New(t, engine.WithWorkers(1))
 	if _, err := r.Apart(t.Context(), t.TempDir(), func(int) *engine.Engine { return eng }); err != nil {
 		t.Fatal(err)
 	}
