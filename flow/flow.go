@@ -296,10 +296,13 @@ const maxPrice = 1 << 60
 
 // check refuses malformed and infeasible problems, naming clusters and numbers.
 func (p *Problem) check() error {
-	n, d, k := p.Points.N, p.Points.D, len(p.Lo)
 	malformed := func(format string, a ...any) error {
 		return fmt.Errorf("flow: %w: %s", ErrProblem, fmt.Sprintf(format, a...))
 	}
+	if p == nil {
+		return malformed("it is nil")
+	}
+	n, d, k := p.Points.N, p.Points.D, len(p.Lo)
 	switch {
 	case k < 1 || k > math.MaxUint16:
 		return malformed("%d clusters, want 1 to %d", k, math.MaxUint16)

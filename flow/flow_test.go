@@ -369,3 +369,23 @@ func TestErrorsNameClustersAndNumbers(t *testing.T) {
 		}
 	}
 }
+
+// What is nil is refused.
+func TestNil(t *testing.T) {
+	p := &Problem{Points: *kernels.NewPanels(1, 1), Centroids: []float32{0}, FractionBits: 8, Lo: []int{1}, Hi: []int{1}}
+	res, err := Reference(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, refErr := Reference(t.Context(), nil)
+	for who, err := range map[string]error{"reference": refErr, "verify": Verify(nil, res),
+		"solver":                  new(Solver).Solve(t.Context(), nil, nil, &Result{}),
+		"solver without a result": new(Solver).Solve(t.Context(), nil, p, nil)} {
+		if !errors.Is(err, ErrProblem) {
+			t.Errorf("%s: %v", who, err)
+		}
+	}
+	if Verify(p, nil) == nil {
+		t.Error("no result is verified")
+	}
+}

@@ -124,6 +124,9 @@ func (s *Solver) Solve(ctx context.Context, run Runner, p *Problem, res *Result)
 	if err := p.check(); err != nil {
 		return err
 	}
+	if res == nil {
+		return fmt.Errorf("flow: %w: the result to write to is nil", ErrProblem)
+	}
 	run = parallel.Or(run)
 	if p.worthSharing() {
 		parallel.Wake(run)

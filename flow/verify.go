@@ -18,6 +18,9 @@ func Verify(p *Problem, res *Result) error {
 	wrong := func(format string, a ...any) error {
 		return fmt.Errorf("flow: verify: %s", fmt.Sprintf(format, a...))
 	}
+	if res == nil {
+		return wrong("no result")
+	}
 	if len(res.Labels) != n || len(res.Units) != len(p.Weights) || len(res.Sizes) != k || len(res.Fillers) != k ||
 		len(res.Prices) != k {
 		return wrong("%d labels, %d sizes, %d fillers and %d prices for n=%d, k=%d",
