@@ -96,3 +96,20 @@ func TestQualityIsNoPartOfARound(t *testing.T) {
 		t.Errorf("rounds have %d regions of the pool, %d with the quality measured", got[0], got[1])
 	}
 }
+
+// A plan of many rounds of one noise takes room for their number alone.
+func TestPlansOfManyRoundsAllocateLittle(t *testing.T) {
+	j := Job{Method: SuLloyd, Problem: protocol.Problem{Clients: blobs(t, 600, 2, 4, 1, 1), K: 4,
+		Budget: privacy.Budget{Epsilon: 1}}}
+	plan := func(rounds int) float64 {
+		j.Iterations = rounds
+		return testing.AllocsPerRun(3, func() {
+			if _, err := j.Plan(); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	if few, many := plan(2), plan(2000); many > few+20 {
+		t.Errorf("a plan of 2 rounds has %g allocations, one of 2,000 has %g", few, many)
+	}
+}

@@ -3,6 +3,7 @@ package lloyd
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
@@ -19,6 +20,9 @@ const boxBound = 1.0
 func (p *Plan) addNoise() error {
 	if err := p.lookUp(); err != nil {
 		return err
+	}
+	for i := range p.parts {
+		p.parts[i].scales = slices.Grow(p.parts[i].scales, p.rounds)
 	}
 	if p.job.Mechanism == protocol.Laplace {
 		if p.job.Release == Centroid {

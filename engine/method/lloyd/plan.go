@@ -3,6 +3,7 @@ package lloyd
 import (
 	"context"
 	"math"
+	"slices"
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/privacy"
@@ -340,7 +341,14 @@ func (p *Plan) layout(t int) []protocol.Group {
 func (p *Plan) layOut() error {
 	j := p.job
 	last := make([]*protocol.Distribution, len(p.parts))
+	if p.Private {
+		p.groups = slices.Grow(p.groups, p.rounds)
+	}
 	for t := range p.rounds {
+		if t > 0 && p.repeats(t) {
+			p.groups = append(p.groups, p.groups[t-1])
+			continue
+		}
 		groups := make([]protocol.Group, len(p.parts))
 		for i := range p.parts {
 			part := &p.parts[i]
@@ -366,6 +374,16 @@ func (p *Plan) layOut() error {
 		}
 	}
 	return nil
+}
+
+// repeats tells whether round t has the noise of the one before.
+func (p *Plan) repeats(t int) bool {
+	for i := range p.parts {
+		if s := p.parts[i].scales; s[t].scale != s[t-1].scale {
+			return false
+		}
+	}
+	return p.shares(t) == p.shares(t-1)
 }
 
 // rounding is how a calibration turns noise into integers.
