@@ -8,8 +8,9 @@ import (
 )
 
 const (
-	// quotaTimes is how many times what the plan says a role may send, and quotaSpare how many bytes beyond that.
-	quotaTimes, quotaSpare = 4, 64 << 20
+	// quotaTimes is how many times what the plan says a role may send another, quotaSpare how many bytes beyond that
+	// all roles together may, in equal parts of at least quotaLeast.
+	quotaTimes, quotaSpare, quotaLeast = 4, 64 << 20, 1 << 20
 	// quotaIDs is how many ids a party may send for each of the study's records, beyond that.
 	quotaIDs = 64
 	// A sum has so many messages between the coordinator and a party at most, besides those of the method,
@@ -44,6 +45,7 @@ func (s *Study) quota() (func(from, to protocol.Role) int64, error) {
 		sums += float64(c.Rounds)
 	}
 	beside += sums * float64(sumMessages*link.MessageBytes+sumEach*(len(s.Parties)+1))
+	spare := float64(max(quotaSpare/len(s.roles()), quotaLeast))
 	ids := 0.0
 	if s.IDColumn != "" && s.ByColumns() {
 		ids = min(quotaIDs*digestBytes*float64(s.Records), mostMessage)
@@ -59,6 +61,6 @@ func (s *Study) quota() (func(from, to protocol.Role) int64, error) {
 		if from == protocol.Server || to == protocol.Server {
 			more = ids
 		}
-		return int64(min(quotaTimes*planned+quotaSpare+more, math.MaxInt64/2))
+		return int64(min(quotaTimes*planned+spare+more, math.MaxInt64/2))
 	}, nil
 }

@@ -121,7 +121,8 @@ func TestQuotaFollowsThePlan(t *testing.T) {
 			t.Fatal(err)
 		}
 		for p := range protocol.Role(len(s.Parties)) {
-			to, from, least := quota(p, protocol.Server), quota(protocol.Server, p), int64(quotaSpare)
+			to, from := quota(p, protocol.Server), quota(protocol.Server, p)
+			least := int64(max(quotaSpare/len(s.roles()), quotaLeast))
 			if o.Bytes != nil {
 				least += quotaTimes * min(o.Bytes.BytesSent[p], o.Bytes.BytesReceived[p])
 			}
@@ -135,6 +136,31 @@ func TestQuotaFollowsThePlan(t *testing.T) {
 			if got := withIDs(p, protocol.Server) - to; got != more {
 				t.Errorf("%v: ids have %d bytes", trial, got)
 			}
+		}
+	}
+}
+
+// Parties that break the protocol together take no more of the coordinator, beside what the plan says and the least
+// that each may send, than one of them could.
+func TestPartiesShareTheSpareQuota(t *testing.T) {
+	const uncounted = 1 << 20 // of keys, signatures and what measures the result
+	for _, parties := range []int{2, 7, 40, 150} {
+		s := newFixture(t, "sulloyd", parties, 600, method.Settings{"noise": "split", "iterations": "2"}).study
+		o, err := s.Outline()
+		if err != nil {
+			t.Fatal(err)
+		}
+		quota, err := s.quota()
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, most := int64(0), int64(quotaSpare)
+		for p := range protocol.Role(parties) {
+			all += quota(p, protocol.Server)
+			most += quotaTimes*(o.Bytes.BytesSent[p]+uncounted) + quotaLeast
+		}
+		if all > most {
+			t.Errorf("%d parties may send %d bytes together, %d expected at most", parties, all, most)
 		}
 	}
 }
