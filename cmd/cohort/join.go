@@ -138,7 +138,10 @@ func (o *joinFlags) join(ctx context.Context, in io.Reader, out, errOut io.Write
 		Agree:   func(_ context.Context, t *study.Terms) error { return o.agree(t, in, errOut) },
 		Load:    o.load,
 		Deliver: func(t *study.Terms, res *engine.Result) error { return o.deliver(t, res, out) }}
-	_, err = study.Take(ctx, j)
+	res, err := study.Take(ctx, j)
+	if err == nil && res == nil {
+		_, err = fmt.Fprintln(out, "The study has ended and its coordinator is gone. This party has had its result before.")
+	}
 	return err
 }
 

@@ -1,8 +1,10 @@
 package study
 
 import (
+	"context"
 	"log/slog"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -54,5 +56,36 @@ func TestOldResultsAreGivenOnce(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Error("the coordinator waits for a party that takes nothing")
 		end.Fail(journal.ErrDamaged)
+	}
+}
+
+// A party of whom nobody needs anything any more, and that is started again, waits for nobody: it has the same result
+// while the coordinator is there, and is told at once that it has had it when the coordinator is gone.
+func TestPartyAgainAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	n := newNetwork(t, newFixture(t, "sulloyd", 2, 60, nil))
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	c := n.coordinator(t)
+	defer c.Close()
+	all, errs := c.Invitations(), make([]error, 2)
+	var parties sync.WaitGroup
+	for p, v := range all {
+		parties.Go(func() { _, errs[p] = Take(ctx, n.join(t, v)) })
+	}
+	_, err := c.Run(ctx)
+	parties.Wait()
+	if err != nil || errs[0] != nil || errs[1] != nil {
+		t.Fatal(err, errs)
+	}
+	begun := time.Now()
+	if res, err := Take(ctx, n.join(t, all[0])); err != nil || res == nil || time.Since(begun) > silence {
+		t.Errorf("with a coordinator that is there: %v after %v, %v", res, time.Since(begun), err)
+	}
+	c.Close()
+	begun = time.Now()
+	const again = 10 * time.Second // how long others try
+	if res, err := Take(ctx, n.join(t, all[1])); err != nil || res != nil || time.Since(begun) > again {
+		t.Errorf("without a coordinator: %v after %v, %v", res, time.Since(begun), err)
 	}
 }

@@ -196,6 +196,7 @@ func (p *Party) connect(ctx context.Context) error {
 	}
 	d := bus.Dialer{Self: p.self, Study: v.ID, URL: v.URL, Pin: v.Pin, Key: p.keys.signing,
 		Proof:  proof(v.Secret, v.Study, public),
+		Once:   p.done, // the coordinator may well be gone
 		Frames: p.frames, Cluster: v.cluster(),
 		Away: func(err error) { p.Log.Warn("the coordinator is away", "why", err.Error()) },
 		Back: func(error) {
@@ -437,7 +438,7 @@ func (p *Party) run(ctx context.Context, part dataset.Part, ids []string) (*engi
 	if err != nil {
 		return nil, err
 	}
-	if p.settle(ctx, box) && !p.done {
+	if !p.done && p.settle(ctx, box) {
 		if err := end.Note(recordDone, nil); err != nil {
 			return nil, err
 		}

@@ -337,6 +337,8 @@ type Dialer struct {
 	// Key signs for the role; Proof is for a first connection.
 	Key   nkeys.KeyPair
 	Proof string
+	// Once says that it is not tried again where nobody answers.
+	Once bool
 	// Frames hears of frames; Away and Back of the connection's end and return. They are called
 	// from a goroutine of the connection.
 	Frames     func(from protocol.Role, frame []byte)
@@ -466,7 +468,10 @@ const dialFor = 10 * time.Second
 // connect connects, again and again where the network or the coordinator fails, not
 // where either end refuses the other.
 func connect(ctx context.Context, d Dialer, options []nats.Option) (*nats.Conn, error) {
-	until := time.Now().Add(dialFor)
+	until := time.Now()
+	if !d.Once {
+		until = until.Add(dialFor)
+	}
 	for {
 		nc, err := nats.Connect(d.URL, options...)
 		var authority x509.UnknownAuthorityError
