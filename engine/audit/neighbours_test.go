@@ -2,6 +2,7 @@ package audit
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -26,7 +27,8 @@ type pair struct {
 	d, k     int
 	clients  int
 	bits     int
-	records  int // public
+	columns  [][]int // of the parties of a method over columns
+	records  int     // public
 	weighted bool
 	budget   privacy.Budget
 	seed     uint64
@@ -108,14 +110,18 @@ func (p *pair) parts(side int) []dataset.Part {
 	return parts
 }
 
-// run runs the request on both sides, with the released values of the first as those of the second, and returns what
-// the exact ones differ by over what the ledger has for it; false if the request is refused.
+// run runs the request on both sides, with the released values of the first as those of the second, and returns by what
+// part of what the ledger has for it the exact values of a release differ, at most; false if the request is refused.
+// All else that leaves is the same on both sides.
 func (p *pair) run(ctx context.Context, rt *engine.Runtime) (share float64, ran bool, err error) {
 	replay := &privacy.Replay{Records: p.records}
-	var ledger *privacy.Ledger
+	var told [2]string
+	var made [2][]string
+	var core *protocol.Plan
 	for side := range p.sides {
-		job, err := catalog.Methods().Job(p.method, protocol.Problem{Clients: p.parts(side), K: p.k, Records: p.records,
-			Budget: p.budget, Seed: &p.seed, NoQuality: true, Bounds: dataset.SameBounds(p.d, -1, 1)}, p.settings)
+		job, err := catalog.Methods().Job(p.method, protocol.Problem{Clients: p.parts(side), Columns: p.columns, K: p.k,
+			Records: p.records, Budget: p.budget, Seed: &p.seed, NoQuality: true, Bounds: dataset.SameBounds(p.d, -1, 1)},
+			p.settings)
 		if err != nil {
 			return 0, false, nil
 		}
@@ -123,58 +129,135 @@ func (p *pair) run(ctx context.Context, rt *engine.Runtime) (share float64, ran 
 		if err != nil {
 			return 0, false, nil
 		}
-		runner := plan.(protocol.Runner)
 		if side == 0 {
 			replay.Record()
-			ledger, err = runner.Core().Ledger(nil)
 		} else {
 			replay.Replay()
 		}
+		runner, views := plan.(protocol.Runner), new(protocol.Views)
+		core = runner.Core()
+		res, err := runner.Connect(ctx, rt, protocol.Options{Replay: replay, Views: views})
 		if err != nil {
 			return 0, false, err
 		}
-		if _, err := runner.Connect(ctx, rt, protocol.Options{Replay: replay}); err != nil {
-			return 0, false, err
-		}
+		told[side], made[side] = outcomeOf(res), releasesOf(views)
 	}
 	if _, err := replay.Loss(); err != nil {
 		return 0, false, err
 	}
-	if total := ledger.TotalFor(privacy.Outsider).Epsilon; total == nil || *total > p.budget.Epsilon*(1+1e-9) {
+	if told[0] != told[1] || !slices.Equal(made[0], made[1]) {
+		return 0, false, fmt.Errorf("the same values were released, and %s and %s came of %v and %v", told[0], told[1], made[0],
+			made[1])
+	}
+	ledger, err := core.Ledger(nil)
+	if err != nil {
+		return 0, false, err
+	}
+	if total := ledger.TotalFor(privacy.Server).Epsilon; total == nil || *total > p.budget.Epsilon*(1+1e-9) {
 		return 0, false, fmt.Errorf("the ledger's total is %v", total)
 	}
-	laplace, gaussian := replay.Distance()
-	var pure, mu2 float64
-	for _, e := range ledger.Entries() {
-		switch times := float64(e.Cost.Times()); {
-		case e.Kind != privacy.Release:
-		case e.Cost.Family == "discrete-gaussian":
-			mu2 += times / (e.Cost.Scale * e.Cost.Scale)
-		case e.Cost.Family == "discrete-laplace":
-			pure += times / e.Cost.Scale
+	share, err = largestShare(core, replay, made[0])
+	return share, true, err
+}
+
+// outcomeOf is all that a result says but for times.
+func outcomeOf(r *engine.Result) string {
+	c := *r
+	c.Timings = nil
+	b, err := json.Marshal(&c)
+	return fmt.Sprint(string(b), err)
+}
+
+// releasesOf has the name of a release for each number that it has released, in their order.
+func releasesOf(views *protocol.Views) (names []string) {
+	seen := map[string]bool{}
+	for _, v := range views.Seen {
+		if once := fmt.Sprint(v.What, v.Round); v.Values != nil && !seen[once] {
+			seen[once] = true
+			names = append(names, slices.Repeat([]string{v.What}, len(v.Values))...)
 		}
 	}
-	if pure == 0 && laplace > 0 || mu2 == 0 && gaussian > 0 {
-		return 0, false, fmt.Errorf("noise of a kind that the ledger has not")
+	return names
+}
+
+// largestShare is by what part of what the plan has for it the exact values of a release differ, at most. names has the
+// releases of the numbers.
+func largestShare(plan *protocol.Plan, replay *privacy.Replay, names []string) (share float64, err error) {
+	type cost struct{ pure, mu2, laplace, gaussian float64 }
+	costs := map[string]*cost{}
+	for _, r := range plan.Releases {
+		if costs[r.Name] == nil {
+			costs[r.Name] = new(cost)
+		}
+		for _, e := range r.Entries {
+			switch times := float64(e.Cost.Times()); e.Cost.Family {
+			case "discrete-gaussian":
+				costs[r.Name].mu2 += times / (e.Cost.Scale * e.Cost.Scale)
+			case "discrete-laplace":
+				costs[r.Name].pure += times / e.Cost.Scale
+			}
+		}
 	}
-	if pure > 0 {
-		share = laplace / pure
+	at := 0
+	replay.Numbers(func(n privacy.Number) {
+		if at < len(names) {
+			change := math.Abs(float64(n.First-n.Second)) / n.Scale
+			if c := costs[names[at]]; n.Gaussian {
+				c.gaussian += change * change
+			} else {
+				c.laplace += change
+			}
+		}
+		at++
+	})
+	if at != len(names) {
+		return 0, fmt.Errorf("%d numbers were released, and %d were seen", at, len(names))
 	}
-	if mu2 > 0 {
-		share = max(share, math.Sqrt(gaussian/mu2))
+	for name, c := range costs {
+		if c.pure == 0 && c.laplace > 0 || c.mu2 == 0 && c.gaussian > 0 {
+			return 0, fmt.Errorf("%s: noise of a kind that the ledger has not", name)
+		}
+		if c.pure > 0 {
+			share = max(share, c.laplace/c.pure)
+		}
+		if c.mu2 > 0 {
+			share = max(share, math.Sqrt(c.gaussian/c.mu2))
+		}
 	}
-	return share, true, nil
+	return share, nil
+}
+
+// vertical draws the settings of a method over columns, and who has which.
+func (p *pair) vertical(rng *rand.Rand) {
+	p.oneTable()
+	p.weighted, p.columns = false, make([][]int, 2+rng.IntN(p.d-1))
+	for h := range p.d {
+		at := min(h, len(p.columns)-1)
+		if h >= len(p.columns) {
+			at = rng.IntN(len(p.columns))
+		}
+		p.columns[at] = append(p.columns[at], h)
+	}
+	p.budget.Delta = 1e-5
+	if p.method == "sketch" || p.method == "sketch-basic" {
+		p.settings["sketches"], p.settings["local-start"] = "8", one(rng, "auto", "tree", "lsf", "rounds")
+	}
+}
+
+// oneTable has one client hold all records.
+func (p *pair) oneTable() {
+	p.clients = 1
+	for side := range p.sides {
+		for i := range p.sides[side] {
+			p.sides[side][i].client = 0
+		}
+	}
 }
 
 // stage draws the settings of a method of stages.
 func (p *pair) stage(rng *rand.Rand) {
 	if p.method != "hybrid" {
-		p.clients = 1
-		for side := range p.sides {
-			for i := range p.sides[side] {
-				p.sides[side][i].client = 0
-			}
-		}
+		p.oneTable()
 		return
 	}
 	if branch := one(rng, "", "tree", "tree", "grid", "high-d", "projected", "mean"); branch != "" {
@@ -231,6 +314,7 @@ func TestRandomNeighbours(t *testing.T) {
 			(*pair).lloyd, 400, 150},
 		{[]string{"hybrid", "hybrid", "hybrid", "hybrid", "lsf", "eugkm", "evolve", "balcan"},
 			[]int{1, 2, 3, 4, 6, 9, 10, 14, 55}, (*pair).stage, 80, 400},
+		{[]string{"sketch", "sketch", "sketch-basic", "ind-lap"}, []int{2, 3, 4, 7, 12}, (*pair).vertical, 60, 300},
 	} {
 		ran, most := 0, 0.0
 		for range x.pairs {

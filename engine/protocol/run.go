@@ -228,13 +228,13 @@ func (s *Session) outcome() *Outcome {
 }
 
 // Finish runs the session to its end and returns the result; bounds are those of the
-// records. The result of a run with a replay is empty.
+// records. The result of a run with a replay that ends after its releases is empty.
 func (s *Session) Finish(ctx context.Context, bounds dataset.Bounds) (*engine.Result, error) {
 	defer s.Close()
 	if err := s.Run(ctx); err != nil {
 		return nil, err
 	}
-	if s.replayed {
+	if s.replayed && s.outcome() == nil {
 		return &engine.Result{}, nil
 	}
 	return s.result(bounds)
