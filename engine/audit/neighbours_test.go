@@ -11,7 +11,9 @@ import (
 	"testing"
 
 	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/bounds"
 	"github.com/cohort-engine/cohort/engine/catalog"
+	"github.com/cohort-engine/cohort/engine/census"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/enginetest"
 	"github.com/cohort-engine/cohort/engine/method"
@@ -334,4 +336,131 @@ func TestRandomNeighbours(t *testing.T) {
 			t.Errorf("%s: %d of %d pairs ran, the largest share was %.4f", x.methods, ran, x.pairs, most)
 		}
 	}
+}
+
+// before is what a ledger pays for before a run is planned: a number of records, or bounds of columns.
+type before struct {
+	parts   [][]float64 // rows by party
+	d       int
+	split   [][]int // who has which columns, nil for rows
+	noise   protocol.NoiseBy
+	replace bool
+	seed    uint64
+}
+
+// neighbour is the same with one row more, or another one in its place.
+func (b *before) neighbour(row []float64) *before {
+	n := *b
+	n.parts = slices.Clone(b.parts)
+	own := slices.Clone(n.parts[0])
+	if b.replace {
+		own = own[b.d:]
+	}
+	n.parts[0] = append(own, row...)
+	return &n
+}
+
+func (b *before) job(t *testing.T, count bool) engine.Job {
+	var sources []dataset.Source
+	var clients []dataset.Part
+	for _, rows := range b.parts {
+		n := len(rows) / b.d
+		source, err := dataset.FromMatrix("rows", dataset.Matrix[float64]{Data: rows, N: n, D: b.d})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sources, clients = append(sources, source), append(clients, dataset.Part{Points: kernels.NewPanels(n, b.d)})
+	}
+	if count {
+		return &census.Job{Clients: clients, Epsilon: .3, Noise: b.noise, Seed: &b.seed}
+	}
+	j := &bounds.Job{Parties: sources, Split: b.split, Epsilon: .3, Noise: b.noise, Seed: &b.seed}
+	if b.replace {
+		j.Neighbours = privacy.ReplaceOne
+	}
+	return j
+}
+
+// Exact values of what is released before a run differ between neighbours by no more than the ledger has, and nothing
+// but what is released follows from the records.
+func TestNeighboursBeforeARun(t *testing.T) {
+	eng, err := engine.New(engine.WithWorkers(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer eng.Close()
+	rt, rng := engine.NewRuntime(eng.Pool()), rand.New(rand.NewPCG(3, 5))
+	value := func() float64 {
+		return one(rng, 0, 1, -1, 1e300, -1e300, 5e-324, math.Copysign(0, -1), math.Sqrt2, math.Exp(8*rng.NormFloat64()),
+			-rng.Float64())
+	}
+	most := map[bool]float64{}
+	for trial := range 120 {
+		b := &before{d: 1 + rng.IntN(4), noise: one(rng, "", protocol.ByServer, protocol.ByEach, protocol.InShares),
+			replace: trial%3 == 0, seed: rng.Uint64()}
+		parties := 1 + rng.IntN(3)
+		if parties == 1 {
+			b.noise = ""
+			if b.d > 1 && rng.IntN(2) == 0 {
+				b.split = [][]int{{0}, nil}
+				for h := 1; h < b.d; h++ {
+					b.split[1] = append(b.split[1], h)
+				}
+			}
+		}
+		for range parties {
+			rows := make([]float64, b.d*(1+rng.IntN(20)))
+			for i := range rows {
+				rows[i] = value()
+			}
+			b.parts = append(b.parts, rows)
+		}
+		row := make([]float64, b.d)
+		for h := range row {
+			row[h] = value()
+		}
+		count := !b.replace && b.split == nil && rng.IntN(3) == 0
+		share := shareOfPair(t, rt, [2]engine.Job{b.job(t, count), b.neighbour(row).job(t, count)})
+		if most[count] = max(most[count], share); share > 1+1e-9 {
+			t.Errorf("%+v and %v: exact values differ by %.9f of what the ledger has", b, row, share)
+		}
+	}
+	if most[false] < .99 || most[true] < .99 {
+		t.Errorf("the largest shares are %v", most)
+	}
+}
+
+// shareOfPair is largestShare of two jobs, which are to tell the same where the same is released.
+func shareOfPair(t *testing.T, rt *engine.Runtime, jobs [2]engine.Job) float64 {
+	t.Helper()
+	replay := new(privacy.Replay)
+	var told [2]string
+	var core *protocol.Plan
+	var names []string
+	for side, job := range jobs {
+		plan, err := job.Plan()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if side == 0 {
+			replay.Record()
+		} else {
+			replay.Replay()
+		}
+		views := new(protocol.Views)
+		core = plan.(protocol.Runner).Core()
+		res, err := plan.(protocol.Runner).Connect(t.Context(), rt, protocol.Options{Replay: replay, Views: views})
+		if err != nil {
+			t.Fatal(err)
+		}
+		told[side], names = outcomeOf(res), releasesOf(views)
+	}
+	if told[0] != told[1] {
+		t.Errorf("the same values were released, and %s and %s came of them", told[0], told[1])
+	}
+	share, err := largestShare(core, replay, names)
+	if err != nil {
+		t.Error(err)
+	}
+	return share
 }

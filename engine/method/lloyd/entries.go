@@ -38,6 +38,10 @@ func (p *Plan) note() {
 	if p.Private && j.Records == 0 && j.Neighbours == privacy.AddRemove {
 		say("the number of records comes from the data")
 	}
+	if p.Private && j.Method.Constrained() && !j.total() && !j.NonExclusive && (p.radius != nil || j.Records > 0) {
+		say("whether the sizes can be met follows from the records: a round in which no assignment has them ends the run " +
+			"with an error")
+	}
 	p.noteDeal()
 	if len(j.Bounds.Lo) > 0 && j.Bounds.FromData {
 		say("the bounds come from the data")

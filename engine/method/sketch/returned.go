@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/privacy"
@@ -114,7 +115,11 @@ func (r *run) planReturned() {
 		e.Cost.Rounds = p.sets
 	}
 	e.Viewers, e.Derived = []string{privacy.Clients, privacy.Outsider}, []string{privacy.Server}
-	e.Conditions = b.Rule.Conditions
+	e.Conditions = slices.Clone(b.Rule.Conditions)
+	if r.job.IDs == nil {
+		e.Conditions = append(e.Conditions, "records have the numbers of their rows for ids: the bound is for a row that is "+
+			"left out while the others keep their numbers")
+	}
 	e.Remark = fmt.Sprintf("the sensitivity is that of one key; a record changes the draw of each of %d keys with "+
 		"probability %.3g", r.plan.sketches, p.chance)
 	r.Drawable(e.What, e.Scale*(1<<releaseBits))

@@ -2,8 +2,10 @@ package sketch
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/cohort-engine/cohort/engine"
@@ -252,6 +254,55 @@ func TestWorstCaseOfWhatIsReturned(t *testing.T) {
 		}
 		if numbers < trials || math.Abs(mean/numbers-1) > 6*math.Sqrt(2/numbers) {
 			t.Errorf("keys of pairs %v: the mean square of %v normal scores is %v", pairs, numbers, mean/numbers)
+		}
+	}
+}
+
+// A record that is left out moves few of the drawn cells where the others keep their ids; where ids are the numbers of
+// rows and those behind it move up, who holds the keys sees other records everywhere: the ledger says which is covered.
+func TestDrawnCellsAndTheIDsOfRecords(t *testing.T) {
+	pool := engine.NewPool(1)
+	defer pool.Close()
+	rt := engine.NewRuntime(pool)
+	w := drawnByOne(t, 2)
+	w.run.plan.phantoms = 1
+	const n = 200
+	labels, ids := make([][]uint16, 2), make([]string, n)
+	for i := range n {
+		ids[i] = fmt.Sprint("id ", i)
+		labels[0], labels[1] = append(labels[0], uint16(i%3)), append(labels[1], uint16(i/3%3))
+	}
+	counts := func(from int, ids []string) []int64 {
+		trial := uint64(1)
+		w.run.job.IDs = ids
+		all, err := w.Put(t.Context(), rt, privacy.NewStreams(&trial).Stream(0, 0, "ids"),
+			[][]uint16{labels[0][from:], labels[1][from:]})
+		if err != nil {
+			t.Fatal(err)
+		}
+		drawn := make([]int64, 9)
+		all[0].draw(0, 1, drawn)
+		return drawn
+	}
+	moved := func(a, b []int64) (sum int64) {
+		for i, x := range a {
+			sum += max(x-b[i], b[i]-x)
+		}
+		return sum
+	}
+	few, many := moved(counts(0, ids), counts(1, ids[1:])), moved(counts(0, nil), counts(1, nil))
+	if most := int64(4 * w.Sketches / n); few > most || many <= most {
+		t.Errorf("one record of %d moves %d of %d drawn cells, and %d where rows move up", n, few, w.Sketches, many)
+	}
+	for _, known := range []bool{true, false} {
+		if w.run.job.IDs = nil; known {
+			w.run.job.IDs = ids
+		}
+		w.run.Releases = nil
+		w.run.planReturned()
+		said := strings.Contains(fmt.Sprint(w.run.Releases[0].Entries[0].Conditions), "numbers of their rows")
+		if said == known {
+			t.Errorf("with ids %v the ledger says %v of row numbers", known, said)
 		}
 	}
 }
