@@ -156,7 +156,7 @@ func (p *pair) run(ctx context.Context, rt *engine.Runtime) (share float64, ran 
 		return 0, false, err
 	}
 	if total := ledger.TotalFor(privacy.Server).Epsilon; total == nil || *total > p.budget.Epsilon*(1+1e-9) {
-		return 0, false, fmt.Errorf("the ledger's total is %v", total)
+		return 0, false, fmt.Errorf("the ledger has %v in all", ledger.TotalFor(privacy.Server))
 	}
 	share, err = largestShare(core, replay, made[0])
 	return share, true, err
