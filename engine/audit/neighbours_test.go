@@ -148,8 +148,8 @@ func (p *pair) run(ctx context.Context, rt *engine.Runtime) (share float64, ran 
 		return 0, false, err
 	}
 	if told[0] != told[1] || !slices.Equal(made[0], made[1]) {
-		return 0, false, fmt.Errorf("the same values were released, and %s and %s came of %v and %v", told[0], told[1], made[0],
-			made[1])
+		return 0, false, fmt.Errorf("the same values were released, and %s and %s came of %v and %v", told[0], told[1],
+			made[0], made[1])
 	}
 	ledger, err := core.Ledger(nil)
 	if err != nil {
