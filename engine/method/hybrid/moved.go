@@ -14,10 +14,11 @@ import (
 	"github.com/cohort-engine/cohort/kernels"
 )
 
-// measured is what a round has released of its clusters: it moved them, and counted their records.
+// measured is what a round has released of its clusters: it moved them, and counted their records, with noise of these
+// deviations.
 type measured struct {
-	from, to []float32
-	counts   []float64
+	from, to      []float32
+	counts, noise []float64
 }
 
 // A tree is searched again on what a round has measured where a cluster of the mean size stands againSignal deviations
@@ -77,8 +78,10 @@ func (m *measured) search(ctx context.Context, p *staged.Party, r int, w *synops
 }
 
 // points are points as the round has measured them: those of each cluster all moved alike, so that their mean is the
-// one that was measured, and weighed so that they have its noisy count together, at least 1. Where narrow says so, they
-// are drawn toward that mean, too, as nearness tells.
+// one that was measured, and weighed so that they have together what its count is expected to be, given the noisy one
+// and what they weighed, at least 1: by the noisy one alone, one that noise left without records would be dropped, and
+// one that noise gave some would cost another. Where narrow says so, they are drawn toward that mean, too, as nearness
+// tells.
 func (m *measured) points(w *synopsis.Weighted, narrow bool) *synopsis.Weighted {
 	d, k := w.D, len(m.counts)
 	labels, weights, means := m.pieces(w)
@@ -90,9 +93,14 @@ func (m *measured) points(w *synopsis.Weighted, narrow bool) *synopsis.Weighted 
 		m.nearness(factors, w, labels, weights, means)
 	}
 	out := &synopsis.Weighted{D: d, Points: slices.Clone(w.Points), Weights: slices.Clone(w.Weights)}
+	ratio := make([]float64, k)
+	for j, weight := range weights {
+		before := max(weight, 1)
+		ratio[j] = max(expectedCount(m.counts[j], m.noise[j], before), 1) / before
+	}
 	for i, label := range labels {
 		j := int(label)
-		out.Weights[i] *= max(m.counts[j], 1) / max(weights[j], 1)
+		out.Weights[i] *= ratio[j]
 		for h := range d {
 			x := float64(m.to[j*d+h]) + float64(factors[j]*(w.Points[i*d+h]-means[j*d+h]))
 			out.Points[i*d+h] = min(max(x, -1), 1)

@@ -8,8 +8,8 @@ import (
 	"github.com/cohort-engine/cohort/engine/synopsis"
 )
 
-// TestMeasuredPoints: the points of each cluster have the mean and the count that a round measured, drawn together or
-// not.
+// TestMeasuredPoints: the points of each cluster have the mean that a round measured, and the weight that is expected
+// of its count and of what they weighed, drawn together or not.
 func TestMeasuredPoints(t *testing.T) {
 	rng := rand.New(rand.NewPCG(49, 50))
 	const n, k, d = 300, 4, 3
@@ -21,7 +21,8 @@ func TestMeasuredPoints(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &measured{make([]float32, k*d), make([]float32, k*d), []float64{100, 7, -3, 900}}
+	m := &measured{make([]float32, k*d), make([]float32, k*d), []float64{100, 7, -3, 900},
+		[]float64{10, 10, 10, 10}}
 	for i, x := range found.Centers {
 		m.from[i], m.to[i] = float32(x), float32(x+(rng.Float64()-0.5)/10)
 	}
@@ -34,9 +35,10 @@ func TestMeasuredPoints(t *testing.T) {
 				sums[int(j)*d+h] += moved.Weights[i] * moved.Points[i*d+h]
 			}
 		}
+		_, before, _ := m.pieces(points)
 		for j, n := range m.counts {
-			if math.Abs(weights[j]-max(n, 1)) > 1e-9 {
-				t.Errorf("cluster %d weighs %v, its count is %v", j, weights[j], n)
+			if want := max(expectedCount(n, m.noise[j], before[j]), 1); math.Abs(weights[j]-want) > 1e-9 {
+				t.Errorf("cluster %d weighs %v, its count is %v, expected to be %v", j, weights[j], n, want)
 			}
 			for h := range d {
 				if got, want := sums[j*d+h]/weights[j], float64(m.to[j*d+h]); math.Abs(got-want) > 1e-5 {
@@ -69,7 +71,7 @@ func TestNearness(t *testing.T) {
 		{[2]float32{0.05, 0.4}, []float64{20, 20}, 1},
 		{[2]float32{0.1, 0.3}, []float64{39999, -2}, 0.01},
 	} {
-		m := &measured{[]float32{0.1, 0.3}, c.to[:], c.counts}
+		m := &measured{[]float32{0.1, 0.3}, c.to[:], c.counts, []float64{1, 1}}
 		moved := m.points(points, true)
 		if got := (moved.Points[19] - moved.Points[0]) / 0.19; math.Abs(got-c.factor) > 1e-3 {
 			t.Errorf("%+v: points are drawn together by %v", c, got)

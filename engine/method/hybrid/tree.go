@@ -291,8 +291,8 @@ func (h *plan) searchTree(ctx context.Context, p *staged.Party) (*treeFound, err
 	boxes := sync.OnceValue(func() *leaves { return newLeaves(found.boxes, p.D) })
 	points, settled := found.points, false
 	for r, s := range h.rounds {
-		m := &measured{from: slices.Clone(centroids), to: centroids}
-		if m.counts, least, err = h.treeRound(ctx, p, r, o, boxes, centroids, sizes); err != nil {
+		var m *measured
+		if m, least, err = h.treeRound(ctx, p, r, o, boxes, centroids, sizes); err != nil {
 			return nil, err
 		}
 		sizes = m.counts
@@ -329,10 +329,10 @@ func (h *plan) searchTree(ctx context.Context, p *staged.Party) (*treeFound, err
 }
 
 // treeRound is a relative round of the clusters that there are, which it moves, with the
-// radii that the leaves tell. sizes are what is known of their sizes, nil for nothing. It returns their
-// noisy counts, and the variance of the noise in each one's columns.
+// radii that the leaves tell. sizes are what is known of their sizes, nil for nothing. It returns what it has measured,
+// and the variance of the noise in each one's columns.
 func (h *plan) treeRound(ctx context.Context, p *staged.Party, r int, o *staged.Offsets, boxes func() *leaves,
-	centroids []float32, sizes []float64) (counts, least []float64, err error) {
+	centroids []float32, sizes []float64) (m *measured, least []float64, err error) {
 	s, k := h.rounds[r], len(centroids)/p.D
 	spread, err := protocol.Once(p.Party, "spread", r,
 		func() (*clusterSpread, error) { return boxes().spread(centroids, p.N, k), nil })
@@ -347,17 +347,20 @@ func (h *plan) treeRound(ctx context.Context, p *staged.Party, r int, o *staged.
 		radius[i] = p.CutRadius(s.Share, h.reach*spread.rms[i])
 		scales[i] = p.RelativeScales(s.Share, radius[i], max(sizes[i], float64(p.N)/float64(10*k)))
 	}
+	m = &measured{from: slices.Clone(centroids), to: centroids, noise: make([]float64, k)}
 	sums, counts, err := p.RelativeRound(ctx, o, s, centroids, radius, scales)
 	if err != nil {
 		return nil, nil, err
 	}
+	m.counts = counts
 	staged.Move(s.Share, centroids, sums, counts, radius, scales, p.D, p.FractionBits, true)
 	least = make([]float64, k)
 	for i := range least {
+		m.noise[i] = math.Sqrt(s.Share.Variance(scales[i].Counts))
 		least[i] = s.Share.Variance(scales[i].Sums) / max(float64(counts[i]*counts[i]), 1)
 		least[i] = min(least[i], float64(radius[i]*radius[i])/float64(p.D)) // as Move cuts
 	}
-	return counts, least, nil
+	return m, least, nil
 }
 
 // shownCells is the number of cells of a synopsis that a result keeps.
