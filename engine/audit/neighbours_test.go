@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/cohort-engine/cohort/engine"
@@ -335,6 +336,54 @@ func TestRandomNeighbours(t *testing.T) {
 		if ran < x.pairs/2 || most < .99 {
 			t.Errorf("%s: %d of %d pairs ran, the largest share was %.4f", x.methods, ran, x.pairs, most)
 		}
+	}
+}
+
+// A record that goes to another client moves the centroids of both, by twice what is claimed here for replacing one at
+// its client: the ledger says which it is.
+func TestReplacedRecordsStayAtTheirClient(t *testing.T) {
+	eng, err := engine.New(engine.WithWorkers(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer eng.Close()
+	rt := engine.NewRuntime(eng.Pool())
+	sides := func(to int) (sides [2][]holding) {
+		others := []holding{{[]float32{-1}, 1, 1}, {[]float32{1}, 1, 2}, {[]float32{-1 + 10./(1<<16)}, 1, 0},
+			{[]float32{1}, 1, 1}}
+		for side, last := range []holding{{[]float32{1 - 1./(1<<16)}, 1, 1}, {[]float32{-1}, 1, to}} {
+			sides[side] = append(slices.Clone(others), last)
+		}
+		return sides
+	}
+	p := &pair{method: "fastlloyd", d: 1, k: 1, clients: 3, bits: 16, records: 4, seed: 1,
+		budget: privacy.Budget{Epsilon: 5}, settings: method.Settings{"neighbours": "replace-one", "mechanism": "laplace",
+			"iterations": "1", "eta-min-alpha": "5", "aggregator": "shares"}}
+	for to, most := range map[int]float64{1: 1, 2: 2} {
+		p.sides = sides(to)
+		share, ran, err := p.run(t.Context(), rt)
+		if err != nil || !ran || share > most+1e-9 || share < most-.01 {
+			t.Errorf("a record that is replaced at client %d moves %.5f of what the ledger has, %v, %v", to+1, share, ran,
+				err)
+		}
+	}
+	job, err := catalog.Methods().Job(p.method, protocol.Problem{Clients: p.parts(0), K: p.k, Records: p.records,
+		Budget: p.budget, NoQuality: true}, p.settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := job.Plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ledger, err := plan.(protocol.Runner).Core().Ledger(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(ledger.Entries(), func(e privacy.Entry) bool {
+		return strings.Contains(strings.Join(e.Conditions, " "), "at the client that has it")
+	}) {
+		t.Error("the ledger does not say that a replaced record stays at its client")
 	}
 }
 

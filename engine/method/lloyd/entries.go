@@ -257,6 +257,10 @@ func (p *Plan) conditions() []string {
 		if j.ClientShares != nil {
 			list = append(list, "the shares of the clients in the records are public")
 		}
+		if p.m > 1 && j.Neighbours == privacy.ReplaceOne {
+			list = append(list, "a record that is replaced is so at the client that has it: one that goes to another client "+
+				"is one less there and one more here, which two bounds for one record cover")
+		}
 		if d := p.tieDelta(p.rounds); j.total() && d > 0 {
 			list = append(list, fmt.Sprintf("a tie that the hash leaves open adds %.2g to delta, for at most %s",
 				d, fault.Count(p.n, "record")))
