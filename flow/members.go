@@ -77,7 +77,6 @@ type members struct {
 	shares  []Membership // its columns
 	coef    []float64    // of a linear function
 	going   []int32      // slots that can move
-	before  []int32      // groups of the members of a row
 }
 
 // column holds the groups that have units in a column.
@@ -784,22 +783,15 @@ func (m *members) move(u, v int32, cost, units int64) {
 		}
 		return
 	}
-	m.before = m.before[:0]
-	for _, e := range row {
-		q := int32(-1)
-		if e.member != stale {
-			q = slots[e.member].group
-		}
-		m.before = append(m.before, q)
-	}
 	for i := len(m.going) - 1; i >= 0 && units > 0; i-- { // the last slot takes the place of one that goes
 		part := min(units, int64(slots[m.going[i]].units))
 		m.transfer(u, v, m.going[i], part)
 		units -= part
 	}
-	for i, q := range m.before {
-		if q >= 0 {
-			row[i].member = m.slotOf(q, u)
+	left := int32(len(m.columns[u].slots))
+	for i := range row {
+		if _, moved := slices.BinarySearch(m.going, row[i].member); moved || row[i].member >= left {
+			row[i].member = stale // what is left costs no less
 		}
 	}
 	m.inherit(u, v, cost)
