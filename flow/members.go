@@ -207,11 +207,12 @@ const listPoints = 1 << 12
 // listPart lists those of one part, without branches, and sets how many they are.
 func (m *members) listPart(_, part int) {
 	first, last := part*listPoints, min(m.points.N, (part+1)*listPoints)
-	to, at := m.after[first:last], 0
-	least := int64(int32(math.Float32bits(m.least))) // floats are in the order of their bits, but for negative ones
+	to, at, least := m.after[first:last], 0, m.least
 	for i, gap := range m.v.gap[first:last] {
 		to[at] = int32(first + i)
-		at += int(uint64(int64(int32(math.Float32bits(gap)))-least-1) >> 63)
+		if gap <= least {
+			at++
+		}
 	}
 	m.found[part] = at
 }
