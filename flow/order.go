@@ -189,7 +189,9 @@ func nth(x, spare []int64, n int) int64 {
 		left := 0
 		for _, y := range x {
 			spare[left] = y
-			left += int((uint32(uint8(y>>shift)^sign^own) - 1) >> 31)
+			if uint8(y>>shift)^sign == own { // no branch, as it is written
+				left++
+			}
 		}
 		sign = 0
 		x = spare[:left]
