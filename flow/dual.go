@@ -186,7 +186,7 @@ const drawPoints = 1024
 // pick draws one part of the sample.
 func (s *Solver) pick(_, index int) {
 	p, size := s.pass.p, s.sample.Points.N
-	n, d := p.Points.N, p.Points.D
+	n, d, whole, sample := p.Points.N, p.Points.D, p.Points.Data, s.sample.Points.Data
 	first := index * drawPoints
 	each, more := n/size, n%size
 	hi, rest := first*n/size, first*n%size // a point of the sample is drawn from [lo, hi)
@@ -201,7 +201,7 @@ func (s *Solver) pick(_, index int) {
 		i := lo + int((mixed>>32)*uint64(hi-lo)>>32)
 		from, to := at(int32(i), d), at(int32(q), d)
 		for range d {
-			s.sample.Points.Data[to] = p.Points.Data[from]
+			sample[to] = whole[from]
 			from += kernels.Lanes
 			to += kernels.Lanes
 		}
