@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -60,6 +61,9 @@ func TestNear(t *testing.T) {
 		if got := strings.Join(nearName(word, names), " or "); got != want {
 			t.Errorf("%q: got %q, want %q", word, got, want)
 		}
+	}
+	if got := nearName("metod", []string{"max-points-per-centroid", "method"}); !slices.Equal(got, []string{"method"}) {
+		t.Errorf("metod may be %q", got)
 	}
 	if got, want := Meant("--kk", nil, "--"), ""; got != want {
 		t.Errorf("got %q, want %q", got, want)

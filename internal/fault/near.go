@@ -16,7 +16,8 @@ func Meant(word string, names []string, prefix ...string) string {
 }
 
 // nearName returns up to three names that are near to a word, the nearest first: those that it abbreviates by three
-// letters or more, and those that are made of it by changing up to a third of its letters.
+// letters or more, and those that are made of it by changing up to a third of its letters, but for those that are four
+// times as far as the nearest.
 func nearName(word string, names []string) []string {
 	word = strings.ToLower(word)
 	far := func(name string) int { return distance(word, strings.ToLower(name)) }
@@ -28,7 +29,12 @@ func nearName(word string, names []string) []string {
 		}
 	}
 	sort.SliceStable(near, func(a, b int) bool { return far(near[a]) < far(near[b]) })
-	return near[:min(3, len(near))]
+	for i := range near {
+		if i == 3 || far(near[i]) > 4*far(near[0]) {
+			return near[:i]
+		}
+	}
+	return near
 }
 
 // changeCost is the cost of a changed letter where a left-out one costs 1.
