@@ -55,9 +55,6 @@ func (v *Private) Fill(write func(words []int64) error) error {
 	return write(v.words)
 }
 
-// Set copies values to the elements from at on.
-func (v *Private) Set(at int, values []int64) { copy(v.words[at:at+len(values)], values) }
-
 // PrivateReals are real numbers computed from one party's records, for releases
 // whose noise is drawn in floating point: those of papers that claim no more, and
 // scores of private choices.

@@ -53,7 +53,7 @@ func party(r *protocol.Release, groups []protocol.Group, rounds int, leave int) 
 				if t == leave && id == 1 {
 					return &protocol.Outcome{Centroids: []float64{0}}, nil
 				}
-				own.Set(0, []int64{int64(id + 1), int64(t), int64(10 * id)})
+				fill(own, []int64{int64(id + 1), int64(t), int64(10 * id)})
 				sum, err := p.Sum(ctx, r, t, groups, own)
 				if err != nil {
 					return nil, err
@@ -73,6 +73,11 @@ func runtime(t *testing.T) *engine.Runtime {
 	pool := engine.NewPool(1)
 	t.Cleanup(pool.Close)
 	return engine.NewRuntime(pool)
+}
+
+// fill writes values to the first elements of v.
+func fill(v *protocol.Private, values []int64) {
+	_ = v.Fill(func(words []int64) error { copy(words, values); return nil })
 }
 
 // Roles that share memory and roles that share nothing but bytes reach the same
@@ -151,7 +156,7 @@ func TestReleaseOncePerRound(t *testing.T) {
 // A private vector shows nothing to any printer or encoder.
 func TestPrivateShowsNothing(t *testing.T) {
 	v := protocol.NewPrivate(2)
-	v.Set(0, []int64{7351, 9241})
+	fill(v, []int64{7351, 9241})
 	for _, verb := range []string{"%v", "%+v", "%#v", "%d", "%s", "%x"} {
 		if s := fmt.Sprintf(verb, v); s != "private" {
 			t.Errorf("%s prints %q", verb, s)
@@ -222,7 +227,7 @@ func TestAbreast(t *testing.T) {
 					if err := p.Abreast(ctx, func(context.Context) error { done[id]++; return nil }); err != nil {
 						return nil, err
 					}
-					own.Set(0, []int64{int64(done[id]), 0, 0})
+					fill(own, []int64{int64(done[id]), 0, 0})
 					sum, err := p.Sum(ctx, r, round, groups, own)
 					if err != nil {
 						return nil, err

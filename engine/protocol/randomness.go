@@ -50,10 +50,6 @@ type Secrets struct {
 	Group secret.Root
 }
 
-// NewSecrets are the secrets of a role with a fresh root of its own; group is the
-// root that the parties agreed on, zero for the server.
-func NewSecrets(group secret.Root) Secrets { return Secrets{Own: secret.New(), Group: group} }
-
 // SimulatedSecrets are the secrets of a role in the simulation of a seed.
 func SimulatedSecrets(seed uint64, r Role) Secrets {
 	root := secret.Simulation(seed)

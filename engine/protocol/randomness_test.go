@@ -116,10 +116,11 @@ func TestRoleAloneNeedsSecrets(t *testing.T) {
 	for why, secrets := range map[string]func(protocol.Role) protocol.Secrets{
 		"no root of its own": nil,
 		"lacks the root that the parties share": func(protocol.Role) protocol.Secrets {
-			return protocol.NewSecrets(
-				secret.Root{})
+			return protocol.Secrets{Own: secret.New()}
 		},
-		"states no public seed": func(protocol.Role) protocol.Secrets { return protocol.NewSecrets(group) },
+		"states no public seed": func(protocol.Role) protocol.Secrets {
+			return protocol.Secrets{Own: secret.New(), Group: group}
+		},
 	} {
 		plan, r, groups := summing(t, 2, 1, protocol.ServerAlone, nil)
 		programs := []protocol.Program{party(r, groups, 1, -1)(0, new([][]int64)), nil}

@@ -44,7 +44,7 @@ func sharing(t *testing.T, servers, words, rounds int, ring secagg.Ring) (*proto
 				for i := range values {
 					values[i] = int64(id+t+i%5) - 2
 				}
-				own.Set(0, values)
+				fill(own, values)
 				sum, err := p.Sum(ctx, r, t, groups, own)
 				if err != nil {
 					return nil, err

@@ -273,7 +273,7 @@ func (w *walk) selector(n *ast.SelectorExpr) {
 // private vector: those that write, and the releases, each of which asks the plan
 // first (TestGate).
 var openers = map[string]bool{
-	"NewPrivate": true, "Private.len": true, "Private.Fill": true, "Private.Set": true, "PrivateReals.len": true,
+	"NewPrivate": true, "Private.len": true, "Private.Fill": true, "PrivateReals.len": true,
 	"Party.Sum": true, "Party.Own": true, "Party.Open": true, "Party.OwnReals": true, "Party.Choose": true,
 }
 

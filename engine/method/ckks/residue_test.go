@@ -58,7 +58,7 @@ var secretFunctions = map[string][]string{
 		"productAddPortable", "convertPortable", "wholePortable", "innerPortable"},
 	"rns/division.go": {"divide", "remainder", "quotient"},
 	"rns/rounding.go": {"whole"},
-	"rns/workspace.go": {"Product", "ProductAdd", "Finish", "Relinearise", "Rotate", "Rescale", "inner",
+	"rns/workspace.go": {"Product", "ProductAdd", "Finish", "RelineariseHead", "Rotate", "Rescale", "inner",
 		"takeApart", "extend"},
 }
 

@@ -56,9 +56,6 @@ func NewChain(kind ntt.Kind, logN int, q, auxiliary []uint64) (*Chain, error) {
 // maxTerms bounds the residues that are converted at once.
 const maxTerms = 5
 
-// N is the degree.
-func (c *Chain) N() int { return c.n }
-
 // MaxLevel is the index of the last prime of ciphertexts.
 func (c *Chain) MaxLevel() int { return c.main - 1 }
 
@@ -287,15 +284,6 @@ func Clear(a Poly) {
 	for _, row := range a {
 		clear(row)
 	}
-}
-
-// LogQ is log2 of the product of the first primes up to a level.
-func (c *Chain) LogQ(level int) float64 {
-	var s float64
-	for _, r := range c.rings[:level+1] {
-		s += math.Log2(float64(r.Q()))
-	}
-	return s
 }
 
 // width is the number of bits of a prime.

@@ -123,7 +123,7 @@ func (x *fixture) distance(a, b ring.Poly) float64 {
 	r := x.params.RingQ().AtLevel(l)
 	d := r.NewPoly()
 	r.Sub(a, b, d)
-	coefficients := make([]*big.Int, x.N())
+	coefficients := make([]*big.Int, x.n)
 	for i := range coefficients {
 		coefficients[i] = new(big.Int)
 	}
@@ -133,7 +133,7 @@ func (x *fixture) distance(a, b ring.Poly) float64 {
 		f, _ := new(big.Float).SetInt(c).Float64()
 		s += f * f
 	}
-	return math.Sqrt(s / float64(x.N()))
+	return math.Sqrt(s / float64(x.n))
 }
 
 // relinKey makes Lattigo's relinearisation key and ours from it.
@@ -213,7 +213,7 @@ func TestPointwiseEqualsLattigo(t *testing.T) {
 func TestLiftEqualsLattigo(t *testing.T) {
 	fixtures(t, func(t *testing.T, x *fixture) {
 		r := x.params.RingQ()
-		values := make([]int64, x.N())
+		values := make([]int64, x.n)
 		want := r.NewPoly()
 		for i := range values {
 			values[i] = x.rng.Int64N(1<<56) - 1<<55
@@ -249,7 +249,7 @@ func TestRescaleEqualsLattigo(t *testing.T) {
 				dst := [2]Poly{x.NewPoly(l - 1), x.NewPoly(l - 1)}
 				w.Rescale(x.NewRescaling(l), &a, &dst)
 				for h := range a {
-					want := ring.NewPoly(x.N(), l-1)
+					want := ring.NewPoly(x.n, l-1)
 					x.params.RingQ().AtLevel(l).DivRoundByLastModulusNTT(x.wide(a[h]), want)
 					x.same(t, "rescaled", dst[h], want)
 				}
@@ -265,7 +265,7 @@ func TestFinishAgreesWithLattigo(t *testing.T) {
 	fixtures(t, func(t *testing.T, x *fixture) {
 		_, key := x.relinKey()
 		w := x.NewWorkspace()
-		rounding := math.Sqrt((1 + 4.0/3*float64(x.N())) / 12)
+		rounding := math.Sqrt((1 + 4.0/3*float64(x.n)) / 12)
 		for l := 1; l <= x.MaxLevel(); l++ {
 			r := x.params.RingQ().AtLevel(l)
 			for _, times := range []int{1, 2, -1} {
@@ -288,19 +288,19 @@ func TestFinishAgreesWithLattigo(t *testing.T) {
 				r.MulScalarBigint(pa, big.NewInt(-777), t2)
 				r.Add(m, t2, m)
 				r.AddScalar(m, 12345, m)
-				want := ring.NewPoly(x.N(), l-1)
+				want := ring.NewPoly(x.n, l-1)
 				r.DivRoundByLastModulusNTT(m, want)
 				x.params.RingQ().AtLevel(l-1).INTT(want, want)
 				if d := x.distance(x.phase(x.wide(dst[0]), x.wide(dst[1])), want); d > 1.2*rounding {
 					t.Errorf("level %d, times %d: error of deviation %.1f, rounding alone %.1f", l, times, d, rounding)
 				}
 				full := [2]Poly{x.NewPoly(l), x.NewPoly(l)}
-				w.Relinearise(l, key, &full)
+				w.relinearise(l, key, &full)
 				r.INTT(m, m)
 				// Without the division by a level's prime the key's noise stays: 3.2 D/P for digits D.
 				aux := len(x.params.P())
-				digit := x.LogQ(min(aux-1, l))
-				noise := 3.2 * math.Sqrt(4.0/3*float64(x.N())*float64(l+1)) * math.Exp2(digit-x.logP(aux))
+				digit := x.logQ(min(aux-1, l))
+				noise := 3.2 * math.Sqrt(4.0/3*float64(x.n)*float64(l+1)) * math.Exp2(digit-x.logP(aux))
 				if d := x.distance(x.phase(x.wide(full[0]), x.wide(full[1])), m); d > 1.5*rounding+noise {
 					t.Errorf("level %d: relinearised with an error of deviation %.1f, at most %.1f", l, d, 1.5*rounding+noise)
 				}
@@ -327,11 +327,11 @@ func TestSwitchAgreesWithLattigo(t *testing.T) {
 		key := x.keyOf(x.NewGadget(aux, aux, aux, x.MaxLevel()), gk.Value)
 		eval := rlwe.NewEvaluator(x.params, rlwe.NewMemEvaluationKeySet(nil, gk))
 		w := x.NewWorkspace()
-		index, err := ring.AutomorphismNTTIndex(x.N(), uint64(x.params.NthRoot()), element)
+		index, err := ring.AutomorphismNTTIndex(x.n, uint64(x.params.NthRoot()), element)
 		if err != nil {
 			t.Fatal(err)
 		}
-		turn := make([]uint32, x.N())
+		turn := make([]uint32, x.n)
 		for i := range turn {
 			turn[i] = uint32(index[i])
 		}
@@ -348,8 +348,8 @@ func TestSwitchAgreesWithLattigo(t *testing.T) {
 			turned := [2]Poly{x.NewPoly(l), x.NewPoly(l)}
 			w.Rotate(l, key, &[2]Poly{c0, c1}, turn, &turned)
 			got := x.phase(x.wide(turned[0]), x.wide(turned[1]))
-			digit := x.LogQ(min(aux-1, l))
-			limit := 3*math.Sqrt(float64(x.N())) + 6.4*math.Sqrt(4.0/3*float64(x.N())*float64(l+1))*math.Exp2(digit-x.logP(aux))
+			digit := x.logQ(min(aux-1, l))
+			limit := 3*math.Sqrt(float64(x.n)) + 6.4*math.Sqrt(4.0/3*float64(x.n)*float64(l+1))*math.Exp2(digit-x.logP(aux))
 			if d := x.distance(got, x.phase(out.Value[0], out.Value[1])); d > limit {
 				t.Errorf("level %d: a distance of %.1f from Lattigo's rotation, at most %.1f", l, d, limit)
 			}
@@ -359,7 +359,7 @@ func TestSwitchAgreesWithLattigo(t *testing.T) {
 
 // switched sets dst to the product of x with key, divided by P: a rotation of (0, x) by nothing.
 func switched(w *Workspace, l int, key *Key, x Poly, dst *[2]Poly) {
-	a, stay := [2]Poly{w.c.NewPoly(l), x}, make([]uint32, w.c.N())
+	a, stay := [2]Poly{w.c.NewPoly(l), x}, make([]uint32, w.c.n)
 	Clear(a[0])
 	for i := range stay {
 		stay[i] = uint32(i)
@@ -391,7 +391,7 @@ func TestHeadsAreCoefficientZero(t *testing.T) {
 				}
 			}
 			w.Product(&a, &a, 1)
-			w.Relinearise(l, key, &whole)
+			w.relinearise(l, key, &whole)
 			w.Product(&a, &a, 1)
 			same("relinearisation", w.RelineariseHead(l, key, c1), false)
 			Copy(c1, a[1])
@@ -479,9 +479,9 @@ func TestDivisionRoundsToNearest(t *testing.T) {
 				q.Mul(q, big.NewInt(int64(x.Q(j))))
 			}
 			rows := x.NewPoly(len(x.rings) - 1)
-			quotients := make([]*big.Int, x.N())
+			quotients := make([]*big.Int, x.n)
 			half := new(big.Int).Rsh(m, 1)
-			for i := range x.N() {
+			for i := range x.n {
 				quotients[i] = below(x.rng, q)
 				remainder := below(x.rng, m)
 				remainder.Sub(remainder, half)
@@ -530,11 +530,11 @@ func TestWideWorkspaceGivesTheSameBits(t *testing.T) {
 		_, key := x.relinKey()
 		l := x.MaxLevel()
 		a := [2]Poly{x.random(l, false), x.random(l, false)}
-		integers := make([]int64, x.N())
+		integers := make([]int64, x.n)
 		for i := range integers {
 			integers[i] = x.rng.Int64N(1 << 40)
 		}
-		turn := make([]uint32, x.N())
+		turn := make([]uint32, x.n)
 		for i := range turn {
 			turn[i] = uint32(i) ^ 5
 		}
@@ -650,7 +650,7 @@ func TestGolden(t *testing.T) {
 	rows := func(n, from int) [][]uint64 {
 		out := make([][]uint64, n)
 		for j := range out {
-			out[j] = make([]uint64, c.N())
+			out[j] = make([]uint64, c.n)
 			for i := range out[j] {
 				out[j][i] = rng.Uint64N(primes[from+j])
 			}
@@ -677,4 +677,21 @@ func TestGolden(t *testing.T) {
 	if got := fmt.Sprintf("%x", digest(b[0], b[1], e[0], e[1])); got != want {
 		t.Errorf("digest %s, want %s", got, want)
 	}
+}
+
+// logQ is log2 of the product of the first primes up to a level.
+func (c *Chain) logQ(level int) float64 {
+	var s float64
+	for _, r := range c.rings[:level+1] {
+		s += math.Log2(float64(r.Q()))
+	}
+	return s
+}
+
+// relinearise is Finish without the division by the level's prime; dst is of level
+// l.
+func (w *Workspace) relinearise(l int, key *Key, dst *[2]Poly) {
+	d := key.g.levels[l].out
+	w.inner(l, key, d, 0, w.C[2], w.C[0], w.C[1], w.row)
+	w.quotients(d, 0, func(_, h, j int, rest []uint32) { w.quotient(d, j, dst[h][j], w.k[h][j], rest) })
 }

@@ -24,7 +24,7 @@ func (x *fixture) centred(p ring.Poly) []float64 {
 	r := x.params.RingQ().AtLevel(p.Level())
 	c := r.NewPoly()
 	r.INTT(p, c)
-	whole := make([]*big.Int, x.N())
+	whole := make([]*big.Int, x.n)
 	for i := range whole {
 		whole[i] = new(big.Int)
 	}
@@ -47,7 +47,7 @@ func TestDitheredDivisionHasTheQuotientAsItsMean(t *testing.T) {
 		a := [2]Poly{x.random(l, false), x.random(l, false)}
 		dst := [2]Poly{x.NewPoly(l - 1), x.NewPoly(l - 1)}
 		squares := func(w *Workspace) float64 {
-			mean := make([]float64, x.N())
+			mean := make([]float64, x.n)
 			for range trials {
 				w.Rescale(x.NewRescaling(l), &a, &dst)
 				rest, times := r.NewPoly(), r.NewPoly()
@@ -64,7 +64,7 @@ func TestDitheredDivisionHasTheQuotientAsItsMean(t *testing.T) {
 			for _, m := range mean {
 				s += m * m
 			}
-			return s / float64(x.N())
+			return s / float64(x.n)
 		}
 		w := x.NewWorkspace()
 		nearest := squares(w)
@@ -89,11 +89,11 @@ func TestDitheredDigitsSwitchKeys(t *testing.T) {
 			for i, w := range []*Workspace{plain, random} {
 				dst := [2]Poly{x.NewPoly(l), x.NewPoly(l)}
 				w.Product(&a, &b, 1)
-				w.Relinearise(l, key, &dst)
+				w.relinearise(l, key, &dst)
 				phases[i] = x.phase(x.wide(dst[0]), x.wide(dst[1]))
 			}
-			digit := x.LogQ(min(aux-1, l)) - x.logP(aux)
-			limit := 3*math.Sqrt(float64(x.N())) + 13*math.Sqrt(4.0/3*float64(x.N())*float64(l+1))*math.Exp2(digit)
+			digit := x.logQ(min(aux-1, l)) - x.logP(aux)
+			limit := 3*math.Sqrt(float64(x.n)) + 13*math.Sqrt(4.0/3*float64(x.n)*float64(l+1))*math.Exp2(digit)
 			if d := x.distance(phases[0], phases[1]); d > limit || d == 0 {
 				t.Errorf("level %d: the two differ by a deviation of %g, at most %g", l, d, limit)
 			}
@@ -124,7 +124,7 @@ func TestDitheredRelinearisationHasNoBias(t *testing.T) {
 			total, squares := r.NewPoly(), 0.0
 			for range trials {
 				w.Product(&a, &a, 1)
-				w.Relinearise(l, key, &dst)
+				w.relinearise(l, key, &dst)
 				off := x.phase(x.wide(dst[0]), x.wide(dst[1]))
 				r.Sub(off, want, off)
 				r.Add(total, off, total)

@@ -68,8 +68,8 @@ func TestSecretsLeaveNoRows(t *testing.T) {
 	}
 	s, a, dst := ones(4), ones(0)[0], c.NewPoly(0)[0]
 	for what, use := range map[string]func(){
-		"a row of a ciphertext": func() { c.Encrypt(1, dst, make([]int64, c.N()), a, s[1]) },
-		"a row of a key":        func() { c.NewGadget(1, 1, 1, 3).Encrypt(0, 0, dst, a, s, s, make([]int8, c.N())) },
+		"a row of a ciphertext": func() { c.Encrypt(1, dst, make([]int64, c.n), a, s[1]) },
+		"a row of a key":        func() { c.NewGadget(1, 1, 1, 3).Encrypt(0, 0, dst, a, s, s, make([]int8, c.n)) },
 		"a polynomial":          func() { c.Wipe(ones(4)) },
 	} {
 		use()

@@ -228,14 +228,6 @@ func (w *Workspace) FinishBoth(l int, key *Key, dst *[2]Poly, v *Workspace, seco
 	w.early, v.early = false, false
 }
 
-// Relinearise is Finish without the division by the level's prime; dst is of level
-// l.
-func (w *Workspace) Relinearise(l int, key *Key, dst *[2]Poly) {
-	d := key.g.levels[l].out
-	w.inner(l, key, d, 0, w.C[2], w.C[0], w.C[1], w.row)
-	w.quotients(d, 0, func(_, h, j int, rest []uint32) { w.quotient(d, j, dst[h][j], w.k[h][j], rest) })
-}
-
 // Rotate sets dst to a with its second half switched by key, divided by P, and then all its values moved to where index
 // says: dst[i] is value index[i].
 func (w *Workspace) Rotate(l int, key *Key, a *[2]Poly, index []uint32, dst *[2]Poly) {
@@ -251,8 +243,8 @@ func (w *Workspace) Rotate(l int, key *Key, a *[2]Poly, index []uint32, dst *[2]
 	})
 }
 
-// RelineariseHead is Relinearise for who needs of the first half its coefficient 0 alone, which it returns modulo
-// q_0 .. q_l; c1 is the second half.
+// RelineariseHead is Finish without the division by the level's prime, for who needs of the first half its
+// coefficient 0 alone, which it returns modulo q_0 .. q_l; c1 is the second half, of level l.
 func (w *Workspace) RelineariseHead(l int, key *Key, c1 Poly) []uint32 {
 	d := key.g.levels[l].out
 	w.inner(l, key, d, 1, w.C[2], w.C[0], w.C[1], w.row)
