@@ -185,10 +185,7 @@ func TestProvedBoundCoversRounds(t *testing.T) {
 		d := slices.Max(c.cols[len(c.cols)-1]) + 1
 		j := &Job{Problem: protocol.Problem{Clients: sample(t, "blobs", c.n, d, c.k, 5).Table(), Columns: c.cols, K: c.k,
 			Iterations: 1, Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5}, Seed: seed(2)}, Mode: c.mode}
-		pl, err := j.plan()
-		if err != nil {
-			t.Fatal(err)
-		}
+		pl := planOf(t, j)
 		a := pl.noise.proved
 		got, r, s, roles := oneRound(t, j, pairSign)
 		off, root := norm(got, softTotals(t, s, roles, r, false)), math.Sqrt(a.fresh+a.once)
@@ -314,10 +311,7 @@ func TestSlotsBesideRecordsAreCounted(t *testing.T) {
 		}
 		most = max(most, math.Sqrt(beside*k*squares/d))
 	}
-	pl, err := j.plan()
-	if err != nil {
-		t.Fatal(err)
-	}
+	pl := planOf(t, j)
 	column := pl.noise.proved.column - 1
 	if most > column || most < column/20 || most < 2*largest {
 		t.Errorf("%d blocks: what lies beside a record moves the totals by %g of what it does, and %g is planned",
@@ -469,10 +463,7 @@ func TestProvenIsProved(t *testing.T) {
 		if c.mode == Multiparty {
 			j.Columns = [][]int{{}, {0}, {1}}
 		}
-		pl, err := j.plan()
-		if err != nil {
-			t.Fatal(err)
-		}
+		pl := planOf(t, j)
 		all := strings.Join(pl.entries()[0].Conditions, "\n")
 		if strings.Contains(all, "assumed") || !strings.Contains(all, "which is in delta (T4)") {
 			t.Errorf("k %d, mode %q: the conditions are: %s", c.k, c.mode, all)

@@ -79,10 +79,7 @@ func TestErrorOfEachCell(t *testing.T) {
 			func(t *testing.T) {
 				run := !c.dear || os.Getenv("COHORT_CELLS") != ""
 				j := c.job(t, run)
-				pl, err := j.plan()
-				if err != nil {
-					t.Fatal(err)
-				}
+				pl := planOf(t, j)
 				a, deviation := pl.noise.proved, min(pl.noise.count, pl.noise.sum)
 				if a == nil || a.most() > deviation {
 					t.Fatalf("no bound is proved that noise of deviation %.3g outweighs: %+v", deviation, a)

@@ -306,13 +306,20 @@ func row(data *dataset.Normalised, i int) []float64 {
 	return out
 }
 
-// planned is a run of a job that is as it should be.
-func planned(t *testing.T, j *Job) *run {
+// planOf is the plan of a job that is as it should be.
+func planOf(t testing.TB, j *Job) *jobPlan {
 	t.Helper()
-	pl, err := j.plan()
+	p, err := j.plan()
 	if err != nil {
 		t.Fatal(err)
 	}
+	return p
+}
+
+// planned is a run of a job that is as it should be.
+func planned(t *testing.T, j *Job) *run {
+	t.Helper()
+	pl := planOf(t, j)
 	s := newRun(pl)
 	s.ready(alone)
 	return s

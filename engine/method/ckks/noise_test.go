@@ -79,10 +79,7 @@ func TestTrueCostIsOfSoftMemberships(t *testing.T) {
 		j := &Job{Problem: protocol.Problem{Clients: data.Table(), Bounds: data.Bounds, Columns: [][]int{{0}, {1}},
 			K: 3, Iterations: 1, Calibration: privacy.Claimed, Seed: seed(3), Neighbours: c.nb,
 			Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5}}, Argmin: c.argmin}
-		pl, err := j.plan()
-		if err != nil {
-			t.Fatal(err)
-		}
+		pl := planOf(t, j)
 		got, one := pl.noise.count/pl.noise.trueSpec.Scale, math.Sqrt(c.square)
 		if got < one*c.norm || got > 1.6*one {
 			t.Errorf("%s, %s: a record moves a round by %g, want at least %g", c.argmin, c.nb, got, one*c.norm)
@@ -367,10 +364,7 @@ func TestMultipartySharesMakeUpTheNoise(t *testing.T) {
 		for h := range 5 {
 			j.Columns[h%len(j.Columns)] = append(j.Columns[h%len(j.Columns)], h)
 		}
-		pl, err := j.plan()
-		if err != nil {
-			t.Fatal(err)
-		}
+		pl := planOf(t, j)
 		if pl.noise.shares != c.shares || pl.noise.needed != c.needed {
 			t.Errorf("%d holders, %d colluders: %d shares of which %d are needed", c.holders, c.colluders, pl.noise.shares,
 				pl.noise.needed)
@@ -415,10 +409,7 @@ func TestSchemeErrorIsStated(t *testing.T) {
 		job := &Job{Problem: protocol.Problem{Clients: sample(t, "blobs", 200, 2, 2, 1).Table(),
 			Columns: [][]int{{0}, {1}}, K: 2,
 			Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5}, Calibration: c, NoQuality: true}}
-		pl, err := job.plan()
-		if err != nil {
-			t.Fatal(err)
-		}
+		pl := planOf(t, job)
 		if !strings.Contains(strings.Join(pl.Notes, "\n"), want) {
 			t.Errorf("%s: the notes lack %q: %q", c, want, pl.Notes)
 		}

@@ -75,10 +75,7 @@ func TestChainOfThePlane(t *testing.T) {
 		if c.edit != nil {
 			c.edit(j)
 		}
-		pl, err := j.plan()
-		if err != nil {
-			t.Fatal(err)
-		}
+		pl := planOf(t, j)
 		if pl.params.Chain.LogN != c.logN {
 			t.Errorf("d %d, k %d: LogN %d, want %d", c.d, c.k, pl.params.Chain.LogN, c.logN)
 		}

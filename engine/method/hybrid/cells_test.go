@@ -180,9 +180,6 @@ func meanPlanOf(t *testing.T, n, d, k, fractionBits int, epsilon float64) *plan 
 	shape := dataset.Part{Points: dataset.Shape(n, *box(d), fractionBits).Points, FractionBits: fractionBits}
 	job := &Job{Branch: "mean", Problem: protocol.Problem{Clients: []dataset.Part{shape}, Bounds: *box(d), K: k,
 		Budget: privacy.Budget{Epsilon: epsilon, Delta: -1}}}
-	h, err := job.plan()
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := planOf(t, job)
 	return h
 }

@@ -135,10 +135,7 @@ func TestNearMeanOfPlan(t *testing.T) {
 		shape := dataset.Part{Points: dataset.Shape(c.n, *box(16), datasettest.Bits).Points, FractionBits: datasettest.Bits}
 		job := &Job{Branch: "high-d", Problem: protocol.Problem{Clients: []dataset.Part{shape}, Bounds: *box(16), K: c.k,
 			Budget: privacy.Budget{Epsilon: 0.5, Delta: -1}}}
-		h, err := job.plan()
-		if err != nil {
-			t.Fatal(err)
-		}
+		h := planOf(t, job)
 		if got := h.high.near != nil; got != c.want {
 			t.Errorf("%d records, %d clusters: %v, want %v (signal %.3g, SNR %.3g)", c.n, c.k, got, c.want,
 				h.Signal(h.Share.Part(h.startShare())), h.SNR())
@@ -161,10 +158,7 @@ func TestStartShare(t *testing.T) {
 	for _, c := range []struct{ epsilon, want float64 }{{0.02, meanMost}, {0.06, 0.0353}, {1, meanLeast}} {
 		job := &Job{Branch: "high-d", Problem: protocol.Problem{Clients: norm.Table(), Bounds: norm.Bounds, K: 5,
 			Budget: privacy.Budget{Epsilon: c.epsilon, Delta: -1}, Seed: &seed}}
-		h, err := job.plan()
-		if err != nil {
-			t.Fatal(err)
-		}
+		h := planOf(t, job)
 		if got := h.startShare(); math.Abs(got-c.want) > 1e-3 {
 			t.Errorf("epsilon %g: a share of %.4f, want %g", c.epsilon, got, c.want)
 		}
@@ -185,10 +179,7 @@ func halvedClusters(t *testing.T, n, d int, epsilon float64, measured int, most 
 		for seed := range uint64(3) {
 			job := &Job{Branch: branch, Problem: protocol.Problem{Clients: norm.Table(), Bounds: norm.Bounds, K: 20,
 				Budget: privacy.Budget{Epsilon: epsilon, Delta: -1}, Seed: &seed}}
-			h, err := job.plan()
-			if err != nil {
-				t.Fatal(err)
-			}
+			h := planOf(t, job)
 			for _, r := range h.Releases {
 				if h.high != nil && r.Name == "round 1" && r.Words != measured*(d+1) {
 					t.Errorf("a round has %d words, want those of %d clusters", r.Words, measured)

@@ -339,3 +339,13 @@ func TestHybridBalance(t *testing.T) {
 	run(1.05, 1e-5, &first, &rest)
 	run(1.05, 0, p)
 }
+
+// planOf is the plan of a job that is as it should be.
+func planOf(t testing.TB, j *Job) *plan {
+	t.Helper()
+	p, err := j.plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}

@@ -42,10 +42,7 @@ func TestBranch(t *testing.T) {
 		shape := dataset.Part{Points: dataset.Shape(c.n, *box(c.d), datasettest.Bits).Points, FractionBits: datasettest.Bits}
 		job := &Job{Problem: protocol.Problem{Clients: []dataset.Part{shape}, Bounds: *box(c.d), K: c.k,
 			Budget: privacy.Budget{Epsilon: c.epsilon, Delta: -1}}}
-		h, err := job.plan()
-		if err != nil {
-			t.Fatal(err)
-		}
+		h := planOf(t, job)
 		if h.branch != c.branch || (len(h.Doubts) > 0) != (c.branch == "mean" && c.k > 1) {
 			t.Errorf("%+v: branch %s, doubts %q", c, h.branch, h.Doubts)
 		}

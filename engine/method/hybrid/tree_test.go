@@ -49,10 +49,7 @@ func TestTreeOverseed(t *testing.T) {
 			FractionBits: datasettest.Bits}
 		job := &Job{Branch: "tree", Problem: protocol.Problem{Clients: []dataset.Part{shape}, Bounds: *box(c.d), K: c.k,
 			Iterations: c.rounds, Budget: privacy.Budget{Epsilon: c.epsilon, Delta: -1}}}
-		h, err := job.plan()
-		if err != nil {
-			t.Fatal(err)
-		}
+		h := planOf(t, job)
 		for r, s := range h.rounds {
 			want := c.k
 			if r == 0 {
@@ -178,10 +175,7 @@ func TestTreeOfManyRecords(t *testing.T) {
 			FractionBits: datasettest.Bits}
 		job := &Job{Branch: "tree", Problem: protocol.Problem{Clients: []dataset.Part{shape}, Bounds: *box(2), K: c.k,
 			Budget: privacy.Budget{Epsilon: 1, Delta: 1e-9}}}
-		h, err := job.plan()
-		if err != nil {
-			t.Fatal(err)
-		}
+		h := planOf(t, job)
 		if cuts := h.tree.Cuts(); cuts != c.cuts {
 			t.Errorf("%d records, %d clusters: %d cuts, want %d", c.records, c.k, cuts, c.cuts)
 		}

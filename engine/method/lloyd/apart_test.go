@@ -50,10 +50,7 @@ func TestRolesApart(t *testing.T) {
 		if job.Method.Private() && job.Budget.Epsilon == 0 {
 			job.Budget = privacy.Budget{Epsilon: 2, Delta: -1}
 		}
-		p, err := job.check()
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := planOf(t, &job)
 		var results [2]string
 		for apart := range results {
 			var o protocol.Options

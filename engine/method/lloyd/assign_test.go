@@ -266,10 +266,7 @@ func TestTrial(t *testing.T) {
 		if job.Clients == nil {
 			job.Clients = parts
 		}
-		p, err := job.check()
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := planOf(t, &job)
 		again := new(protocol.Views)
 		if err := p.Trial(context.Background(), engine.NewRuntime(pool), b,
 			protocol.Options{Views: again}); err != nil {

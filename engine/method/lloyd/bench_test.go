@@ -29,10 +29,7 @@ func BenchmarkIteration(b *testing.B) {
 				defer pool.Close()
 				job := Job{Method: m, Problem: protocol.Problem{K: set.k, Clients: parts, Seed: &seed,
 					Calibration: privacy.Claimed, NoQuality: true, Budget: privacy.Budget{Epsilon: 1, Delta: -1}}}
-				p, err := job.check()
-				if err != nil {
-					b.Fatal(err)
-				}
+				p := planOf(b, &job)
 				ctx := context.Background()
 				var s *protocol.Session
 				more := false
@@ -46,6 +43,7 @@ func BenchmarkIteration(b *testing.B) {
 						}
 						b.StartTimer()
 					}
+					var err error
 					if more, err = s.Step(ctx); err != nil {
 						b.Fatal(err)
 					}

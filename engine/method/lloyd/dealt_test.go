@@ -86,10 +86,7 @@ func TestDealtPlans(t *testing.T) {
 		if !c.method.Private() {
 			j.Budget, j.Records = privacy.Budget{}, 0
 		}
-		p, err := j.check()
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := planOf(t, j)
 		tells := func(s string) bool { return strings.Contains(s, "how the table was dealt") }
 		for what, open := range map[string]bool{"doubts": slices.ContainsFunc(p.Doubts, tells),
 			"notes": slices.ContainsFunc(p.Notes, tells), "refusal by a ledger file": p.Unpaid != ""} {

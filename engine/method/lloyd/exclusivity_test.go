@@ -15,10 +15,7 @@ func TestExclusivityOfEachClient(t *testing.T) {
 	loss := func(one int, each []int) (float64, *Plan) {
 		job := Job{Method: CSuLloyd, Problem: protocol.Problem{K: 4, Clients: parts, Seed: &seed, Iterations: 2,
 			Budget: privacy.Budget{Epsilon: 100, Delta: -1}}, Exclusivity: one, ExclusivityOf: each, EtaMinAlpha: 1}
-		plan, err := job.check()
-		if err != nil {
-			t.Fatal(err)
-		}
+		plan := planOf(t, &job)
 		return *run(t, 1, job).NICV, plan
 	}
 	same, want := loss(2, nil)

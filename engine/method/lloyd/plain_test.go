@@ -153,11 +153,8 @@ func TestExchangesMendAStart(t *testing.T) {
 	for seed := range uint64(12) {
 		loss := [2]float64{}
 		for i, exchanges := range []int{0, maxExchanges} {
-			p, err := (&Job{Method: Lloyd, Problem: protocol.Problem{K: 25, Clients: parts, Seed: &seed},
-				NInit: 1}).check()
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := planOf(t, &Job{Method: Lloyd, Problem: protocol.Problem{K: 25, Clients: parts, Seed: &seed},
+				NInit: 1})
 			p.exchanges = exchanges
 			p.rounds += exchanges * p.perStart
 			pool := engine.NewPool(1)

@@ -124,11 +124,8 @@ func TestNoiseHasTheVarianceItShould(t *testing.T) {
 func TestCalibrationsOfFastLloyd(t *testing.T) {
 	parts := blobs(t, 6000, 3, 5, 2, 1)
 	scale := func(c privacy.Calibration) float64 {
-		p, err := (&Job{Method: FastLloyd, Problem: protocol.Problem{K: 5, Clients: parts, Calibration: c,
-			Iterations: 3, Budget: privacy.Budget{Epsilon: 1}}}).check()
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := planOf(t, &Job{Method: FastLloyd, Problem: protocol.Problem{K: 5, Clients: parts, Calibration: c,
+			Iterations: 3, Budget: privacy.Budget{Epsilon: 1}}})
 		return p.parts[0].scales[0].scale
 	}
 	claimed, published, proven := scale(privacy.Claimed), scale(privacy.Published), scale(privacy.Proven)
@@ -212,10 +209,7 @@ func TestWhoAddsTheNoiseByDefault(t *testing.T) {
 	} {
 		job := c.job
 		job.K, job.Clients, job.Budget = 3, blobs(t, 120, 2, 3, c.m, 1), privacy.Budget{Epsilon: 1, Delta: -1}
-		p, err := job.check()
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := planOf(t, &job)
 		if p.job.Noise != c.noise || p.release.Makers != c.makers {
 			t.Errorf("%s %s, %d clients: noise by %q, makers %d, want %q and %d", c.job.Method, c.job.Calibration, c.m,
 				p.job.Noise, p.release.Makers, c.noise, c.makers)
@@ -311,12 +305,9 @@ func TestPostProcessingOfEachLevel(t *testing.T) {
 		{step.Truncate, step.Keep, step.Keep, 300, 200, 125.0 / (200 + 1e-6), privacy.Published},
 		{step.Keep, step.Fold, step.Keep, 100, 140, 100.0 / (110 + 1e-6), privacy.Published}, // 250 - 140 = 110
 	} {
-		p, err := (&Job{Method: CSuLloyd, Problem: protocol.Problem{K: 2, Clients: parts, Seed: &seed,
+		p := planOf(t, &Job{Method: CSuLloyd, Problem: protocol.Problem{K: 2, Clients: parts, Seed: &seed,
 			Budget: privacy.Budget{Epsilon: 1}, Calibration: c.calibration}, Post: c.centroid, PostSum: c.sum,
-			PostCount: c.count}).check()
-		if err != nil {
-			t.Fatal(err)
-		}
+			PostCount: c.count})
 		if p.m*p.lo != 160 || p.m*p.hi != 250 {
 			t.Fatalf("sizes %d to %d", p.m*p.lo, p.m*p.hi)
 		}
@@ -404,10 +395,7 @@ func TestRadiusByRound(t *testing.T) {
 	} {
 		job := Job{Method: c.method, Problem: protocol.Problem{Calibration: c.calibration, K: 2, Clients: parts,
 			Seed: &seed, Iterations: 4, Budget: privacy.Budget{Epsilon: 1}}, Schedule: Sqrt}
-		p, err := job.check()
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := planOf(t, &job)
 		unit := 1.0
 		if c.method == FastLloyd {
 			unit = float64(p.m * p.lo)
@@ -666,10 +654,7 @@ func TestPublicRecords(t *testing.T) {
 		var plans [2]*Plan
 		for i, clients := range [][]dataset.Part{few, many} {
 			job.Clients = clients
-			p, err := job.check()
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := planOf(t, &job)
 			plans[i] = p
 			if res := run(t, 2, job); res.N != 600 {
 				t.Errorf("%s: the result says %d records", job.Method, res.N)
@@ -772,10 +757,7 @@ func TestCentroidsOfRepeatedSums(t *testing.T) {
 			if method != Lloyd {
 				job.Budget = privacy.Budget{Epsilon: 1}
 			}
-			p, err := job.check()
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := planOf(t, &job)
 			own, anew, words := p.atStart(), p.atStart(), make([]int64, p.length)
 			for round := range 200 {
 				for a := range p.k {

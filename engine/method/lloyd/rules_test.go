@@ -116,10 +116,7 @@ func TestRoundsFollowFromNoise(t *testing.T) {
 		job := Job{Method: FastLloyd, Problem: protocol.Problem{K: 3, Clients: blobs(t, 900, 2, 3, 1, 3),
 			Budget: privacy.Budget{Epsilon: epsilon, Delta: -1}}}
 		change(&job)
-		p, err := job.check()
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := planOf(t, &job)
 		return p
 	}
 	for _, method := range []Method{FastLloyd, CSuLloyd} {

@@ -34,6 +34,16 @@ func run(tb testing.TB, workers int, job Job) *engine.Result {
 	return enginetest.RunOn(tb, workers, &job)
 }
 
+// planOf is the plan of a job that is as it should be.
+func planOf(tb testing.TB, job *Job) *Plan {
+	tb.Helper()
+	p, err := job.check()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return p
+}
+
 // trial is a run under way whose clients a test looks into.
 type trial struct {
 	*Plan
@@ -46,10 +56,7 @@ type trial struct {
 // begin starts a run of a job on a pool of so many workers.
 func begin(tb testing.TB, workers int, job Job) *trial {
 	tb.Helper()
-	p, err := job.check()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	p := planOf(tb, &job)
 	pool := engine.NewPool(workers)
 	tb.Cleanup(pool.Close)
 	s := &trial{Plan: p, views: job.Views}

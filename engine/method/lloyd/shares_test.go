@@ -36,10 +36,7 @@ func TestSizesByClientShare(t *testing.T) {
 		if m.Private() {
 			job.Budget = privacy.Budget{Epsilon: 1, Delta: -1}
 		}
-		p, err := job.check()
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := planOf(t, job)
 		if p.Unassigned != 0 {
 			t.Errorf("%s: %d records find no place", m, p.Unassigned)
 		}

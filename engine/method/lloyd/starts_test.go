@@ -99,10 +99,7 @@ func TestServersFirstCentroidsMustLieInTheBox(t *testing.T) {
 		seed := uint64(1)
 		job := &Job{Method: Lloyd, Init: step.Sphere, InitBy: ByTheirServer,
 			Problem: protocol.Problem{Clients: parts, K: 4, Seed: &seed, NoQuality: true}}
-		p, err := job.check()
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := planOf(t, job)
 		var programs []protocol.Program
 		for _, part := range parts {
 			programs = append(programs, newClient(p, step.Records{Part: part},

@@ -151,10 +151,7 @@ func TestCappedSensitivity(t *testing.T) {
 				if m == Relative {
 					job.Beyond = beyond
 				}
-				p, err := job.check()
-				if err != nil {
-					t.Fatal(err)
-				}
+				p := planOf(t, job)
 				c := newClient(p, step.Records{Part: job.Clients[0]}, kernels.NewAccumulator(p.k, p.d, p.fraction),
 					protocol.NewPrivate(p.length))
 				c.use(newPublic(p.k, p.d))
