@@ -90,6 +90,13 @@ func FoldLanesAVX512(lanes *float32, n int, scale float32, sums *int64)
 //go:noescape
 func ScatterNarrowAVX512(x *float32, panels int, d int, labels *uint16, table *int32, rows int, bias float32)
 
+// SumSlotsAVX512 adds the bits of x+bias, modulo 2^32, of points of the two panels of d > 0 dimensions at x to the slots [d][16].
+// In each of the passes, 1 to 7 of them, a row of order [8][16] has the number of the point, below 32, that goes
+// to a slot, or a negative one where none does.
+//
+//go:noescape
+func SumSlotsAVX512(x *float32, d int, order *int8, passes int, bias float32, slots *int32)
+
 // ScatterByRowAVX512 adds the bits of x+bias, modulo 2^32, of each of 16 points, rows [blocks][16][16] of blocks > 0 blocks of 16
 // dimensions, to the row of table [][width]int32 that its label names, and 1 to counts[label].
 //

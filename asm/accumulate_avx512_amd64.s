@@ -2454,6 +2454,231 @@ panels:
 	VZEROUPPER
 	RET
 
+// func SumSlotsAVX512(x *float32, d int, order *int8, passes int, bias float32, slots *int32)
+// Requires: AVX, AVX512F
+TEXT ·SumSlotsAVX512(SB), NOSPLIT, $0-48
+	MOVQ         x+0(FP), AX
+	MOVQ         d+8(FP), CX
+	MOVQ         order+16(FP), DX
+	MOVQ         slots+40(FP), BX
+	MOVQ         passes+24(FP), SI
+	SHLQ         $0x06, CX
+	VBROADCASTSS bias+32(FP), Z0
+	VPXORD       Z1, Z1, Z1
+	VPMOVSXBD    (DX), Z2
+	VPCMPD       $0x05, Z1, Z2, K1
+	VPMOVSXBD    16(DX), Z3
+	VPCMPD       $0x05, Z1, Z3, K2
+	VPMOVSXBD    32(DX), Z4
+	VPCMPD       $0x05, Z1, Z4, K3
+	VPMOVSXBD    48(DX), Z5
+	VPCMPD       $0x05, Z1, Z5, K4
+	VPMOVSXBD    64(DX), Z6
+	VPCMPD       $0x05, Z1, Z6, K5
+	VPMOVSXBD    80(DX), Z7
+	VPCMPD       $0x05, Z1, Z7, K6
+	VPMOVSXBD    96(DX), Z8
+	VPCMPD       $0x05, Z1, Z8, K7
+	CMPQ         SI, $0x07
+	JLT          passes7_less
+	MOVQ         d+8(FP), DX
+
+passes7:
+	VADDPS     (AX), Z0, Z1
+	VADDPS     (AX)(CX*1), Z0, Z9
+	VMOVDQU32  (BX), Z10
+	VMOVDQA32  Z2, Z11
+	VPERMI2D.Z Z9, Z1, K1, Z11
+	VPADDD     Z11, Z10, Z10
+	VMOVDQA32  Z3, Z11
+	VPERMI2D.Z Z9, Z1, K2, Z11
+	VPADDD     Z11, Z10, Z10
+	VMOVDQA32  Z4, Z11
+	VPERMI2D.Z Z9, Z1, K3, Z11
+	VPADDD     Z11, Z10, Z10
+	VMOVDQA32  Z5, Z11
+	VPERMI2D.Z Z9, Z1, K4, Z11
+	VPADDD     Z11, Z10, Z10
+	VMOVDQA32  Z6, Z11
+	VPERMI2D.Z Z9, Z1, K5, Z11
+	VPADDD     Z11, Z10, Z10
+	VMOVDQA32  Z7, Z11
+	VPERMI2D.Z Z9, Z1, K6, Z11
+	VPADDD     Z11, Z10, Z10
+	VMOVDQA32  Z8, Z11
+	VPERMI2D.Z Z9, Z1, K7, Z11
+	VPADDD     Z11, Z10, Z10
+	VMOVDQU32  Z10, (BX)
+	ADDQ       $0x40, AX
+	ADDQ       $0x40, BX
+	DECQ       DX
+	JNZ        passes7
+	VZEROUPPER
+	RET
+
+passes7_less:
+	CMPQ SI, $0x06
+	JLT  passes6_less
+	MOVQ d+8(FP), DX
+
+passes6:
+	VADDPS     (AX), Z0, Z1
+	VADDPS     (AX)(CX*1), Z0, Z8
+	VMOVDQU32  (BX), Z9
+	VMOVDQA32  Z2, Z10
+	VPERMI2D.Z Z8, Z1, K1, Z10
+	VPADDD     Z10, Z9, Z9
+	VMOVDQA32  Z3, Z10
+	VPERMI2D.Z Z8, Z1, K2, Z10
+	VPADDD     Z10, Z9, Z9
+	VMOVDQA32  Z4, Z10
+	VPERMI2D.Z Z8, Z1, K3, Z10
+	VPADDD     Z10, Z9, Z9
+	VMOVDQA32  Z5, Z10
+	VPERMI2D.Z Z8, Z1, K4, Z10
+	VPADDD     Z10, Z9, Z9
+	VMOVDQA32  Z6, Z10
+	VPERMI2D.Z Z8, Z1, K5, Z10
+	VPADDD     Z10, Z9, Z9
+	VMOVDQA32  Z7, Z10
+	VPERMI2D.Z Z8, Z1, K6, Z10
+	VPADDD     Z10, Z9, Z9
+	VMOVDQU32  Z9, (BX)
+	ADDQ       $0x40, AX
+	ADDQ       $0x40, BX
+	DECQ       DX
+	JNZ        passes6
+	VZEROUPPER
+	RET
+
+passes6_less:
+	CMPQ SI, $0x05
+	JLT  passes5_less
+	MOVQ d+8(FP), DX
+
+passes5:
+	VADDPS     (AX), Z0, Z1
+	VADDPS     (AX)(CX*1), Z0, Z7
+	VMOVDQU32  (BX), Z8
+	VMOVDQA32  Z2, Z9
+	VPERMI2D.Z Z7, Z1, K1, Z9
+	VPADDD     Z9, Z8, Z8
+	VMOVDQA32  Z3, Z9
+	VPERMI2D.Z Z7, Z1, K2, Z9
+	VPADDD     Z9, Z8, Z8
+	VMOVDQA32  Z4, Z9
+	VPERMI2D.Z Z7, Z1, K3, Z9
+	VPADDD     Z9, Z8, Z8
+	VMOVDQA32  Z5, Z9
+	VPERMI2D.Z Z7, Z1, K4, Z9
+	VPADDD     Z9, Z8, Z8
+	VMOVDQA32  Z6, Z9
+	VPERMI2D.Z Z7, Z1, K5, Z9
+	VPADDD     Z9, Z8, Z8
+	VMOVDQU32  Z8, (BX)
+	ADDQ       $0x40, AX
+	ADDQ       $0x40, BX
+	DECQ       DX
+	JNZ        passes5
+	VZEROUPPER
+	RET
+
+passes5_less:
+	CMPQ SI, $0x04
+	JLT  passes4_less
+	MOVQ d+8(FP), DX
+
+passes4:
+	VADDPS     (AX), Z0, Z1
+	VADDPS     (AX)(CX*1), Z0, Z6
+	VMOVDQU32  (BX), Z7
+	VMOVDQA32  Z2, Z8
+	VPERMI2D.Z Z6, Z1, K1, Z8
+	VPADDD     Z8, Z7, Z7
+	VMOVDQA32  Z3, Z8
+	VPERMI2D.Z Z6, Z1, K2, Z8
+	VPADDD     Z8, Z7, Z7
+	VMOVDQA32  Z4, Z8
+	VPERMI2D.Z Z6, Z1, K3, Z8
+	VPADDD     Z8, Z7, Z7
+	VMOVDQA32  Z5, Z8
+	VPERMI2D.Z Z6, Z1, K4, Z8
+	VPADDD     Z8, Z7, Z7
+	VMOVDQU32  Z7, (BX)
+	ADDQ       $0x40, AX
+	ADDQ       $0x40, BX
+	DECQ       DX
+	JNZ        passes4
+	VZEROUPPER
+	RET
+
+passes4_less:
+	CMPQ SI, $0x03
+	JLT  passes3_less
+	MOVQ d+8(FP), DX
+
+passes3:
+	VADDPS     (AX), Z0, Z1
+	VADDPS     (AX)(CX*1), Z0, Z5
+	VMOVDQU32  (BX), Z6
+	VMOVDQA32  Z2, Z7
+	VPERMI2D.Z Z5, Z1, K1, Z7
+	VPADDD     Z7, Z6, Z6
+	VMOVDQA32  Z3, Z7
+	VPERMI2D.Z Z5, Z1, K2, Z7
+	VPADDD     Z7, Z6, Z6
+	VMOVDQA32  Z4, Z7
+	VPERMI2D.Z Z5, Z1, K3, Z7
+	VPADDD     Z7, Z6, Z6
+	VMOVDQU32  Z6, (BX)
+	ADDQ       $0x40, AX
+	ADDQ       $0x40, BX
+	DECQ       DX
+	JNZ        passes3
+	VZEROUPPER
+	RET
+
+passes3_less:
+	CMPQ SI, $0x02
+	JLT  passes2_less
+	MOVQ d+8(FP), DX
+
+passes2:
+	VADDPS     (AX), Z0, Z1
+	VADDPS     (AX)(CX*1), Z0, Z4
+	VMOVDQU32  (BX), Z5
+	VMOVDQA32  Z2, Z6
+	VPERMI2D.Z Z4, Z1, K1, Z6
+	VPADDD     Z6, Z5, Z5
+	VMOVDQA32  Z3, Z6
+	VPERMI2D.Z Z4, Z1, K2, Z6
+	VPADDD     Z6, Z5, Z5
+	VMOVDQU32  Z5, (BX)
+	ADDQ       $0x40, AX
+	ADDQ       $0x40, BX
+	DECQ       DX
+	JNZ        passes2
+	VZEROUPPER
+	RET
+
+passes2_less:
+	MOVQ d+8(FP), DX
+
+passes1:
+	VADDPS     (AX), Z0, Z1
+	VADDPS     (AX)(CX*1), Z0, Z3
+	VMOVDQU32  (BX), Z4
+	VMOVDQA32  Z2, Z5
+	VPERMI2D.Z Z3, Z1, K1, Z5
+	VPADDD     Z5, Z4, Z4
+	VMOVDQU32  Z4, (BX)
+	ADDQ       $0x40, AX
+	ADDQ       $0x40, BX
+	DECQ       DX
+	JNZ        passes1
+	VZEROUPPER
+	RET
+
 // func ScatterByRowAVX512(rows *float32, blocks int, labels *uint16, table *int32, width int, bias float32, counts *int32)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·ScatterByRowAVX512(SB), NOSPLIT, $0-56

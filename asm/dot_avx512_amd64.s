@@ -3752,7 +3752,7 @@ DATA dotNumbersWideAVX512<>+36(SB)/4, $0x00000009
 GLOBL dotNumbersWideAVX512<>(SB), RODATA|NOPTR, $40
 
 // func AssignDot10AVX512(x *float32, panels int, d int, tiles *float32, half *float32, wide int, narrow int, labels *uint16, score *float32, second *float32)
-// Requires: AVX, AVX512F, MMX+
+// Requires: AVX, AVX512F, CMOV, MMX+
 TEXT ·AssignDot10AVX512(SB), $784-80
 	MOVQ x+0(FP), AX
 	MOVQ panels+8(FP), CX
@@ -3777,7 +3777,12 @@ groups:
 	MOVQ         tiles+24(FP), R8
 	MOVQ         half+32(FP), R9
 	LEAQ         (DX)(DX*2), R10
-	MOVQ         wide+40(FP), R10
+	MOVQ         $0x00020000, R11
+	LEAQ         (DX)(DX*1), R10
+	CMPQ         R10, R11
+	CMOVQLT      R10, R11
+	LEAQ         (R11)(DX*1), R10
+	MOVQ         wide+40(FP), R12
 
 group_wide:
 	VBROADCASTSS (R9), Z1
@@ -3800,15 +3805,15 @@ group_wide:
 	VMOVAPS      Z18, Z19
 	VBROADCASTSS 36(R9), Z20
 	VMOVAPS      Z20, Z21
-	MOVQ         AX, R11
-	MOVQ         DX, R12
-	SHRQ         $0x06, R12
+	MOVQ         AX, R13
+	MOVQ         DX, R14
+	SHRQ         $0x06, R14
 
 group_wide_tile_dims:
-	VMOVUPS      (R11), Z22
-	VMOVUPS      (R11)(DX*1), Z23
-	PREFETCHT0   4096(R11)
-	PREFETCHT0   4096(R11)(DX*1)
+	VMOVUPS      (R13), Z22
+	VMOVUPS      (R13)(DX*1), Z23
+	PREFETCHT1   (R13)(R11*1)
+	PREFETCHT1   (R13)(R10*1)
 	VBROADCASTSS (R8), Z24
 	VFNMADD231PS Z24, Z22, Z1
 	VFNMADD231PS Z24, Z23, Z3
@@ -3839,9 +3844,9 @@ group_wide_tile_dims:
 	VBROADCASTSS 36(R8), Z24
 	VFNMADD231PS Z24, Z22, Z20
 	VFNMADD231PS Z24, Z23, Z21
-	ADDQ         $0x40, R11
+	ADDQ         $0x40, R13
 	ADDQ         $0x28, R8
-	DECQ         R12
+	DECQ         R14
 	JNZ          group_wide_tile_dims
 	ADDQ         $0x28, R9
 	TESTQ        DI, DI
@@ -4030,7 +4035,7 @@ group_wide_tile_second:
 
 group_wide_tile_offered:
 	ADDL    $0x0a, 768(SP)
-	DECQ    R10
+	DECQ    R12
 	JNZ     group_wide
 	VMOVUPS 64(SP), Z1
 	VMOVUPS 256(SP), Z3

@@ -133,6 +133,7 @@ type accumulatorScratch struct {
 	table []int32
 	tally []int32
 	point []float32 // of a narrow form, which is not zero afterwards
+	slots *slotSums // made when they are needed first
 }
 
 const (
@@ -241,6 +242,7 @@ func assignAccumulateChunks(p *Panels, c *Centroids, labels []uint16, acc *Accum
 	var scratch [chunkPoints]uint16
 	step := min(chunkPoints/group, max(1, chunkBytes/4/group/p.D)) * group
 	own := newSink(acc)
+	own.slots = slotsFor(acc, p.N)
 	sink := &own
 	if r != nil { // which fetches points by itself
 		r.sink = own
@@ -283,9 +285,10 @@ func accumulate(p *Panels, labels []uint16, acc *Accumulator) {
 type sink struct {
 	acc   *Accumulator
 	bias  float32
-	limit int // points a row may take
-	since int // points since the last fold
-	ahead int // bytes from the points that are added to those that are assigned next, 0 where none are
+	limit int       // points a row may take
+	since int       // points since the last fold
+	ahead int       // bytes from the points that are added to those that are assigned next, 0 where none are
+	slots *slotSums // of points that a cache holds, nil where they do not pay
 }
 
 func newSink(acc *Accumulator) sink {
@@ -304,9 +307,12 @@ func (s *sink) add(p *Panels, labels []uint16) {
 		accumulatePortable(p, labels, s.acc)
 		return
 	}
-	full := p.N / Lanes
+	full, from := p.N/Lanes, 0
+	if s.slots != nil {
+		from = s.addSlots(p, labels) / Lanes
+	}
 	step := min(panelsPerCall(4*p.D), s.limit/Lanes)
-	for at := 0; at < full; at += step {
+	for at := from; at < full; at += step {
 		count := min(step, full-at)
 		s.reserve(count * Lanes)
 		scatter(&p.Data[at*Lanes*p.D], count, &labels[at*Lanes], s.acc, s.bias, s.ahead)
@@ -346,6 +352,9 @@ func (s *sink) fold() {
 	}
 	s.since = 0
 	acc := s.acc
+	if s.slots != nil {
+		s.slots.empty(acc)
+	}
 	bias := int32(math.Float32bits(s.bias))
 	if d := acc.D; d <= maxNarrowD {
 		rows := acc.K + 1

@@ -46,3 +46,9 @@ func sumsRows(int) bool { return false }
 
 // scatterByRow is not called, as sumsRows says.
 func scatterByRow([]float32, *[Lanes]uint16, *Accumulator, float32) {}
+
+// slotsPay is false: there is no routine.
+func slotsPay(int, int) bool { return false }
+
+// sumSlots is not called, as slotsPay says.
+func sumSlots(*float32, int, *slotOrder, int, float32, []int32) {}

@@ -53,3 +53,11 @@ func scatterByRow(rows []float32, labels *[Lanes]uint16, acc *Accumulator, bias 
 	asmScatterByRow(&rows[0], acc.D/Lanes, &labels[0], &acc.scratch.table[0], tablePitch(acc.D), bias,
 		&acc.scratch.tally[0])
 }
+
+// slotsPay is the rule that says where points of d dimensions are added to slots of k clusters.
+func slotsPay(d, k int) bool { return hasOneTile() && d >= oneTileDims && k <= oneTile }
+
+// sumSlots adds points of two panels to slots.
+func sumSlots(x *float32, d int, order *slotOrder, passes int, bias float32, slots []int32) {
+	asmSumSlots(x, d, &order[0], passes, bias, &slots[0])
+}

@@ -905,6 +905,14 @@ func asmSumMaxima(x, y *float64, blocks int, sums *[32]float64) {
 	asm.SumMaximaAVX2(x, y, blocks, sums)
 }
 
+func asmSumSlots(x *float32, d int, order *int8, passes int, bias float32, slots *int32) {
+	if current >= avx512 {
+		asm.SumSlotsAVX512(x, d, order, passes, bias, slots)
+		return
+	}
+	panic(noRoutine("SumSlots", 0))
+}
+
 func asmTopTwoN(number int, x *float32, panels int, c *float32, k int, weight *float32, low uint32, slack, window float32, labels *uint16, cells *uint32, gap *float32) {
 	if current >= avx512 {
 		switch number {

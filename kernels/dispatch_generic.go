@@ -300,6 +300,10 @@ func asmSumMaxima(x, y *float64, blocks int, sums *[32]float64) {
 	panic(noRoutine("SumMaxima", 0))
 }
 
+func asmSumSlots(x *float32, d int, order *int8, passes int, bias float32, slots *int32) {
+	panic(noRoutine("SumSlots", 0))
+}
+
 func asmTopTwoN(number int, x *float32, panels int, c *float32, k int, weight *float32, low uint32, slack, window float32, labels *uint16, cells *uint32, gap *float32) {
 	panic(noRoutine("TopTwo", 0))
 }

@@ -210,6 +210,13 @@ func (g *guardedRun) accumulate() {
 	Accumulate(g.p, g.labels, acc)
 	AssignAccumulateRadius(g.p, g.c, 0.5, g.labels, acc)
 	AssignAccumulateRadius(g.p, g.c, 0.5, nil, acc)
+	if hasOneTile() && g.k <= Lanes && g.d >= Lanes {
+		sink := newSink(acc)
+		sink.slots = newSlots(acc)
+		sink.slots.sums = guarded[int32](g, g.d*Lanes, g.atEnd)
+		sink.add(&g.p, g.labels)
+		sink.fold()
+	}
 }
 
 func (g *guardedRun) count() {

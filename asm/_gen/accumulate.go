@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
@@ -25,9 +27,65 @@ func scatterFile(s isa) {
 	scatterNarrow(s)
 	if s == avx2 {
 		scatterWide(s)
+	} else {
+		sumSlots(s)
 	}
 	scatterByRow(s)
 	foldRow(s)
+}
+
+// slotPasses is the number of points at most that sumSlots adds to a slot: so many masks there are.
+const slotPasses = 7
+
+// sumSlots emits the accumulation by label for few labels: a dimension of two panels goes to the slots of its sums by
+// one instruction for each pass, so that no point is put together.
+func sumSlots(s isa) {
+	function("SumSlots"+s.name, "func(x *float32, d int, order *int8, passes int, "+
+		"bias float32, slots *int32)",
+		"adds the bits of x+bias, modulo 2^32, of points of the two panels of d > 0 dimensions at x to the slots [d][16].",
+		"In each of the passes, 1 to 7 of them, a row of order [8][16] has the number of the point, below 32, that goes",
+		"to a slot, or a negative one where none does.")
+	x, second, order := Load(Param("x"), GP64()), Load(Param("d"), GP64()), Load(Param("order"), GP64())
+	slots, passes := Load(Param("slots"), GP64()), Load(Param("passes"), GP64())
+	SHLQ(Imm(6), second)
+	bias, zero := s.vector(), s.vector()
+	VBROADCASTSS(NewParamAddr("bias", 32), bias)
+	s.zero(zero)
+	places, taken := s.vectors(slotPasses), make([]reg.OpmaskVirtual, slotPasses)
+	for p := range places {
+		taken[p] = K()
+		VPMOVSXBD(Mem{Base: order, Disp: 16 * p}, places[p])
+		VPCMPD(Imm(5), zero, places[p], taken[p]) // not less
+	}
+	for n := slotPasses; n > 0; n-- {
+		tag := fmt.Sprintf("passes%d", n)
+		if n > 1 {
+			CMPQ(passes, Imm(uint64(n)))
+			JLT(LabelRef(fmt.Sprintf("passes%d_less", n)))
+		}
+		left := GP64()
+		Load(Param("d"), left)
+		count(tag, left, func() {
+			first, other, sums := s.vector(), s.vector(), s.vector()
+			VADDPS(Mem{Base: x}, bias, first)
+			VADDPS(Mem{Base: x, Index: second, Scale: 1}, bias, other)
+			VMOVDQU32(Mem{Base: slots}, sums)
+			for p := range n {
+				t := s.vector()
+				VMOVDQA32(places[p], t)
+				VPERMI2D_Z(other, first, taken[p], t)
+				VPADDD(t, sums, sums)
+			}
+			VMOVDQU32(sums, Mem{Base: slots})
+			ADDQ(Imm(64), x)
+			ADDQ(Imm(64), slots)
+		})
+		VZEROUPPER()
+		RET()
+		if n > 1 {
+			Label(fmt.Sprintf("passes%d_less", n))
+		}
+	}
 }
 
 // scatterFar is how many bytes ahead scatterByRow fetches rows of the table, which the second-level cache may not hold.
