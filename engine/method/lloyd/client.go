@@ -2,6 +2,7 @@ package lloyd
 
 import (
 	"context"
+	"errors"
 	"math"
 	"slices"
 	"strconv"
@@ -377,7 +378,14 @@ type assigner interface {
 const everyClient = -2
 
 // infeasible turns a solver's refusal into a wrong request that names the client.
-func infeasible(c protocol.Role, err error) error {
+// That of a private method leaves out which clusters fall short and by how many
+// records: the ledger has that a run may end so, not their counts.
+func infeasible(c protocol.Role, err error, private bool) error {
+	if private && errors.Is(err, flow.ErrInfeasible) {
+		return &fault.Error{What: clientName(int(c)), Why: "a round has no assignment with the sizes that were asked for",
+			Do:    "widen the radius, lower the minimum sizes, or use --calibration proven, which leaves records out",
+			Wrong: true, Err: flow.ErrInfeasible}
+	}
 	return &fault.Error{What: clientName(int(c)), Why: strings.TrimPrefix(err.Error(), "flow: "), Wrong: true, Err: err}
 }
 

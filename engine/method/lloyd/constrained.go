@@ -84,7 +84,7 @@ func (a *constrained) solve(ctx context.Context, runner flow.Runner) error {
 	}
 	a.ended(0)
 	if errors.Is(err, flow.ErrInfeasible) || errors.Is(err, flow.ErrProblem) {
-		return infeasible(c.party.Role, err)
+		return infeasible(c.party.Role, err, c.job.Method.Private())
 	}
 	if err != nil {
 		return err

@@ -18,6 +18,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/step"
+	"github.com/cohort-engine/cohort/flow"
 	"github.com/cohort-engine/cohort/internal/fault"
 	"github.com/cohort-engine/cohort/kernels"
 )
@@ -599,6 +600,34 @@ func TestSharesThatAreRefused(t *testing.T) {
 		{"nobody left", Job{Method: Lloyd, Problem: protocol.Problem{K: 3, Clients: parts},
 			Drops: []Drop{{0, 0}, {1, 2}}}, []string{"no client"}},
 	})
+}
+
+// The errors of sizes that no assignment has are releases, too: a private run with a
+// public number of records says that there is none, not which counts fell short.
+func TestRefusedSizesTellNoCounts(t *testing.T) {
+	seed := uint64(1)
+	for name, job := range map[string]Job{
+		"before the run": {Method: FastLloyd, EtaMaxAlpha: 100},
+		"in a round":     {Method: FastLloyd, Radius: 0.01, EtaMinAlpha: 100},
+		"before the run, published": {Method: FastLloyd, Radius: 0.01, Problem: protocol.Problem{
+			Calibration: privacy.Published}},
+	} {
+		job.K, job.Clients, job.Seed, job.Budget, job.Records = 3, oneWithFew(t), &seed, enough, 60
+		if job.Calibration == "" {
+			job.Calibration = privacy.Claimed
+		}
+		_, err := enginetest.New(t, engine.WithWorkers(1)).Run(t.Context(), &job)
+		var refusal *fault.Error
+		if !errors.Is(err, flow.ErrInfeasible) || !errors.As(err, &refusal) {
+			t.Errorf("%s: %v, want a refusal of sizes", name, err)
+			continue
+		}
+		for _, secret := range []string{"10 ", "50 ", "cluster 0", "cluster 1", "cluster 2"} {
+			if strings.Contains(refusal.Why, secret) {
+				t.Errorf("%s: %q tells %q of the records", name, refusal.Why, secret)
+			}
+		}
+	}
 }
 
 // oneWithFew are 60 records, of which the second of two clients has 10.
