@@ -18,6 +18,7 @@ type highPlan struct {
 	around    *staged.Release // distances from it
 	rounds    *staged.EqualRounds
 	clusters  int // that are measured
+	started   int // that rounds start with, to be merged where they are more
 }
 
 // manyColumns is from where on what cannot be a tree measures as many clusters as the signal is enough for.
@@ -29,10 +30,29 @@ const manyColumns = 10
 // from generated sets of 300 to 5,000 records in 12 to 30 columns.
 func (h *plan) measured() int {
 	m := h.K
-	for m > 3 && h.Signal(h.Share) < (float64(2.2*float64(m))-3.2)*math.Sqrt(float64(h.D)) {
+	for m > 3 && !h.enough(h.Share, m) {
 		m = (m + 1) / 2
 	}
 	return m
+}
+
+// enough says whether the signal of a share of the budget is enough for m clusters.
+func (h *plan) enough(l staged.Share, m int) bool {
+	return h.Signal(l) >= (float64(2.2*float64(m))-3.2)*math.Sqrt(float64(h.D))
+}
+
+// startTimes is how many times more clusters than asked for rounds around a mean start with, of three clusters or more,
+// where what the rounds have of the budget that measure so many is signal enough for them. Of as many as are asked for
+// one may end with hardly any records, and another one on two clusters.
+const startTimes = 2
+
+// begun is how many clusters rounds start with that have that share of the budget together.
+func (h *plan) begun(l staged.Share, rounds int) int {
+	_, part := staged.WideRounds(rounds)
+	if more := overseeds(startTimes, h.K, h.N); h.K > 2 && h.enough(l.Part(part), more) {
+		return more
+	}
+	return h.K
 }
 
 // Shares of the budget of what the rounds start from: the histogram of distances, and the mean, which has most where
@@ -70,7 +90,11 @@ func (h *plan) addHigh(rounds, k int) *highPlan {
 		o.near, o.around = f.AddNearMean(l.Part(nearShare)), f.AddDistances(l.Part(distanceShare))
 		rest -= nearShare + distanceShare
 	}
-	o.rounds = f.AddEqualRounds(l.Part(rest), rounds, o.clusters, true)
+	o.started = o.clusters
+	if o.clusters == k {
+		o.started = h.begun(l.Part(rest), rounds)
+	}
+	o.rounds = f.AddMergedRounds(l.Part(rest), rounds, o.started, o.clusters, true)
 	return o
 }
 
@@ -91,7 +115,11 @@ func (h *highPlan) run(ctx context.Context, p *staged.Party) (centroids []float3
 		return nil, nil, err
 	}
 	radius := startRadius(distances.Quantile(0.25), variance, p.D)
-	far := farClusters(mean, variance, distances, p.K)
+	started := h.started
+	far := farClusters(mean, variance, distances, h.clusters)
+	if far > 0 { // of the few records beside the many, more centroids would measure noise
+		started = h.clusters
+	}
 	if h.near != nil {
 		if radius, err = h.comeNear(ctx, p, point, distances); err != nil {
 			return nil, nil, err
@@ -99,9 +127,10 @@ func (h *highPlan) run(ctx context.Context, p *staged.Party) (centroids []float3
 		centre = staged.Widen(point)
 	}
 	stream := p.Public.Stream(int(protocol.Server), 0, "start")
-	centroids = append(staged.Directions(stream, centre, startLength*radius, p.K-far, p.FractionBits),
+	centroids = append(staged.Directions(stream, centre, startLength*radius, started-far, p.FractionBits),
 		staged.Directions(stream, make([]float64, p.D), startLength*radius, far, p.FractionBits)...)
 	sizes, err = p.EqualRounds(ctx, h.rounds, centroids, radius)
+	centroids = centroids[:h.clusters*p.D]
 	if err != nil || k == h.clusters {
 		return centroids, sizes, err
 	}

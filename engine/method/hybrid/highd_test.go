@@ -143,6 +143,26 @@ func TestNearMeanOfPlan(t *testing.T) {
 	}
 }
 
+// TestBegun: rounds start with twice as many clusters where their signal is enough, of three clusters or more.
+func TestBegun(t *testing.T) {
+	for _, c := range []struct {
+		k, rounds int
+		epsilon   float64
+		want      int
+	}{{5, 0, 1, 10}, {5, 0, 0.03, 5}, {2, 0, 1, 2}, {5, 1, 1, 5}, {5, -1, 1, 5}, {20, 0, 0.1, 20}, {20, 0, 3, 40}} {
+		shape := dataset.Part{Points: dataset.Shape(5000, *box(16), datasettest.Bits).Points, FractionBits: datasettest.Bits}
+		job := &Job{Branch: "high-d", Problem: protocol.Problem{Clients: []dataset.Part{shape}, Bounds: *box(16), K: c.k,
+			Budget: privacy.Budget{Epsilon: c.epsilon, Delta: -1}, Iterations: c.rounds}}
+		h, err := job.plan()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h.high.started != c.want {
+			t.Errorf("%+v: rounds start with %d clusters", c, h.high.started)
+		}
+	}
+}
+
 // TestStartRadius: a mean is as far from the records as its noise, whatever a histogram of noise says.
 func TestStartRadius(t *testing.T) {
 	if far, near := startRadius(0.5, 0.01, 16), startRadius(0.007, 0.01, 16); far != 0.5 || near != 0.4 {

@@ -31,7 +31,8 @@ import (
 // distances within each cluster give radii and show which clusters are two; from a random start around the mean,
 // where at a weak signal half of the clusters or more may be points around the others, or, at a strong signal in very
 // many columns or in few enough that each could be halved, from a tree on a few random directions, where half as
-// many clusters again are looked for and merged. Where the mean says that most
+// many clusters again are looked for and merged. Where the signal is enough for them, the first half of the rounds
+// around a mean measures twice as many clusters, which are merged. Where the mean says that most
 // records are in a corner of the box, half of the clusters start around its centre. Every
 // released quantity is an additive integer, so several clients need one secure
 // sum per tree level and per round.

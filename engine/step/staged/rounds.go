@@ -219,6 +219,7 @@ func (f *Plan) ManyRounds() int {
 type EqualRounds struct {
 	rounds []*Release
 	looks  []*Release // before each round, nil where there is none
+	wide   int        // after how many rounds clusters are merged, 0 where they are not
 }
 
 // Rounds is their number.
@@ -231,11 +232,34 @@ const spreadShare, spreadNoise = 0.015, 0.2
 // AddEqualRounds plans relative rounds of k clusters, with looks at them or without. The last
 // round gets three times the budget of each other one; negative rounds are none.
 func (f *Plan) AddEqualRounds(l Share, rounds, k int, looks bool) *EqualRounds {
+	return f.AddMergedRounds(l, rounds, k, k, looks)
+}
+
+// WideRounds is how many of the rounds of AddMergedRounds measure more clusters, and the part of the budget of all
+// rounds that these have at most.
+func WideRounds(rounds int) (wide int, part float64) {
+	wide = max(rounds, 0) / 2
+	return wide, float64(wide) / float64(rounds+2)
+}
+
+// AddMergedRounds is AddEqualRounds where the first half of the rounds measures more clusters, at most, which are then
+// merged.
+func (f *Plan) AddMergedRounds(l Share, rounds, more, k int, looks bool) *EqualRounds {
 	e := &EqualRounds{looks: make([]*Release, max(rounds, 0))}
+	if more > k {
+		e.wide, _ = WideRounds(rounds)
+	}
+	clusters := func(r int) int {
+		if r < e.wide {
+			return more
+		}
+		return k
+	}
 	if h := l.Part(spreadShare); looks && k > 1 && f.CountNoise(h)*float64(k) < spreadNoise*float64(f.N) {
 		for quarter := range 4 {
 			if r := rounds * quarter / 4; r < rounds && e.looks[r] == nil {
-				e.looks[r] = f.addSpreads(fmt.Sprintf("distances before round %d", r+1), h, k)
+				e.looks[r] = f.addSpreads(fmt.Sprintf("distances before round %d", r+1), h, clusters(r))
+				e.looks[r].AtMost = r < e.wide
 				l.Total -= h.Total
 			}
 		}
@@ -245,7 +269,8 @@ func (f *Plan) AddEqualRounds(l Share, rounds, k int, looks bool) *EqualRounds {
 		if r == rounds-1 {
 			own = l.Part(3 / float64(rounds+2))
 		}
-		e.rounds = append(e.rounds, f.AddEqualRound(fmt.Sprintf("round %d", r+1), own, k))
+		e.rounds = append(e.rounds, f.AddEqualRound(fmt.Sprintf("round %d", r+1), own, clusters(r)))
+		e.rounds[r].AtMost = r < e.wide
 	}
 	return e
 }
@@ -260,39 +285,53 @@ const shrinkColumns = 50
 // in shrinkColumns and more all. After a half and three quarters of them clusters without records are refilled.
 // Offsets are cut to the given radius, until a look at the clusters has them cut
 // to lengths of their own and moves centroids to where they are missing. It returns the noisy counts of the last round.
+// Where clusters are merged, those that are left are the first of the centroids.
 func (p *Party) EqualRounds(ctx context.Context, e *EqualRounds, centroids []float32,
 	radius float64) (counts []float64, err error) {
-	o := NewOffsets(p.Pool(), p.K, p.D, p.FractionBits)
-	radii := slices.Repeat([]float64{radius}, len(centroids)/p.D)
-	sums, rounds := make([]float64, len(radii)), e.rounds
+	k := len(centroids) / p.D
+	o := NewOffsets(p.Pool(), k, p.D, p.FractionBits)
+	m, rounds := &measuring{centroids, slices.Repeat([]float64{radius}, k), make([]float64, k)}, e.rounds
+	counted := 0 // rounds that sums are of
 	for r, s := range rounds {
+		if r == e.wide/2 && k > p.K { // what centroids had at first says little of those that are to be merged
+			clear(m.sums)
+			counted = 0
+		}
 		if look := e.looks[r]; look != nil {
-			h, err := p.releaseSpreads(ctx, look, centroids, radius)
+			h, err := p.releaseSpreads(ctx, look, m.centroids, radius)
 			if err != nil {
 				return nil, err
 			}
-			h.radii(radii, radius)
+			h.radii(m.radii, radius)
 			worth := worthwhile
 			if r == len(rounds)*3/4 {
 				worth = lastWorthwhile
 			}
-			h.swap(centroids, radii, sums, worth, p.FractionBits, p.Public.Stream(int(protocol.Server), r, "swap"))
+			h.swap(m.centroids, m.radii, m.sums, worth, p.FractionBits, p.Public.Stream(int(protocol.Server), r, "swap"))
 		}
-		if counts, err = p.equalRound(ctx, o, s, centroids, radii, r >= len(rounds)*7/8); err != nil {
+		if counts, err = p.equalRound(ctx, o, s, m.centroids, m.radii, r >= len(rounds)*7/8); err != nil {
 			return nil, err
 		}
+		counted++
 		for c, n := range counts {
-			sums[c] += n
+			m.sums[c] += n
+		}
+		if r+1 == e.wide && len(m.centroids) > p.K*p.D {
+			if err := p.merge(ctx, m); err != nil {
+				return nil, err
+			}
+			copy(centroids, m.centroids)
+			m.centroids, o = centroids[:len(m.centroids)], NewOffsets(p.Pool(), p.K, p.D, p.FractionBits)
 		}
 		if r+1 == len(rounds)/2 || r+1 == len(rounds)*3/4 {
-			noise := math.Sqrt(float64(r+1) * s.Share.Variance(p.equalScales(s.Share, radius).Counts))
-			refill(sums, centroids, noise, radius/2, p.FractionBits, p.Public.Stream(int(protocol.Server), r, "refill"))
+			noise := math.Sqrt(float64(counted) * s.Share.Variance(p.equalScales(s.Share, radius).Counts))
+			refill(m.sums, m.centroids, noise, radius/2, p.FractionBits, p.Public.Stream(int(protocol.Server), r, "refill"))
 		}
 		if p.alone {
 			continue
 		}
-		if len(centroids) == p.K*p.D { // not those that are still to be merged
-			p.Show(s.Release, Widen(centroids), math.NaN())
+		if len(m.centroids) == p.K*p.D { // not those that are still to be merged
+			p.Show(s.Release, Widen(m.centroids), math.NaN())
 		}
 		if err := p.EndRound(ctx, r, len(rounds)); err != nil {
 			return nil, err

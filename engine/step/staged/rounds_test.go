@@ -256,6 +256,48 @@ func TestEqualRoundsLooks(t *testing.T) {
 	}
 }
 
+// TestMergedRounds: of twice as many centroids, some on one cluster and some where there is nothing, each cluster has
+// one when they are merged, with its records, though all of them start on two clusters.
+func TestMergedRounds(t *testing.T) {
+	rng := rand.New(rand.NewPCG(49, 50))
+	const n, k, d = 4000, 4, 12
+	p, row := kernels.NewPanels(n, d), make([]float32, d)
+	for i := range n {
+		for h := range row {
+			row[h] = staged.OnGrid(0.08*rng.NormFloat64()-0.3, datasettest.Bits)
+		}
+		row[i%k] += 0.75
+		p.Set(i, row)
+	}
+	f := stagedtest.Plan(t, p, k)
+	planned := f.AddMergedRounds(staged.Share{Gaussian: true, Total: 1}, 8, 2*k, k, false)
+	centroids := make([]float32, 2*k*d)
+	for i := range centroids {
+		if centroids[i] = staged.OnGrid(0.1*rng.NormFloat64()-0.3, datasettest.Bits); i%d == i/d%2 {
+			centroids[i] += 0.5
+		}
+	}
+	var counts []float64
+	stagedtest.OnParty(t, f, p, func(ctx context.Context, p *staged.Party) (err error) {
+		counts, err = p.EqualRounds(ctx, planned, centroids, 1)
+		return err
+	})
+	if len(counts) != k {
+		t.Fatalf("%d clusters are left, want %d", len(counts), k)
+	}
+	for c, size := range counts {
+		farthest := 0
+		for h := range d {
+			if x := centroids[c*d+h]; x > centroids[c*d+farthest] {
+				farthest = h
+			}
+		}
+		if math.Abs(size-n/k) > 100 || math.Abs(float64(centroids[c*d+farthest])-0.45) > 0.05 {
+			t.Errorf("cluster %d has %.0f records, at %v", c, size, centroids[c*d:(c+1)*d])
+		}
+	}
+}
+
 // TestEqualRoundsRefillBesideCrowd: a centroid without records does not halve a crowd of nine of ten records, but finds
 // one of two clusters beside it that share one.
 func TestEqualRoundsRefillBesideCrowd(t *testing.T) {
