@@ -32,3 +32,18 @@ func NarrowMoveVNNI(row *float32, blocks int, scale float32, from *int64, to *in
 //
 //go:noescape
 func NarrowAssignVNNI(x *int32, stride int, chunks int, c *int32, tiles int, last int, band float32, room *float32, labels *uint16, doubts *uint16)
+
+// NarrowSumVNNI is NarrowAssignVNNI by one tile of 10 centroids for the two panels of 2 words > 0 dimensions at x as they are,
+// whose words, of two dimensions, it makes: the lower halves of a coordinate plus its shift. It fetches as much
+// after them, and adds the two panels at before to slots as SumSlotsAVX512 does, in 0 to 7 passes; those at order
+// beyond add nothing.
+//
+//go:noescape
+func NarrowSumVNNI(x *float32, words int, shifts *float32, c *int32, band float32, room *float32, labels *uint16, doubts *uint16, before *float32, order *int8, passes int, bias float32, slots *int32)
+
+// NarrowLengthsVNNI is NarrowPackVNNI without the form, for a panel of 2 words > 0 dimensions and shifts of 768 less the origin.
+// sums are rows of 16: the squares of y = x - origin, the largest of a chunk, the squares of y less y rounded to
+// multiples of 2^-14, and the largest magnitude of y.
+//
+//go:noescape
+func NarrowLengthsVNNI(x *float32, words int, shifts *float32, sums *float32)

@@ -302,6 +302,12 @@ blocks:
 	VZEROUPPER
 	RET
 
+DATA narrowOneVNNI<>+0(SB)/4, $0x00000001
+GLOBL narrowOneVNNI<>(SB), RODATA|NOPTR, $4
+
+DATA narrowInfinityVNNI<>+0(SB)/4, $0x7f800000
+GLOBL narrowInfinityVNNI<>(SB), RODATA|NOPTR, $4
+
 // func NarrowAssignVNNI(x *int32, stride int, chunks int, c *int32, tiles int, last int, band float32, room *float32, labels *uint16, doubts *uint16)
 // Requires: AVX, AVX512F, AVX512VNNI, MMX+
 TEXT ·NarrowAssignVNNI(SB), NOSPLIT, $0-80
@@ -967,8 +973,1184 @@ ranked:
 	VZEROUPPER
 	RET
 
-DATA narrowOneVNNI<>+0(SB)/4, $0x00000001
-GLOBL narrowOneVNNI<>(SB), RODATA|NOPTR, $4
+// func NarrowSumVNNI(x *float32, words int, shifts *float32, c *int32, band float32, room *float32, labels *uint16, doubts *uint16, before *float32, order *int8, passes int, bias float32, slots *int32)
+// Requires: AVX, AVX512F, AVX512VNNI, CMOV, MMX+
+TEXT ·NarrowSumVNNI(SB), $256-104
+	MOVQ         words+8(FP), CX
+	SHLQ         $0x07, CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         c+24(FP), BX
+	MOVQ         room+40(FP), SI
+	MOVQ         shifts+16(FP), DI
+	MOVQ         before+64(FP), R8
+	MOVQ         slots+96(FP), R9
+	MOVQ         order+72(FP), AX
+	LEAQ         (SP), R10
+	ADDQ         $0x3f, R10
+	ANDQ         $-64, R10
+	VPXORD       Z0, Z0, Z0
+	VPMOVSXBD    (AX), Z1
+	VPCMPD       $0x05, Z0, Z1, K1
+	VPMOVSXBD    16(AX), Z2
+	VPCMPD       $0x05, Z0, Z2, K2
+	VPMOVSXBD    32(AX), Z3
+	VPCMPD       $0x05, Z0, Z3, K3
+	VPMOVSXBD    48(AX), Z4
+	VPCMPD       $0x05, Z0, Z4, K4
+	VPMOVSXBD    64(AX), Z5
+	VPCMPD       $0x05, Z0, Z5, K5
+	VMOVDQA32    Z5, (R10)
+	VPMOVSXBD    80(AX), Z5
+	VPCMPD       $0x05, Z0, Z5, K6
+	VMOVDQA32    Z5, 64(R10)
+	VPMOVSXBD    96(AX), Z5
+	VPCMPD       $0x05, Z0, Z5, K7
+	VMOVDQA32    Z5, 128(R10)
+	VBROADCASTSS (BX), Z0
+	VMOVUPS      Z0, (SI)
+	VBROADCASTSS (BX), Z5
+	VMOVUPS      Z5, 64(SI)
+	VBROADCASTSS 4(BX), Z8
+	VMOVUPS      Z8, 128(SI)
+	VBROADCASTSS 4(BX), Z9
+	VMOVUPS      Z9, 192(SI)
+	VBROADCASTSS 8(BX), Z10
+	VMOVUPS      Z10, 256(SI)
+	VBROADCASTSS 8(BX), Z11
+	VMOVUPS      Z11, 320(SI)
+	VBROADCASTSS 12(BX), Z12
+	VMOVUPS      Z12, 384(SI)
+	VBROADCASTSS 12(BX), Z13
+	VMOVUPS      Z13, 448(SI)
+	VBROADCASTSS 16(BX), Z14
+	VMOVUPS      Z14, 512(SI)
+	VBROADCASTSS 16(BX), Z15
+	VMOVUPS      Z15, 576(SI)
+	VBROADCASTSS 20(BX), Z16
+	VMOVUPS      Z16, 640(SI)
+	VBROADCASTSS 20(BX), Z17
+	VMOVUPS      Z17, 704(SI)
+	VBROADCASTSS 24(BX), Z18
+	VMOVUPS      Z18, 768(SI)
+	VBROADCASTSS 24(BX), Z19
+	VMOVUPS      Z19, 832(SI)
+	VBROADCASTSS 28(BX), Z20
+	VMOVUPS      Z20, 896(SI)
+	VBROADCASTSS 28(BX), Z21
+	VMOVUPS      Z21, 960(SI)
+	VBROADCASTSS 32(BX), Z22
+	VMOVUPS      Z22, 1024(SI)
+	VBROADCASTSS 32(BX), Z23
+	VMOVUPS      Z23, 1088(SI)
+	VBROADCASTSS 36(BX), Z24
+	VMOVUPS      Z24, 1152(SI)
+	VBROADCASTSS 36(BX), Z25
+	VMOVUPS      Z25, 1216(SI)
+	ADDQ         $0x28, BX
+	MOVQ         x+0(FP), AX
+	MOVQ         passes+80(FP), R11
+	CMPQ         R11, $0x05
+	JLE          passes7_less
+	MOVQ         words+8(FP), R11
 
-DATA narrowInfinityVNNI<>+0(SB)/4, $0x7f800000
-GLOBL narrowInfinityVNNI<>(SB), RODATA|NOPTR, $4
+passes7_chunks:
+	VPXORD  Z0, Z0, Z0
+	VPXORD  Z5, Z5, Z5
+	VPXORD  Z8, Z8, Z8
+	VPXORD  Z9, Z9, Z9
+	VPXORD  Z10, Z10, Z10
+	VPXORD  Z11, Z11, Z11
+	VPXORD  Z12, Z12, Z12
+	VPXORD  Z13, Z13, Z13
+	VPXORD  Z14, Z14, Z14
+	VPXORD  Z15, Z15, Z15
+	VPXORD  Z16, Z16, Z16
+	VPXORD  Z17, Z17, Z17
+	VPXORD  Z18, Z18, Z18
+	VPXORD  Z19, Z19, Z19
+	VPXORD  Z20, Z20, Z20
+	VPXORD  Z21, Z21, Z21
+	VPXORD  Z22, Z22, Z22
+	VPXORD  Z23, Z23, Z23
+	VPXORD  Z24, Z24, Z24
+	VPXORD  Z25, Z25, Z25
+	MOVQ    $0x00000010, R12
+	CMPQ    R11, R12
+	CMOVQLT R11, R12
+	SUBQ    R12, R11
+
+passes7_words:
+	VBROADCASTSS    (DI), Z27
+	PREFETCHT1      (AX)(CX*2)
+	VADDPS          (AX), Z27, Z26
+	PREFETCHT1      (AX)(DX*1)
+	VADDPS          (AX)(CX*1), Z27, Z27
+	VBROADCASTSS    4(DI), Z28
+	PREFETCHT1      64(AX)(CX*2)
+	VADDPS          64(AX), Z28, Z29
+	VPSLLD          $0x10, Z29, Z29
+	VPTERNLOGD.BCST $0xec, narrowLowerVNNI<>+0(SB), Z29, Z26
+	PREFETCHT1      64(AX)(DX*1)
+	VADDPS          64(AX)(CX*1), Z28, Z28
+	VPSLLD          $0x10, Z28, Z28
+	VPTERNLOGD.BCST $0xec, narrowLowerVNNI<>+0(SB), Z28, Z27
+	VPBROADCASTD    (BX), Z28
+	VPDPWSSD        Z28, Z26, Z0
+	VPDPWSSD        Z28, Z27, Z5
+	VBROADCASTSS    bias+88(FP), Z29
+	VADDPS          (R8), Z29, Z28
+	VADDPS          (R8)(CX*1), Z29, Z29
+	VMOVDQU32       (R9), Z30
+	VMOVDQA32       Z1, Z31
+	VPERMI2D.Z      Z29, Z28, K1, Z31
+	VPADDD          Z31, Z30, Z30
+	VMOVDQA32       Z2, Z31
+	VPERMI2D.Z      Z29, Z28, K2, Z31
+	VPADDD          Z31, Z30, Z30
+	VPBROADCASTD    4(BX), Z31
+	VPDPWSSD        Z31, Z26, Z8
+	VPDPWSSD        Z31, Z27, Z9
+	VMOVDQA32       Z3, Z31
+	VPERMI2D.Z      Z29, Z28, K3, Z31
+	VPADDD          Z31, Z30, Z30
+	VPBROADCASTD    8(BX), Z31
+	VPDPWSSD        Z31, Z26, Z10
+	VPDPWSSD        Z31, Z27, Z11
+	VMOVDQA32       Z4, Z31
+	VPERMI2D.Z      Z29, Z28, K4, Z31
+	VPADDD          Z31, Z30, Z30
+	VMOVDQA32       (R10), Z31
+	VPERMI2D.Z      Z29, Z28, K5, Z31
+	VPADDD          Z31, Z30, Z30
+	VPBROADCASTD    12(BX), Z31
+	VPDPWSSD        Z31, Z26, Z12
+	VPDPWSSD        Z31, Z27, Z13
+	VMOVDQA32       64(R10), Z31
+	VPERMI2D.Z      Z29, Z28, K6, Z31
+	VPADDD          Z31, Z30, Z30
+	VPBROADCASTD    16(BX), Z31
+	VPDPWSSD        Z31, Z26, Z14
+	VPDPWSSD        Z31, Z27, Z15
+	VMOVDQA32       128(R10), Z31
+	VPERMI2D.Z      Z29, Z28, K7, Z31
+	VPADDD          Z31, Z30, Z30
+	VMOVDQU32       Z30, (R9)
+	VPBROADCASTD    20(BX), Z28
+	VPDPWSSD        Z28, Z26, Z16
+	VPDPWSSD        Z28, Z27, Z17
+	VBROADCASTSS    bias+88(FP), Z29
+	VADDPS          64(R8), Z29, Z28
+	VADDPS          64(R8)(CX*1), Z29, Z29
+	VMOVDQU32       64(R9), Z30
+	VMOVDQA32       Z1, Z31
+	VPERMI2D.Z      Z29, Z28, K1, Z31
+	VPADDD          Z31, Z30, Z30
+	VMOVDQA32       Z2, Z31
+	VPERMI2D.Z      Z29, Z28, K2, Z31
+	VPADDD          Z31, Z30, Z30
+	VPBROADCASTD    24(BX), Z31
+	VPDPWSSD        Z31, Z26, Z18
+	VPDPWSSD        Z31, Z27, Z19
+	VMOVDQA32       Z3, Z31
+	VPERMI2D.Z      Z29, Z28, K3, Z31
+	VPADDD          Z31, Z30, Z30
+	VPBROADCASTD    28(BX), Z31
+	VPDPWSSD        Z31, Z26, Z20
+	VPDPWSSD        Z31, Z27, Z21
+	VMOVDQA32       Z4, Z31
+	VPERMI2D.Z      Z29, Z28, K4, Z31
+	VPADDD          Z31, Z30, Z30
+	VMOVDQA32       (R10), Z31
+	VPERMI2D.Z      Z29, Z28, K5, Z31
+	VPADDD          Z31, Z30, Z30
+	VPBROADCASTD    32(BX), Z31
+	VPDPWSSD        Z31, Z26, Z22
+	VPDPWSSD        Z31, Z27, Z23
+	VMOVDQA32       64(R10), Z31
+	VPERMI2D.Z      Z29, Z28, K6, Z31
+	VPADDD          Z31, Z30, Z30
+	VPBROADCASTD    36(BX), Z31
+	VPDPWSSD        Z31, Z26, Z24
+	VPDPWSSD        Z31, Z27, Z25
+	VMOVDQA32       128(R10), Z26
+	VPERMI2D.Z      Z29, Z28, K7, Z26
+	VPADDD          Z26, Z30, Z30
+	VMOVDQU32       Z30, 64(R9)
+	ADDQ            $0x00000080, AX
+	ADDQ            $0x08, DI
+	ADDQ            $0x28, BX
+	ADDQ            $0x00000080, R8
+	ADDQ            $0x00000080, R9
+	DECQ            R12
+	JNZ             passes7_words
+	VCVTDQ2PS       Z0, Z0
+	VADDPS          (SI), Z0, Z0
+	VMOVUPS         Z0, (SI)
+	VCVTDQ2PS       Z5, Z5
+	VADDPS          64(SI), Z5, Z5
+	VMOVUPS         Z5, 64(SI)
+	VCVTDQ2PS       Z8, Z8
+	VADDPS          128(SI), Z8, Z8
+	VMOVUPS         Z8, 128(SI)
+	VCVTDQ2PS       Z9, Z9
+	VADDPS          192(SI), Z9, Z9
+	VMOVUPS         Z9, 192(SI)
+	VCVTDQ2PS       Z10, Z10
+	VADDPS          256(SI), Z10, Z10
+	VMOVUPS         Z10, 256(SI)
+	VCVTDQ2PS       Z11, Z11
+	VADDPS          320(SI), Z11, Z11
+	VMOVUPS         Z11, 320(SI)
+	VCVTDQ2PS       Z12, Z12
+	VADDPS          384(SI), Z12, Z12
+	VMOVUPS         Z12, 384(SI)
+	VCVTDQ2PS       Z13, Z13
+	VADDPS          448(SI), Z13, Z13
+	VMOVUPS         Z13, 448(SI)
+	VCVTDQ2PS       Z14, Z14
+	VADDPS          512(SI), Z14, Z14
+	VMOVUPS         Z14, 512(SI)
+	VCVTDQ2PS       Z15, Z15
+	VADDPS          576(SI), Z15, Z15
+	VMOVUPS         Z15, 576(SI)
+	VCVTDQ2PS       Z16, Z16
+	VADDPS          640(SI), Z16, Z16
+	VMOVUPS         Z16, 640(SI)
+	VCVTDQ2PS       Z17, Z17
+	VADDPS          704(SI), Z17, Z17
+	VMOVUPS         Z17, 704(SI)
+	VCVTDQ2PS       Z18, Z18
+	VADDPS          768(SI), Z18, Z18
+	VMOVUPS         Z18, 768(SI)
+	VCVTDQ2PS       Z19, Z19
+	VADDPS          832(SI), Z19, Z19
+	VMOVUPS         Z19, 832(SI)
+	VCVTDQ2PS       Z20, Z20
+	VADDPS          896(SI), Z20, Z20
+	VMOVUPS         Z20, 896(SI)
+	VCVTDQ2PS       Z21, Z21
+	VADDPS          960(SI), Z21, Z21
+	VMOVUPS         Z21, 960(SI)
+	VCVTDQ2PS       Z22, Z22
+	VADDPS          1024(SI), Z22, Z22
+	VMOVUPS         Z22, 1024(SI)
+	VCVTDQ2PS       Z23, Z23
+	VADDPS          1088(SI), Z23, Z23
+	VMOVUPS         Z23, 1088(SI)
+	VCVTDQ2PS       Z24, Z24
+	VADDPS          1152(SI), Z24, Z24
+	VMOVUPS         Z24, 1152(SI)
+	VCVTDQ2PS       Z25, Z25
+	VADDPS          1216(SI), Z25, Z25
+	VMOVUPS         Z25, 1216(SI)
+	TESTQ           R11, R11
+	JNZ             passes7_chunks
+	JMP             multiplied
+
+passes7_less:
+	CMPQ R11, $0x04
+	JLE  passes5_less
+	MOVQ words+8(FP), R11
+
+passes5_chunks:
+	VPXORD  Z0, Z0, Z0
+	VPXORD  Z5, Z5, Z5
+	VPXORD  Z8, Z8, Z8
+	VPXORD  Z9, Z9, Z9
+	VPXORD  Z10, Z10, Z10
+	VPXORD  Z11, Z11, Z11
+	VPXORD  Z12, Z12, Z12
+	VPXORD  Z13, Z13, Z13
+	VPXORD  Z14, Z14, Z14
+	VPXORD  Z15, Z15, Z15
+	VPXORD  Z16, Z16, Z16
+	VPXORD  Z17, Z17, Z17
+	VPXORD  Z18, Z18, Z18
+	VPXORD  Z19, Z19, Z19
+	VPXORD  Z20, Z20, Z20
+	VPXORD  Z21, Z21, Z21
+	VPXORD  Z22, Z22, Z22
+	VPXORD  Z23, Z23, Z23
+	VPXORD  Z24, Z24, Z24
+	VPXORD  Z25, Z25, Z25
+	MOVQ    $0x00000010, R12
+	CMPQ    R11, R12
+	CMOVQLT R11, R12
+	SUBQ    R12, R11
+
+passes5_words:
+	VBROADCASTSS    (DI), Z27
+	PREFETCHT1      (AX)(CX*2)
+	VADDPS          (AX), Z27, Z26
+	PREFETCHT1      (AX)(DX*1)
+	VADDPS          (AX)(CX*1), Z27, Z27
+	VBROADCASTSS    4(DI), Z28
+	PREFETCHT1      64(AX)(CX*2)
+	VADDPS          64(AX), Z28, Z29
+	VPSLLD          $0x10, Z29, Z29
+	VPTERNLOGD.BCST $0xec, narrowLowerVNNI<>+0(SB), Z29, Z26
+	PREFETCHT1      64(AX)(DX*1)
+	VADDPS          64(AX)(CX*1), Z28, Z28
+	VPSLLD          $0x10, Z28, Z28
+	VPTERNLOGD.BCST $0xec, narrowLowerVNNI<>+0(SB), Z28, Z27
+	VPBROADCASTD    (BX), Z28
+	VPDPWSSD        Z28, Z26, Z0
+	VPDPWSSD        Z28, Z27, Z5
+	VBROADCASTSS    bias+88(FP), Z29
+	VADDPS          (R8), Z29, Z28
+	VADDPS          (R8)(CX*1), Z29, Z29
+	VMOVDQU32       (R9), Z30
+	VMOVDQA32       Z1, Z31
+	VPERMI2D.Z      Z29, Z28, K1, Z31
+	VPADDD          Z31, Z30, Z30
+	VPBROADCASTD    4(BX), Z31
+	VPDPWSSD        Z31, Z26, Z8
+	VPDPWSSD        Z31, Z27, Z9
+	VMOVDQA32       Z2, Z31
+	VPERMI2D.Z      Z29, Z28, K2, Z31
+	VPADDD          Z31, Z30, Z30
+	VPBROADCASTD    8(BX), Z31
+	VPDPWSSD        Z31, Z26, Z10
+	VPDPWSSD        Z31, Z27, Z11
+	VMOVDQA32       Z3, Z31
+	VPERMI2D.Z      Z29, Z28, K3, Z31
+	VPADDD          Z31, Z30, Z30
+	VPBROADCASTD    12(BX), Z31
+	VPDPWSSD        Z31, Z26, Z12
+	VPDPWSSD        Z31, Z27, Z13
+	VMOVDQA32       Z4, Z31
+	VPERMI2D.Z      Z29, Z28, K4, Z31
+	VPADDD          Z31, Z30, Z30
+	VPBROADCASTD    16(BX), Z31
+	VPDPWSSD        Z31, Z26, Z14
+	VPDPWSSD        Z31, Z27, Z15
+	VMOVDQA32       (R10), Z31
+	VPERMI2D.Z      Z29, Z28, K5, Z31
+	VPADDD          Z31, Z30, Z30
+	VMOVDQU32       Z30, (R9)
+	VPBROADCASTD    20(BX), Z28
+	VPDPWSSD        Z28, Z26, Z16
+	VPDPWSSD        Z28, Z27, Z17
+	VBROADCASTSS    bias+88(FP), Z29
+	VADDPS          64(R8), Z29, Z28
+	VADDPS          64(R8)(CX*1), Z29, Z29
+	VMOVDQU32       64(R9), Z30
+	VMOVDQA32       Z1, Z31
+	VPERMI2D.Z      Z29, Z28, K1, Z31
+	VPADDD          Z31, Z30, Z30
+	VPBROADCASTD    24(BX), Z31
+	VPDPWSSD        Z31, Z26, Z18
+	VPDPWSSD        Z31, Z27, Z19
+	VMOVDQA32       Z2, Z31
+	VPERMI2D.Z      Z29, Z28, K2, Z31
+	VPADDD          Z31, Z30, Z30
+	VPBROADCASTD    28(BX), Z31
+	VPDPWSSD        Z31, Z26, Z20
+	VPDPWSSD        Z31, Z27, Z21
+	VMOVDQA32       Z3, Z31
+	VPERMI2D.Z      Z29, Z28, K3, Z31
+	VPADDD          Z31, Z30, Z30
+	VPBROADCASTD    32(BX), Z31
+	VPDPWSSD        Z31, Z26, Z22
+	VPDPWSSD        Z31, Z27, Z23
+	VMOVDQA32       Z4, Z31
+	VPERMI2D.Z      Z29, Z28, K4, Z31
+	VPADDD          Z31, Z30, Z30
+	VPBROADCASTD    36(BX), Z31
+	VPDPWSSD        Z31, Z26, Z24
+	VPDPWSSD        Z31, Z27, Z25
+	VMOVDQA32       (R10), Z26
+	VPERMI2D.Z      Z29, Z28, K5, Z26
+	VPADDD          Z26, Z30, Z30
+	VMOVDQU32       Z30, 64(R9)
+	ADDQ            $0x00000080, AX
+	ADDQ            $0x08, DI
+	ADDQ            $0x28, BX
+	ADDQ            $0x00000080, R8
+	ADDQ            $0x00000080, R9
+	DECQ            R12
+	JNZ             passes5_words
+	VCVTDQ2PS       Z0, Z0
+	VADDPS          (SI), Z0, Z0
+	VMOVUPS         Z0, (SI)
+	VCVTDQ2PS       Z5, Z5
+	VADDPS          64(SI), Z5, Z5
+	VMOVUPS         Z5, 64(SI)
+	VCVTDQ2PS       Z8, Z8
+	VADDPS          128(SI), Z8, Z8
+	VMOVUPS         Z8, 128(SI)
+	VCVTDQ2PS       Z9, Z9
+	VADDPS          192(SI), Z9, Z9
+	VMOVUPS         Z9, 192(SI)
+	VCVTDQ2PS       Z10, Z10
+	VADDPS          256(SI), Z10, Z10
+	VMOVUPS         Z10, 256(SI)
+	VCVTDQ2PS       Z11, Z11
+	VADDPS          320(SI), Z11, Z11
+	VMOVUPS         Z11, 320(SI)
+	VCVTDQ2PS       Z12, Z12
+	VADDPS          384(SI), Z12, Z12
+	VMOVUPS         Z12, 384(SI)
+	VCVTDQ2PS       Z13, Z13
+	VADDPS          448(SI), Z13, Z13
+	VMOVUPS         Z13, 448(SI)
+	VCVTDQ2PS       Z14, Z14
+	VADDPS          512(SI), Z14, Z14
+	VMOVUPS         Z14, 512(SI)
+	VCVTDQ2PS       Z15, Z15
+	VADDPS          576(SI), Z15, Z15
+	VMOVUPS         Z15, 576(SI)
+	VCVTDQ2PS       Z16, Z16
+	VADDPS          640(SI), Z16, Z16
+	VMOVUPS         Z16, 640(SI)
+	VCVTDQ2PS       Z17, Z17
+	VADDPS          704(SI), Z17, Z17
+	VMOVUPS         Z17, 704(SI)
+	VCVTDQ2PS       Z18, Z18
+	VADDPS          768(SI), Z18, Z18
+	VMOVUPS         Z18, 768(SI)
+	VCVTDQ2PS       Z19, Z19
+	VADDPS          832(SI), Z19, Z19
+	VMOVUPS         Z19, 832(SI)
+	VCVTDQ2PS       Z20, Z20
+	VADDPS          896(SI), Z20, Z20
+	VMOVUPS         Z20, 896(SI)
+	VCVTDQ2PS       Z21, Z21
+	VADDPS          960(SI), Z21, Z21
+	VMOVUPS         Z21, 960(SI)
+	VCVTDQ2PS       Z22, Z22
+	VADDPS          1024(SI), Z22, Z22
+	VMOVUPS         Z22, 1024(SI)
+	VCVTDQ2PS       Z23, Z23
+	VADDPS          1088(SI), Z23, Z23
+	VMOVUPS         Z23, 1088(SI)
+	VCVTDQ2PS       Z24, Z24
+	VADDPS          1152(SI), Z24, Z24
+	VMOVUPS         Z24, 1152(SI)
+	VCVTDQ2PS       Z25, Z25
+	VADDPS          1216(SI), Z25, Z25
+	VMOVUPS         Z25, 1216(SI)
+	TESTQ           R11, R11
+	JNZ             passes5_chunks
+	JMP             multiplied
+
+passes5_less:
+	CMPQ R11, $0x03
+	JLE  passes4_less
+	MOVQ words+8(FP), R10
+
+passes4_chunks:
+	VPXORD  Z0, Z0, Z0
+	VPXORD  Z5, Z5, Z5
+	VPXORD  Z8, Z8, Z8
+	VPXORD  Z9, Z9, Z9
+	VPXORD  Z10, Z10, Z10
+	VPXORD  Z11, Z11, Z11
+	VPXORD  Z12, Z12, Z12
+	VPXORD  Z13, Z13, Z13
+	VPXORD  Z14, Z14, Z14
+	VPXORD  Z15, Z15, Z15
+	VPXORD  Z16, Z16, Z16
+	VPXORD  Z17, Z17, Z17
+	VPXORD  Z18, Z18, Z18
+	VPXORD  Z19, Z19, Z19
+	VPXORD  Z20, Z20, Z20
+	VPXORD  Z21, Z21, Z21
+	VPXORD  Z22, Z22, Z22
+	VPXORD  Z23, Z23, Z23
+	VPXORD  Z24, Z24, Z24
+	VPXORD  Z25, Z25, Z25
+	MOVQ    $0x00000010, R11
+	CMPQ    R10, R11
+	CMOVQLT R10, R11
+	SUBQ    R11, R10
+
+passes4_words:
+	VBROADCASTSS    (DI), Z27
+	PREFETCHT1      (AX)(CX*2)
+	VADDPS          (AX), Z27, Z26
+	PREFETCHT1      (AX)(DX*1)
+	VADDPS          (AX)(CX*1), Z27, Z27
+	VBROADCASTSS    4(DI), Z28
+	PREFETCHT1      64(AX)(CX*2)
+	VADDPS          64(AX), Z28, Z29
+	VPSLLD          $0x10, Z29, Z29
+	VPTERNLOGD.BCST $0xec, narrowLowerVNNI<>+0(SB), Z29, Z26
+	PREFETCHT1      64(AX)(DX*1)
+	VADDPS          64(AX)(CX*1), Z28, Z28
+	VPSLLD          $0x10, Z28, Z28
+	VPTERNLOGD.BCST $0xec, narrowLowerVNNI<>+0(SB), Z28, Z27
+	VPBROADCASTD    (BX), Z28
+	VPDPWSSD        Z28, Z26, Z0
+	VPDPWSSD        Z28, Z27, Z5
+	VBROADCASTSS    bias+88(FP), Z29
+	VADDPS          (R8), Z29, Z28
+	VADDPS          (R8)(CX*1), Z29, Z29
+	VMOVDQU32       (R9), Z30
+	VMOVDQA32       Z1, Z31
+	VPERMI2D.Z      Z29, Z28, K1, Z31
+	VPADDD          Z31, Z30, Z30
+	VPBROADCASTD    4(BX), Z31
+	VPDPWSSD        Z31, Z26, Z8
+	VPDPWSSD        Z31, Z27, Z9
+	VMOVDQA32       Z2, Z31
+	VPERMI2D.Z      Z29, Z28, K2, Z31
+	VPADDD          Z31, Z30, Z30
+	VPBROADCASTD    8(BX), Z31
+	VPDPWSSD        Z31, Z26, Z10
+	VPDPWSSD        Z31, Z27, Z11
+	VMOVDQA32       Z3, Z31
+	VPERMI2D.Z      Z29, Z28, K3, Z31
+	VPADDD          Z31, Z30, Z30
+	VPBROADCASTD    12(BX), Z31
+	VPDPWSSD        Z31, Z26, Z12
+	VPDPWSSD        Z31, Z27, Z13
+	VMOVDQA32       Z4, Z31
+	VPERMI2D.Z      Z29, Z28, K4, Z31
+	VPADDD          Z31, Z30, Z30
+	VMOVDQU32       Z30, (R9)
+	VPBROADCASTD    16(BX), Z28
+	VPDPWSSD        Z28, Z26, Z14
+	VPDPWSSD        Z28, Z27, Z15
+	VPBROADCASTD    20(BX), Z28
+	VPDPWSSD        Z28, Z26, Z16
+	VPDPWSSD        Z28, Z27, Z17
+	VBROADCASTSS    bias+88(FP), Z29
+	VADDPS          64(R8), Z29, Z28
+	VADDPS          64(R8)(CX*1), Z29, Z29
+	VMOVDQU32       64(R9), Z30
+	VMOVDQA32       Z1, Z31
+	VPERMI2D.Z      Z29, Z28, K1, Z31
+	VPADDD          Z31, Z30, Z30
+	VPBROADCASTD    24(BX), Z31
+	VPDPWSSD        Z31, Z26, Z18
+	VPDPWSSD        Z31, Z27, Z19
+	VMOVDQA32       Z2, Z31
+	VPERMI2D.Z      Z29, Z28, K2, Z31
+	VPADDD          Z31, Z30, Z30
+	VPBROADCASTD    28(BX), Z31
+	VPDPWSSD        Z31, Z26, Z20
+	VPDPWSSD        Z31, Z27, Z21
+	VMOVDQA32       Z3, Z31
+	VPERMI2D.Z      Z29, Z28, K3, Z31
+	VPADDD          Z31, Z30, Z30
+	VPBROADCASTD    32(BX), Z31
+	VPDPWSSD        Z31, Z26, Z22
+	VPDPWSSD        Z31, Z27, Z23
+	VMOVDQA32       Z4, Z31
+	VPERMI2D.Z      Z29, Z28, K4, Z31
+	VPADDD          Z31, Z30, Z30
+	VMOVDQU32       Z30, 64(R9)
+	VPBROADCASTD    36(BX), Z28
+	VPDPWSSD        Z28, Z26, Z24
+	VPDPWSSD        Z28, Z27, Z25
+	ADDQ            $0x00000080, AX
+	ADDQ            $0x08, DI
+	ADDQ            $0x28, BX
+	ADDQ            $0x00000080, R8
+	ADDQ            $0x00000080, R9
+	DECQ            R11
+	JNZ             passes4_words
+	VCVTDQ2PS       Z0, Z0
+	VADDPS          (SI), Z0, Z0
+	VMOVUPS         Z0, (SI)
+	VCVTDQ2PS       Z5, Z5
+	VADDPS          64(SI), Z5, Z5
+	VMOVUPS         Z5, 64(SI)
+	VCVTDQ2PS       Z8, Z8
+	VADDPS          128(SI), Z8, Z8
+	VMOVUPS         Z8, 128(SI)
+	VCVTDQ2PS       Z9, Z9
+	VADDPS          192(SI), Z9, Z9
+	VMOVUPS         Z9, 192(SI)
+	VCVTDQ2PS       Z10, Z10
+	VADDPS          256(SI), Z10, Z10
+	VMOVUPS         Z10, 256(SI)
+	VCVTDQ2PS       Z11, Z11
+	VADDPS          320(SI), Z11, Z11
+	VMOVUPS         Z11, 320(SI)
+	VCVTDQ2PS       Z12, Z12
+	VADDPS          384(SI), Z12, Z12
+	VMOVUPS         Z12, 384(SI)
+	VCVTDQ2PS       Z13, Z13
+	VADDPS          448(SI), Z13, Z13
+	VMOVUPS         Z13, 448(SI)
+	VCVTDQ2PS       Z14, Z14
+	VADDPS          512(SI), Z14, Z14
+	VMOVUPS         Z14, 512(SI)
+	VCVTDQ2PS       Z15, Z15
+	VADDPS          576(SI), Z15, Z15
+	VMOVUPS         Z15, 576(SI)
+	VCVTDQ2PS       Z16, Z16
+	VADDPS          640(SI), Z16, Z16
+	VMOVUPS         Z16, 640(SI)
+	VCVTDQ2PS       Z17, Z17
+	VADDPS          704(SI), Z17, Z17
+	VMOVUPS         Z17, 704(SI)
+	VCVTDQ2PS       Z18, Z18
+	VADDPS          768(SI), Z18, Z18
+	VMOVUPS         Z18, 768(SI)
+	VCVTDQ2PS       Z19, Z19
+	VADDPS          832(SI), Z19, Z19
+	VMOVUPS         Z19, 832(SI)
+	VCVTDQ2PS       Z20, Z20
+	VADDPS          896(SI), Z20, Z20
+	VMOVUPS         Z20, 896(SI)
+	VCVTDQ2PS       Z21, Z21
+	VADDPS          960(SI), Z21, Z21
+	VMOVUPS         Z21, 960(SI)
+	VCVTDQ2PS       Z22, Z22
+	VADDPS          1024(SI), Z22, Z22
+	VMOVUPS         Z22, 1024(SI)
+	VCVTDQ2PS       Z23, Z23
+	VADDPS          1088(SI), Z23, Z23
+	VMOVUPS         Z23, 1088(SI)
+	VCVTDQ2PS       Z24, Z24
+	VADDPS          1152(SI), Z24, Z24
+	VMOVUPS         Z24, 1152(SI)
+	VCVTDQ2PS       Z25, Z25
+	VADDPS          1216(SI), Z25, Z25
+	VMOVUPS         Z25, 1216(SI)
+	TESTQ           R10, R10
+	JNZ             passes4_chunks
+	JMP             multiplied
+
+passes4_less:
+	CMPQ R11, $0x00
+	JLE  passes3_less
+	MOVQ words+8(FP), R10
+
+passes3_chunks:
+	VPXORD  Z0, Z0, Z0
+	VPXORD  Z5, Z5, Z5
+	VPXORD  Z8, Z8, Z8
+	VPXORD  Z9, Z9, Z9
+	VPXORD  Z10, Z10, Z10
+	VPXORD  Z11, Z11, Z11
+	VPXORD  Z12, Z12, Z12
+	VPXORD  Z13, Z13, Z13
+	VPXORD  Z14, Z14, Z14
+	VPXORD  Z15, Z15, Z15
+	VPXORD  Z16, Z16, Z16
+	VPXORD  Z17, Z17, Z17
+	VPXORD  Z18, Z18, Z18
+	VPXORD  Z19, Z19, Z19
+	VPXORD  Z20, Z20, Z20
+	VPXORD  Z21, Z21, Z21
+	VPXORD  Z22, Z22, Z22
+	VPXORD  Z23, Z23, Z23
+	VPXORD  Z24, Z24, Z24
+	VPXORD  Z25, Z25, Z25
+	MOVQ    $0x00000010, R11
+	CMPQ    R10, R11
+	CMOVQLT R10, R11
+	SUBQ    R11, R10
+
+passes3_words:
+	VBROADCASTSS    (DI), Z26
+	PREFETCHT1      (AX)(CX*2)
+	VADDPS          (AX), Z26, Z4
+	PREFETCHT1      (AX)(DX*1)
+	VADDPS          (AX)(CX*1), Z26, Z26
+	VBROADCASTSS    4(DI), Z27
+	PREFETCHT1      64(AX)(CX*2)
+	VADDPS          64(AX), Z27, Z28
+	VPSLLD          $0x10, Z28, Z28
+	VPTERNLOGD.BCST $0xec, narrowLowerVNNI<>+0(SB), Z28, Z4
+	PREFETCHT1      64(AX)(DX*1)
+	VADDPS          64(AX)(CX*1), Z27, Z27
+	VPSLLD          $0x10, Z27, Z27
+	VPTERNLOGD.BCST $0xec, narrowLowerVNNI<>+0(SB), Z27, Z26
+	VPBROADCASTD    (BX), Z27
+	VPDPWSSD        Z27, Z4, Z0
+	VPDPWSSD        Z27, Z26, Z5
+	VBROADCASTSS    bias+88(FP), Z28
+	VADDPS          (R8), Z28, Z27
+	VADDPS          (R8)(CX*1), Z28, Z28
+	VMOVDQU32       (R9), Z29
+	VMOVDQA32       Z1, Z30
+	VPERMI2D.Z      Z28, Z27, K1, Z30
+	VPADDD          Z30, Z29, Z29
+	VPBROADCASTD    4(BX), Z30
+	VPDPWSSD        Z30, Z4, Z8
+	VPDPWSSD        Z30, Z26, Z9
+	VMOVDQA32       Z2, Z30
+	VPERMI2D.Z      Z28, Z27, K2, Z30
+	VPADDD          Z30, Z29, Z29
+	VPBROADCASTD    8(BX), Z30
+	VPDPWSSD        Z30, Z4, Z10
+	VPDPWSSD        Z30, Z26, Z11
+	VPBROADCASTD    12(BX), Z30
+	VPDPWSSD        Z30, Z4, Z12
+	VPDPWSSD        Z30, Z26, Z13
+	VMOVDQA32       Z3, Z30
+	VPERMI2D.Z      Z28, Z27, K3, Z30
+	VPADDD          Z30, Z29, Z29
+	VMOVDQU32       Z29, (R9)
+	VPBROADCASTD    16(BX), Z27
+	VPDPWSSD        Z27, Z4, Z14
+	VPDPWSSD        Z27, Z26, Z15
+	VPBROADCASTD    20(BX), Z27
+	VPDPWSSD        Z27, Z4, Z16
+	VPDPWSSD        Z27, Z26, Z17
+	VBROADCASTSS    bias+88(FP), Z28
+	VADDPS          64(R8), Z28, Z27
+	VADDPS          64(R8)(CX*1), Z28, Z28
+	VMOVDQU32       64(R9), Z29
+	VMOVDQA32       Z1, Z30
+	VPERMI2D.Z      Z28, Z27, K1, Z30
+	VPADDD          Z30, Z29, Z29
+	VPBROADCASTD    24(BX), Z30
+	VPDPWSSD        Z30, Z4, Z18
+	VPDPWSSD        Z30, Z26, Z19
+	VMOVDQA32       Z2, Z30
+	VPERMI2D.Z      Z28, Z27, K2, Z30
+	VPADDD          Z30, Z29, Z29
+	VPBROADCASTD    28(BX), Z30
+	VPDPWSSD        Z30, Z4, Z20
+	VPDPWSSD        Z30, Z26, Z21
+	VPBROADCASTD    32(BX), Z30
+	VPDPWSSD        Z30, Z4, Z22
+	VPDPWSSD        Z30, Z26, Z23
+	VMOVDQA32       Z3, Z30
+	VPERMI2D.Z      Z28, Z27, K3, Z30
+	VPADDD          Z30, Z29, Z29
+	VMOVDQU32       Z29, 64(R9)
+	VPBROADCASTD    36(BX), Z27
+	VPDPWSSD        Z27, Z4, Z24
+	VPDPWSSD        Z27, Z26, Z25
+	ADDQ            $0x00000080, AX
+	ADDQ            $0x08, DI
+	ADDQ            $0x28, BX
+	ADDQ            $0x00000080, R8
+	ADDQ            $0x00000080, R9
+	DECQ            R11
+	JNZ             passes3_words
+	VCVTDQ2PS       Z0, Z0
+	VADDPS          (SI), Z0, Z0
+	VMOVUPS         Z0, (SI)
+	VCVTDQ2PS       Z5, Z5
+	VADDPS          64(SI), Z5, Z5
+	VMOVUPS         Z5, 64(SI)
+	VCVTDQ2PS       Z8, Z8
+	VADDPS          128(SI), Z8, Z8
+	VMOVUPS         Z8, 128(SI)
+	VCVTDQ2PS       Z9, Z9
+	VADDPS          192(SI), Z9, Z9
+	VMOVUPS         Z9, 192(SI)
+	VCVTDQ2PS       Z10, Z10
+	VADDPS          256(SI), Z10, Z10
+	VMOVUPS         Z10, 256(SI)
+	VCVTDQ2PS       Z11, Z11
+	VADDPS          320(SI), Z11, Z11
+	VMOVUPS         Z11, 320(SI)
+	VCVTDQ2PS       Z12, Z12
+	VADDPS          384(SI), Z12, Z12
+	VMOVUPS         Z12, 384(SI)
+	VCVTDQ2PS       Z13, Z13
+	VADDPS          448(SI), Z13, Z13
+	VMOVUPS         Z13, 448(SI)
+	VCVTDQ2PS       Z14, Z14
+	VADDPS          512(SI), Z14, Z14
+	VMOVUPS         Z14, 512(SI)
+	VCVTDQ2PS       Z15, Z15
+	VADDPS          576(SI), Z15, Z15
+	VMOVUPS         Z15, 576(SI)
+	VCVTDQ2PS       Z16, Z16
+	VADDPS          640(SI), Z16, Z16
+	VMOVUPS         Z16, 640(SI)
+	VCVTDQ2PS       Z17, Z17
+	VADDPS          704(SI), Z17, Z17
+	VMOVUPS         Z17, 704(SI)
+	VCVTDQ2PS       Z18, Z18
+	VADDPS          768(SI), Z18, Z18
+	VMOVUPS         Z18, 768(SI)
+	VCVTDQ2PS       Z19, Z19
+	VADDPS          832(SI), Z19, Z19
+	VMOVUPS         Z19, 832(SI)
+	VCVTDQ2PS       Z20, Z20
+	VADDPS          896(SI), Z20, Z20
+	VMOVUPS         Z20, 896(SI)
+	VCVTDQ2PS       Z21, Z21
+	VADDPS          960(SI), Z21, Z21
+	VMOVUPS         Z21, 960(SI)
+	VCVTDQ2PS       Z22, Z22
+	VADDPS          1024(SI), Z22, Z22
+	VMOVUPS         Z22, 1024(SI)
+	VCVTDQ2PS       Z23, Z23
+	VADDPS          1088(SI), Z23, Z23
+	VMOVUPS         Z23, 1088(SI)
+	VCVTDQ2PS       Z24, Z24
+	VADDPS          1152(SI), Z24, Z24
+	VMOVUPS         Z24, 1152(SI)
+	VCVTDQ2PS       Z25, Z25
+	VADDPS          1216(SI), Z25, Z25
+	VMOVUPS         Z25, 1216(SI)
+	TESTQ           R10, R10
+	JNZ             passes3_chunks
+	JMP             multiplied
+
+passes3_less:
+	MOVQ words+8(FP), R8
+
+passes0_chunks:
+	VPXORD  Z0, Z0, Z0
+	VPXORD  Z5, Z5, Z5
+	VPXORD  Z8, Z8, Z8
+	VPXORD  Z9, Z9, Z9
+	VPXORD  Z10, Z10, Z10
+	VPXORD  Z11, Z11, Z11
+	VPXORD  Z12, Z12, Z12
+	VPXORD  Z13, Z13, Z13
+	VPXORD  Z14, Z14, Z14
+	VPXORD  Z15, Z15, Z15
+	VPXORD  Z16, Z16, Z16
+	VPXORD  Z17, Z17, Z17
+	VPXORD  Z18, Z18, Z18
+	VPXORD  Z19, Z19, Z19
+	VPXORD  Z20, Z20, Z20
+	VPXORD  Z21, Z21, Z21
+	VPXORD  Z22, Z22, Z22
+	VPXORD  Z23, Z23, Z23
+	VPXORD  Z24, Z24, Z24
+	VPXORD  Z25, Z25, Z25
+	MOVQ    $0x00000010, R9
+	CMPQ    R8, R9
+	CMOVQLT R8, R9
+	SUBQ    R9, R8
+
+passes0_words:
+	VBROADCASTSS    (DI), Z2
+	PREFETCHT1      (AX)(CX*2)
+	VADDPS          (AX), Z2, Z1
+	PREFETCHT1      (AX)(DX*1)
+	VADDPS          (AX)(CX*1), Z2, Z2
+	VBROADCASTSS    4(DI), Z3
+	PREFETCHT1      64(AX)(CX*2)
+	VADDPS          64(AX), Z3, Z4
+	VPSLLD          $0x10, Z4, Z4
+	VPTERNLOGD.BCST $0xec, narrowLowerVNNI<>+0(SB), Z4, Z1
+	PREFETCHT1      64(AX)(DX*1)
+	VADDPS          64(AX)(CX*1), Z3, Z3
+	VPSLLD          $0x10, Z3, Z3
+	VPTERNLOGD.BCST $0xec, narrowLowerVNNI<>+0(SB), Z3, Z2
+	VPBROADCASTD    (BX), Z3
+	VPDPWSSD        Z3, Z1, Z0
+	VPDPWSSD        Z3, Z2, Z5
+	VPBROADCASTD    4(BX), Z3
+	VPDPWSSD        Z3, Z1, Z8
+	VPDPWSSD        Z3, Z2, Z9
+	VPBROADCASTD    8(BX), Z3
+	VPDPWSSD        Z3, Z1, Z10
+	VPDPWSSD        Z3, Z2, Z11
+	VPBROADCASTD    12(BX), Z3
+	VPDPWSSD        Z3, Z1, Z12
+	VPDPWSSD        Z3, Z2, Z13
+	VPBROADCASTD    16(BX), Z3
+	VPDPWSSD        Z3, Z1, Z14
+	VPDPWSSD        Z3, Z2, Z15
+	VPBROADCASTD    20(BX), Z3
+	VPDPWSSD        Z3, Z1, Z16
+	VPDPWSSD        Z3, Z2, Z17
+	VPBROADCASTD    24(BX), Z3
+	VPDPWSSD        Z3, Z1, Z18
+	VPDPWSSD        Z3, Z2, Z19
+	VPBROADCASTD    28(BX), Z3
+	VPDPWSSD        Z3, Z1, Z20
+	VPDPWSSD        Z3, Z2, Z21
+	VPBROADCASTD    32(BX), Z3
+	VPDPWSSD        Z3, Z1, Z22
+	VPDPWSSD        Z3, Z2, Z23
+	VPBROADCASTD    36(BX), Z3
+	VPDPWSSD        Z3, Z1, Z24
+	VPDPWSSD        Z3, Z2, Z25
+	ADDQ            $0x00000080, AX
+	ADDQ            $0x08, DI
+	ADDQ            $0x28, BX
+	DECQ            R9
+	JNZ             passes0_words
+	VCVTDQ2PS       Z0, Z0
+	VADDPS          (SI), Z0, Z0
+	VMOVUPS         Z0, (SI)
+	VCVTDQ2PS       Z5, Z5
+	VADDPS          64(SI), Z5, Z5
+	VMOVUPS         Z5, 64(SI)
+	VCVTDQ2PS       Z8, Z8
+	VADDPS          128(SI), Z8, Z8
+	VMOVUPS         Z8, 128(SI)
+	VCVTDQ2PS       Z9, Z9
+	VADDPS          192(SI), Z9, Z9
+	VMOVUPS         Z9, 192(SI)
+	VCVTDQ2PS       Z10, Z10
+	VADDPS          256(SI), Z10, Z10
+	VMOVUPS         Z10, 256(SI)
+	VCVTDQ2PS       Z11, Z11
+	VADDPS          320(SI), Z11, Z11
+	VMOVUPS         Z11, 320(SI)
+	VCVTDQ2PS       Z12, Z12
+	VADDPS          384(SI), Z12, Z12
+	VMOVUPS         Z12, 384(SI)
+	VCVTDQ2PS       Z13, Z13
+	VADDPS          448(SI), Z13, Z13
+	VMOVUPS         Z13, 448(SI)
+	VCVTDQ2PS       Z14, Z14
+	VADDPS          512(SI), Z14, Z14
+	VMOVUPS         Z14, 512(SI)
+	VCVTDQ2PS       Z15, Z15
+	VADDPS          576(SI), Z15, Z15
+	VMOVUPS         Z15, 576(SI)
+	VCVTDQ2PS       Z16, Z16
+	VADDPS          640(SI), Z16, Z16
+	VMOVUPS         Z16, 640(SI)
+	VCVTDQ2PS       Z17, Z17
+	VADDPS          704(SI), Z17, Z17
+	VMOVUPS         Z17, 704(SI)
+	VCVTDQ2PS       Z18, Z18
+	VADDPS          768(SI), Z18, Z18
+	VMOVUPS         Z18, 768(SI)
+	VCVTDQ2PS       Z19, Z19
+	VADDPS          832(SI), Z19, Z19
+	VMOVUPS         Z19, 832(SI)
+	VCVTDQ2PS       Z20, Z20
+	VADDPS          896(SI), Z20, Z20
+	VMOVUPS         Z20, 896(SI)
+	VCVTDQ2PS       Z21, Z21
+	VADDPS          960(SI), Z21, Z21
+	VMOVUPS         Z21, 960(SI)
+	VCVTDQ2PS       Z22, Z22
+	VADDPS          1024(SI), Z22, Z22
+	VMOVUPS         Z22, 1024(SI)
+	VCVTDQ2PS       Z23, Z23
+	VADDPS          1088(SI), Z23, Z23
+	VMOVUPS         Z23, 1088(SI)
+	VCVTDQ2PS       Z24, Z24
+	VADDPS          1152(SI), Z24, Z24
+	VMOVUPS         Z24, 1152(SI)
+	VCVTDQ2PS       Z25, Z25
+	VADDPS          1216(SI), Z25, Z25
+	VMOVUPS         Z25, 1216(SI)
+	TESTQ           R8, R8
+	JNZ             passes0_chunks
+
+multiplied:
+	VBROADCASTSS narrowInfinityVNNI<>+0(SB), Z0
+	VBROADCASTSS narrowInfinityVNNI<>+0(SB), Z2
+	VPXORD       Z6, Z6, Z6
+	VBROADCASTSS narrowInfinityVNNI<>+0(SB), Z1
+	VBROADCASTSS narrowInfinityVNNI<>+0(SB), Z3
+	VPXORD       Z7, Z7, Z7
+	XORQ         AX, AX
+	VPBROADCASTD AX, Z4
+	VPBROADCASTD narrowOneVNNI<>+0(SB), Z5
+	VMOVUPS      (SI), Z8
+	VCMPPS       $0x01, Z0, Z8, K1
+	VMOVDQA32    Z4, K1, Z6
+	VMAXPS       Z8, Z0, Z9
+	VMINPS       Z8, Z0, Z0
+	VMINPS       Z9, Z2, Z2
+	VMOVUPS      64(SI), Z8
+	VCMPPS       $0x01, Z1, Z8, K1
+	VMOVDQA32    Z4, K1, Z7
+	VMAXPS       Z8, Z1, Z9
+	VMINPS       Z8, Z1, Z1
+	VMINPS       Z9, Z3, Z3
+	VPADDD       Z5, Z4, Z4
+	VMOVUPS      128(SI), Z8
+	VCMPPS       $0x01, Z0, Z8, K1
+	VMOVDQA32    Z4, K1, Z6
+	VMAXPS       Z8, Z0, Z9
+	VMINPS       Z8, Z0, Z0
+	VMINPS       Z9, Z2, Z2
+	VMOVUPS      192(SI), Z8
+	VCMPPS       $0x01, Z1, Z8, K1
+	VMOVDQA32    Z4, K1, Z7
+	VMAXPS       Z8, Z1, Z9
+	VMINPS       Z8, Z1, Z1
+	VMINPS       Z9, Z3, Z3
+	VPADDD       Z5, Z4, Z4
+	VMOVUPS      256(SI), Z8
+	VCMPPS       $0x01, Z0, Z8, K1
+	VMOVDQA32    Z4, K1, Z6
+	VMAXPS       Z8, Z0, Z9
+	VMINPS       Z8, Z0, Z0
+	VMINPS       Z9, Z2, Z2
+	VMOVUPS      320(SI), Z8
+	VCMPPS       $0x01, Z1, Z8, K1
+	VMOVDQA32    Z4, K1, Z7
+	VMAXPS       Z8, Z1, Z9
+	VMINPS       Z8, Z1, Z1
+	VMINPS       Z9, Z3, Z3
+	VPADDD       Z5, Z4, Z4
+	VMOVUPS      384(SI), Z8
+	VCMPPS       $0x01, Z0, Z8, K1
+	VMOVDQA32    Z4, K1, Z6
+	VMAXPS       Z8, Z0, Z9
+	VMINPS       Z8, Z0, Z0
+	VMINPS       Z9, Z2, Z2
+	VMOVUPS      448(SI), Z8
+	VCMPPS       $0x01, Z1, Z8, K1
+	VMOVDQA32    Z4, K1, Z7
+	VMAXPS       Z8, Z1, Z9
+	VMINPS       Z8, Z1, Z1
+	VMINPS       Z9, Z3, Z3
+	VPADDD       Z5, Z4, Z4
+	VMOVUPS      512(SI), Z8
+	VCMPPS       $0x01, Z0, Z8, K1
+	VMOVDQA32    Z4, K1, Z6
+	VMAXPS       Z8, Z0, Z9
+	VMINPS       Z8, Z0, Z0
+	VMINPS       Z9, Z2, Z2
+	VMOVUPS      576(SI), Z8
+	VCMPPS       $0x01, Z1, Z8, K1
+	VMOVDQA32    Z4, K1, Z7
+	VMAXPS       Z8, Z1, Z9
+	VMINPS       Z8, Z1, Z1
+	VMINPS       Z9, Z3, Z3
+	VPADDD       Z5, Z4, Z4
+	VMOVUPS      640(SI), Z8
+	VCMPPS       $0x01, Z0, Z8, K1
+	VMOVDQA32    Z4, K1, Z6
+	VMAXPS       Z8, Z0, Z9
+	VMINPS       Z8, Z0, Z0
+	VMINPS       Z9, Z2, Z2
+	VMOVUPS      704(SI), Z8
+	VCMPPS       $0x01, Z1, Z8, K1
+	VMOVDQA32    Z4, K1, Z7
+	VMAXPS       Z8, Z1, Z9
+	VMINPS       Z8, Z1, Z1
+	VMINPS       Z9, Z3, Z3
+	VPADDD       Z5, Z4, Z4
+	VMOVUPS      768(SI), Z8
+	VCMPPS       $0x01, Z0, Z8, K1
+	VMOVDQA32    Z4, K1, Z6
+	VMAXPS       Z8, Z0, Z9
+	VMINPS       Z8, Z0, Z0
+	VMINPS       Z9, Z2, Z2
+	VMOVUPS      832(SI), Z8
+	VCMPPS       $0x01, Z1, Z8, K1
+	VMOVDQA32    Z4, K1, Z7
+	VMAXPS       Z8, Z1, Z9
+	VMINPS       Z8, Z1, Z1
+	VMINPS       Z9, Z3, Z3
+	VPADDD       Z5, Z4, Z4
+	VMOVUPS      896(SI), Z8
+	VCMPPS       $0x01, Z0, Z8, K1
+	VMOVDQA32    Z4, K1, Z6
+	VMAXPS       Z8, Z0, Z9
+	VMINPS       Z8, Z0, Z0
+	VMINPS       Z9, Z2, Z2
+	VMOVUPS      960(SI), Z8
+	VCMPPS       $0x01, Z1, Z8, K1
+	VMOVDQA32    Z4, K1, Z7
+	VMAXPS       Z8, Z1, Z9
+	VMINPS       Z8, Z1, Z1
+	VMINPS       Z9, Z3, Z3
+	VPADDD       Z5, Z4, Z4
+	VMOVUPS      1024(SI), Z8
+	VCMPPS       $0x01, Z0, Z8, K1
+	VMOVDQA32    Z4, K1, Z6
+	VMAXPS       Z8, Z0, Z9
+	VMINPS       Z8, Z0, Z0
+	VMINPS       Z9, Z2, Z2
+	VMOVUPS      1088(SI), Z8
+	VCMPPS       $0x01, Z1, Z8, K1
+	VMOVDQA32    Z4, K1, Z7
+	VMAXPS       Z8, Z1, Z9
+	VMINPS       Z8, Z1, Z1
+	VMINPS       Z9, Z3, Z3
+	VPADDD       Z5, Z4, Z4
+	VMOVUPS      1152(SI), Z8
+	VCMPPS       $0x01, Z0, Z8, K1
+	VMOVDQA32    Z4, K1, Z6
+	VMAXPS       Z8, Z0, Z9
+	VMINPS       Z8, Z0, Z0
+	VMINPS       Z9, Z2, Z2
+	VMOVUPS      1216(SI), Z8
+	VCMPPS       $0x01, Z1, Z8, K1
+	VMOVDQA32    Z4, K1, Z7
+	VMAXPS       Z8, Z1, Z9
+	VMINPS       Z8, Z1, Z1
+	VMINPS       Z9, Z3, Z3
+	VPADDD       Z5, Z4, Z4
+	ADDQ         $0x0000000a, AX
+	MOVQ         labels+48(FP), AX
+	MOVQ         doubts+56(FP), CX
+	VBROADCASTSS band+32(FP), Z4
+	VSUBPS       Z0, Z2, Z2
+	VCMPPS       $0x02, Z4, Z2, K1
+	KMOVW        K1, DX
+	MOVW         DX, (CX)
+	VPMOVDW      Z6, (AX)
+	VSUBPS       Z1, Z3, Z3
+	VCMPPS       $0x02, Z4, Z3, K1
+	KMOVW        K1, DX
+	MOVW         DX, 2(CX)
+	VPMOVDW      Z7, 32(AX)
+	VZEROUPPER
+	RET
+
+DATA narrowLowerVNNI<>+0(SB)/4, $0x0000ffff
+GLOBL narrowLowerVNNI<>(SB), RODATA|NOPTR, $4
+
+// func NarrowLengthsVNNI(x *float32, words int, shifts *float32, sums *float32)
+// Requires: AVX, AVX512F, CMOV
+TEXT ·NarrowLengthsVNNI(SB), NOSPLIT, $0-32
+	MOVQ         x+0(FP), AX
+	MOVQ         shifts+16(FP), CX
+	MOVQ         sums+24(FP), DX
+	VBROADCASTSS narrowShiftVNNI<>+0(SB), Z0
+	VPBROADCASTD narrowPositiveVNNI<>+0(SB), Z1
+	VPXORD       Z2, Z2, Z2
+	VPXORD       Z3, Z3, Z3
+	VPXORD       Z4, Z4, Z4
+	VPXORD       Z5, Z5, Z5
+	MOVQ         words+8(FP), BX
+
+lengths_chunks:
+	VPXORD  Z6, Z6, Z6
+	MOVQ    $0x00000010, SI
+	CMPQ    BX, SI
+	CMOVQLT BX, SI
+	SUBQ    SI, BX
+
+lengths_words:
+	VBROADCASTSS (CX), Z7
+	VADDPS       (AX), Z7, Z8
+	VSUBPS       Z0, Z7, Z7
+	VADDPS       (AX), Z7, Z7
+	VSUBPS       Z0, Z8, Z8
+	VFMADD231PS  Z7, Z7, Z6
+	VSUBPS       Z8, Z7, Z8
+	VFMADD231PS  Z8, Z8, Z4
+	VPANDD       Z1, Z7, Z7
+	VPMAXUD      Z7, Z5, Z5
+	VBROADCASTSS 4(CX), Z7
+	VADDPS       64(AX), Z7, Z8
+	VSUBPS       Z0, Z7, Z7
+	VADDPS       64(AX), Z7, Z7
+	VSUBPS       Z0, Z8, Z8
+	VFMADD231PS  Z7, Z7, Z6
+	VSUBPS       Z8, Z7, Z8
+	VFMADD231PS  Z8, Z8, Z4
+	VPANDD       Z1, Z7, Z7
+	VPMAXUD      Z7, Z5, Z5
+	ADDQ         $0x00000080, AX
+	ADDQ         $0x08, CX
+	DECQ         SI
+	JNZ          lengths_words
+	VADDPS       Z6, Z2, Z2
+	VMAXPS       Z6, Z3, Z3
+	TESTQ        BX, BX
+	JNZ          lengths_chunks
+	VMOVUPS      Z2, (DX)
+	VMOVUPS      Z3, 64(DX)
+	VMOVUPS      Z4, 128(DX)
+	VMOVUPS      Z5, 192(DX)
+	VZEROUPPER
+	RET
+
+DATA narrowShiftVNNI<>+0(SB)/4, $0x44400000
+GLOBL narrowShiftVNNI<>(SB), RODATA|NOPTR, $4
+
+DATA narrowPositiveVNNI<>+0(SB)/4, $0x7fffffff
+GLOBL narrowPositiveVNNI<>(SB), RODATA|NOPTR, $4

@@ -205,7 +205,8 @@ func assignAccumulate(p *Panels, c *Centroids, labels []uint16, acc *Accumulator
 		assignAccumulatePortable(p, c, labels, acc)
 	case fuses(acc):
 		assignAccumulateFused(p, c, float32(math.Inf(1)), labels, acc)
-	case assignAccumulateRanked(p, c, labels, acc), assignAccumulateFiltered(p, c, labels, acc):
+	case assignAccumulateRanked(p, c, labels, acc), assignAccumulateFiltered(p, c, labels, acc),
+		assignAccumulateNarrow(p, c, labels, acc):
 	default:
 		assignAccumulateChunks(p, c, labels, acc, 4*Lanes, nil)
 	}

@@ -575,6 +575,14 @@ func asmNarrowAssign(x *int32, stride, chunks int, c *int32, tiles, last int, ba
 	panic(noRoutine("NarrowAssign", 0))
 }
 
+func asmNarrowLengths(x *float32, words int, shifts, sums *float32) {
+	if current >= avx512vnni {
+		asm.NarrowLengthsVNNI(x, words, shifts, sums)
+		return
+	}
+	panic(noRoutine("NarrowLengths", 0))
+}
+
 func asmNarrowMove(row *float32, blocks int, scale float32, from, to *int64) {
 	if current >= avx512vnni {
 		asm.NarrowMoveVNNI(row, blocks, scale, from, to)
@@ -597,6 +605,14 @@ func asmNarrowRow(words, rest, origin *int32, chunks int, row *float32) {
 		return
 	}
 	panic(noRoutine("NarrowRow", 0))
+}
+
+func asmNarrowSum(x *float32, words int, shifts *float32, c *int32, band float32, room *float32, labels, doubts *uint16, before *float32, order *int8, passes int, bias float32, slots *int32) {
+	if current >= avx512vnni {
+		asm.NarrowSumVNNI(x, words, shifts, c, band, room, labels, doubts, before, order, passes, bias, slots)
+		return
+	}
+	panic(noRoutine("NarrowSum", 0))
 }
 
 func asmNearer(x *float32, panels, d int, c, nearest *float32) {

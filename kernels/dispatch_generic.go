@@ -160,6 +160,10 @@ func asmNarrowAssign(x *int32, stride, chunks int, c *int32, tiles, last int, ba
 	panic(noRoutine("NarrowAssign", 0))
 }
 
+func asmNarrowLengths(x *float32, words int, shifts, sums *float32) {
+	panic(noRoutine("NarrowLengths", 0))
+}
+
 func asmNarrowMove(row *float32, blocks int, scale float32, from, to *int64) {
 	panic(noRoutine("NarrowMove", 0))
 }
@@ -170,6 +174,10 @@ func asmNarrowPack(x *float32, chunks int, origin, words, rest *int32, stride in
 
 func asmNarrowRow(words, rest, origin *int32, chunks int, row *float32) {
 	panic(noRoutine("NarrowRow", 0))
+}
+
+func asmNarrowSum(x *float32, words int, shifts *float32, c *int32, band float32, room *float32, labels, doubts *uint16, before *float32, order *int8, passes int, bias float32, slots *int32) {
+	panic(noRoutine("NarrowSum", 0))
 }
 
 func asmNearer(x *float32, panels, d int, c, nearest *float32) {

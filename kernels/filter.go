@@ -153,8 +153,8 @@ func scaleFor(group int, zero int32, d int, norm, most float64) float64 {
 
 // PrepareFilter adds to points the integers that let [Assign] and the kernels that
 // contain it rank centroids, where the path in use and the shape, for k centroids,
-// gain from that; up to half as much memory again. Points of few dimensions need none: of
-// those it notes how long they are at most. Call it once the points are
+// gain from that; up to half as much memory again. Points of few dimensions, and those of
+// many with few centroids, need none: of those it notes how long they are at most. Call it once the points are
 // there, and [Centroids.PrepareFilter] before the centroids are set. each runs n
 // tasks, perhaps at the same time; nil runs them in order. The results of kernels do
 // not depend on it.
@@ -172,19 +172,22 @@ func (p *Panels) PrepareFilter(k int, each func(n int, task func(i int))) {
 			return
 		}
 	}
-	if rankPays(p.D, k) {
+	switch {
+	case rankPays(p.D, k):
 		p.prepareRank(each)
+	case p.bounds == nil && !p.Mapped && p.N >= leastSlotted && boundsPay(p.D, k):
+		p.addBounds(each)
 	}
 }
 
 // Filters reports whether the points have a candidate filter.
 func (p *Panels) Filters() bool { return p.filter != nil }
 
-// FilterProducts says what the candidate filter, the ranking or the narrow form of the points multiplies for k
-// centroids, as "8-bit products", empty where they have none of them.
+// FilterProducts says what the candidate filter, the ranking or the narrow form of the points, or [AssignAccumulate]
+// by the bounds of one, multiplies for k centroids, as "8-bit products", empty where they have none of them.
 func (p *Panels) FilterProducts(k int) string {
 	switch {
-	case p.Ranks(k), p.narrow != nil:
+	case p.Ranks(k), p.narrow != nil, p.bounds != nil && boundsPay(p.D, k):
 		return "16-bit products"
 	case p.filter == nil:
 		return ""
@@ -414,8 +417,8 @@ func (c *Centroids) PrepareFilter(p *Panels) {
 	if c.D == p.D && p.Ranks(c.K) {
 		c.prepareRank(p)
 	}
-	if c.D == p.D && p.narrow != nil {
-		c.prepareNarrow(p.narrow)
+	if c.D == p.D && p.bounds != nil {
+		c.prepareNarrow(p.bounds)
 	}
 	f := p.filter
 	if f == nil || c.D != p.D || c.filter != nil && c.filter.group != f.group {

@@ -54,7 +54,7 @@ func (l Limits) FilterSeconds(p *Panels, k int) float64 {
 			}
 		}
 		return products * (1 - float64(spared)/float64(words)) / l.Dot
-	case p.narrow != nil:
+	case p.narrow != nil, p.bounds != nil && boundsPay(p.D, k):
 		return products / l.Dot
 	case p.filter == nil:
 		return 0

@@ -376,6 +376,37 @@ func TestNarrowStaysInsideItsSlices(t *testing.T) {
 	})
 }
 
+// TestNarrowSumStaysInsideItsSlices measures points and ranks them as they are on slices that touch guard pages; what
+// ranking fetches beyond them, it does not read.
+func TestNarrowSumStaysInsideItsSlices(t *testing.T) {
+	withPaths(t, func(t *testing.T) {
+		if !narrows() {
+			return
+		}
+		for _, atEnd := range []bool{false, true} {
+			for _, d := range []int{2, 30, 32, 66} {
+				p := guardedPanels(t, rand.New(rand.NewPCG(31, 6)), slotPoints, d, atEnd)
+				before := guardedPanels(t, rand.New(rand.NewPCG(31, 7)), slotPoints, d, atEnd)
+				shifts, sums := guarded[float32](t, d, atEnd), guarded[[4 * Lanes]float32](t, 1, atEnd)
+				for j := range shifts {
+					shifts[j] = narrowShift
+				}
+				narrowLengths(p.Data[Lanes*d:], shifts, &sums[0])
+				c, slots := guarded[int32](t, narrowTile*(1+d/2), atEnd), guarded[int32](t, d*Lanes, atEnd)
+				labels, doubts := guarded[[slotPoints]uint16](t, 1, atEnd), guarded[[2]uint16](t, 1, atEnd)
+				room, pair := guarded[float32](t, 2*narrowTile*Lanes, atEnd), guarded[slotPair](t, 1, atEnd)
+				for passes := range mostPasses + 1 {
+					pair[0].x, pair[0].passes = &before.Data[0], passes
+					narrowSum(&p.Data[0], shifts, c, 0, room, &labels[0], &doubts[0], &pair[0], 1.5, slots)
+				}
+				if labels[0] != [slotPoints]uint16{} || doubts[0] != [2]uint16{math.MaxUint16, math.MaxUint16} {
+					t.Fatalf("d=%d: labels %d and doubts %x of equal centroids", d, labels[0], doubts[0])
+				}
+			}
+		}
+	})
+}
+
 // TestScatterByRowStaysInsideItsSlices adds points by row on slices that touch guard pages; what it fetches beyond the
 // table, it does not read.
 func TestScatterByRowStaysInsideItsSlices(t *testing.T) {

@@ -29,12 +29,26 @@ import (
 // the sum of all that for a centroid. If j has the least chain and i the least score, T_j <= s_j+w_j <= s_i+w_j <=
 // T_i+w_i+w_j: where no second score is within the two largest w of the least, the label is decided. The others'
 // points go through the chain.
+//
+// Points as they are. Where sums take all of the points, a form beside them does not pay, but its products do:
+// x + (768 - m) is, as float32, 768 plus the multiple of 2^-14 next to y, ties to even, as numbers between 512 and
+// 1024 are 2^-14 apart; the shift is exact, as m is a multiple of 2^-7, and the low half of the bits is u. |e| is that
+// of the form above, u is at most 1/2 from ay there and here, which is all that the bound on the u of a chunk has of
+// it, and nothing else above asks how ties go: the same w hold.
 
 // narrowPoints is the narrow form of points.
 type narrowPoints struct {
-	words  []int32 // [panels][narrowChunk chunks][Lanes], two u each
-	rest   []int32 // [panels][Lanes][narrowChunk/2 chunks], four r each
+	*narrowBounds
+	words []int32 // [panels][narrowChunk chunks][Lanes], two u each
+	rest  []int32 // [panels][Lanes][narrowChunk/2 chunks], four r each
+}
+
+// narrowBounds is what centroids that rank points by u need to know of these. It suffices for points as they are, whose
+// u, with the nearest even one where there are two, routines make as they read them.
+type narrowBounds struct {
 	origin []int32 // M, and 0 up to whole chunks
+	// shifts are narrowShift - m: a coordinate plus its shift, as float32, has u in its low bits.
+	shifts []float32
 	chunks int
 	// At least the lengths of y and e, and of the u of a chunk.
 	length, rough, reach float64
@@ -43,7 +57,7 @@ type narrowPoints struct {
 // narrowCentroids is what ranks narrow points, made where it is needed first after Set.
 type narrowCentroids struct {
 	form   lazy
-	points *narrowPoints
+	points *narrowBounds
 	// words are [tiles][1+narrowChunk chunks][narrowTile], the first as float32, and perhaps the same of narrowLast.
 	words  []int32
 	serves bool    // whether the numbers fit
@@ -58,8 +72,9 @@ const (
 	narrowUnits = 1 << 14         // a
 	narrowGrid  = 1 << MaxFractionBits
 	narrowRest  = 256
-	narrowTile  = 10 // centroids of a tile
-	narrowLast  = 5  // of the last one, where these suffice
+	narrowShift = 3 << 22 / narrowUnits // numbers of this size are integers in units of 1/a
+	narrowTile  = 10                    // centroids of a tile
+	narrowLast  = 5                     // of the last one, where these suffice
 )
 
 // narrowTiles is the number of tiles of k centroids, and whether one of narrowLast follows, as 0 or 1.
@@ -101,40 +116,92 @@ func (p *Panels) AssignBytes() int {
 }
 
 // size is the number of words of a panel.
-func (f *narrowPoints) size() int { return f.chunks * narrowChunk * Lanes }
+func (f *narrowBounds) size() int { return f.chunks * narrowChunk * Lanes }
 
 // addNarrow is PrepareNarrow for every shape.
 func (p *Panels) addNarrow(each func(n int, task func(i int))) {
-	panels := panelCount(p.N)
-	f := &narrowPoints{chunks: (p.D + narrowDims - 1) / narrowDims}
-	f.setOrigin(p)
-	f.words, f.rest = aligned[int32](panels*f.size()), aligned[int32](panels*f.size()/2)
-	tasks := (panels + filterTaskPanels - 1) / filterTaskPanels
-	most := make([][3]float64, tasks)
+	panels, b := panelCount(p.N), p.bounds
+	if b == nil {
+		b = newNarrowBounds(p)
+	}
+	f := &narrowPoints{narrowBounds: b,
+		words: aligned[int32](panels * b.size()), rest: aligned[int32](panels * b.size() / 2)}
 	var off atomic.Bool
-	each(tasks, func(i int) {
-		tail := alignedFloat32(narrowDims * Lanes)
-		for at := i * filterTaskPanels; at < min((i+1)*filterTaskPanels, panels) && !off.Load(); at++ {
-			if !f.pack(p, at, tail, &most[i]) {
-				off.Store(true)
-			}
+	most := eachPanel(panels, each, func(at int, tail []float32, most *[4]float64) {
+		if !off.Load() && !f.pack(p, at, tail, most) {
+			off.Store(true)
 		}
 	})
 	if off.Load() {
 		return
 	}
-	for _, m := range most {
-		f.length, f.reach, f.rough = max(f.length, m[0]), max(f.reach, m[1]), max(f.rough, m[2])
+	if p.bounds == nil {
+		b.set(p.D, most, narrowGrid)
+		p.bounds = b
 	}
-	up := 1 + float64(p.D+2)*0x1p-24 // the squares are sums of float32
-	f.length = math.Sqrt(f.length) / narrowGrid * up
-	f.rough = math.Sqrt(f.rough) / narrowGrid * up
-	f.reach = math.Sqrt(f.reach)/narrowRest*up + math.Sqrt(narrowDims)/2
 	p.narrow = f
 }
 
+// addBounds is addNarrow without the narrow form, for points on the grid of an even number of dimensions.
+func (p *Panels) addBounds(each func(n int, task func(i int))) {
+	b := newNarrowBounds(p)
+	most := eachPanel(panelCount(p.N), each, func(at int, _ []float32, most *[4]float64) {
+		var sums [4 * Lanes]float32
+		narrowLengths(p.Data[at*Lanes*p.D:(at+1)*Lanes*p.D], b.shifts, &sums)
+		for i, x := range sums {
+			if x != x {
+				x = float32(math.Inf(1))
+			}
+			most[i/Lanes] = max(most[i/Lanes], float64(x))
+		}
+	})
+	if most[3] < 2-1./narrowUnits { // so that u fits
+		b.set(p.D, most, 1)
+		p.bounds = b
+	}
+}
+
+// eachPanel lets task raise the largest numbers, for each panel, and returns these. tail is room for the dimensions of
+// a chunk, which are 0 at first.
+func eachPanel(panels int, each func(n int, task func(i int)),
+	task func(at int, tail []float32, most *[4]float64)) (most [4]float64) {
+	tasks := (panels + filterTaskPanels - 1) / filterTaskPanels
+	parts := make([][4]float64, tasks)
+	each(tasks, func(i int) {
+		tail := alignedFloat32(narrowDims * Lanes)
+		for at := i * filterTaskPanels; at < min((i+1)*filterTaskPanels, panels); at++ {
+			task(at, tail, &parts[i])
+		}
+	})
+	for _, m := range parts {
+		for i, x := range m {
+			most[i] = max(most[i], x)
+		}
+	}
+	return most
+}
+
+// set notes the lengths that the largest squares give, in so many units.
+func (b *narrowBounds) set(d int, most [4]float64, units float64) {
+	up := 1 + float64(d+2)*0x1p-24 // the squares are sums of float32
+	b.length = math.Sqrt(most[0]) / units * up
+	b.reach = math.Sqrt(most[1])/units*narrowUnits*up + math.Sqrt(narrowDims)/2
+	b.rough = math.Sqrt(most[2]) / units * up
+}
+
+// newNarrowBounds returns those of points with their origin alone.
+func newNarrowBounds(p *Panels) *narrowBounds {
+	b := &narrowBounds{chunks: (p.D + narrowDims - 1) / narrowDims}
+	b.setOrigin(p)
+	b.shifts = make([]float32, p.D)
+	for j := range b.shifts {
+		b.shifts[j] = narrowShift - float32(b.origin[j])/narrowGrid
+	}
+	return b
+}
+
 // setOrigin takes the mean of some points for the origin.
-func (f *narrowPoints) setOrigin(p *Panels) {
+func (f *narrowBounds) setOrigin(p *Panels) {
 	const sample, step = 256, 1 << 15
 	const most = narrowGrid/step - 1
 	f.origin = make([]int32, f.chunks*narrowDims)
@@ -153,7 +220,7 @@ func (f *narrowPoints) setOrigin(p *Panels) {
 
 // pack makes the narrow form of a panel and raises the largest squares; it reports false where it has none. tail is
 // room for the dimensions of a chunk, of which those that no panel has are 0.
-func (f *narrowPoints) pack(p *Panels, at int, tail []float32, most *[3]float64) bool {
+func (f *narrowPoints) pack(p *Panels, at int, tail []float32, most *[4]float64) bool {
 	panel, size, whole := p.Data[at*Lanes*p.D:(at+1)*Lanes*p.D], f.size(), p.D/narrowDims
 	words, rest := f.words[at*size:(at+1)*size], f.rest[at*size/2:(at+1)*size/2]
 	var sums [2][4 * Lanes]float32 // of the whole chunks, and of the last one
@@ -187,7 +254,7 @@ func (f *narrowPoints) point(i int, row []float32) {
 }
 
 // prepareNarrow makes room for the form of centroids that ranks narrow points; those of other points go without.
-func (c *Centroids) prepareNarrow(f *narrowPoints) {
+func (c *Centroids) prepareNarrow(f *narrowBounds) {
 	if c.narrow != nil {
 		return
 	}
@@ -277,14 +344,17 @@ func (n *narrowCentroids) setRow(c *Centroids, i int, b float64, origin []float6
 	return (w + d*0x1p-50*(half+far*long)) * filterUp // with the roundings of common
 }
 
-// ready says whether narrow points are ranked for the centroids; n may be nil.
-func (n *narrowCentroids) ready(p *Panels, c *Centroids) bool {
-	if n == nil || p.narrow == nil || n.points != p.narrow {
+// ready says whether points with these bounds are ranked for the centroids; n may be nil.
+func (n *narrowCentroids) ready(b *narrowBounds, c *Centroids) bool {
+	if n == nil || n.points != b {
 		return false
 	}
 	n.form.need(func() { n.set(c) })
-	return n.serves && n.doubted.Load()*mostDoubted <= n.seen.Load()
+	return n.serves && n.decides()
 }
+
+// decides says whether few enough of the points that were ranked have been in doubt.
+func (n *narrowCentroids) decides() bool { return n.doubted.Load()*mostDoubted <= n.seen.Load() }
 
 // narrowRoom is the memory of a call.
 type narrowRoom struct {
@@ -300,18 +370,23 @@ var narrowRooms = sync.Pool{New: func() any {
 	return &narrowRoom{sums: alignedFloat32(2 * narrowTile * Lanes)}
 }}
 
+// reserve makes room for points in doubt.
+func (r *narrowRoom) reserve(d int) {
+	if size := doubtPoints * d; size > len(r.points) {
+		r.points, r.rows = alignedFloat32(size), alignedFloat32(size+narrowDims)
+	}
+}
+
 // assignNarrow labels points by way of their narrow form; it reports false, having done nothing, where there is none
 // for these points and centroids.
 func assignNarrow(p *Panels, c *Centroids, labels []uint16) bool {
 	n := c.narrow
-	if !n.ready(p, c) {
+	if p.narrow == nil || !n.ready(p.bounds, c) {
 		return false
 	}
 	room := narrowRooms.Get().(*narrowRoom)
-	if size := doubtPoints * c.D; size > len(room.points) {
-		room.points, room.rows = alignedFloat32(size), alignedFloat32(size+narrowDims)
-	}
-	f := n.points
+	room.reserve(c.D)
+	f := p.narrow
 	tiles, last := n.tiles()
 	waiting, total := 0, 0
 	for lo := 0; lo < p.N; lo += 2 * Lanes {

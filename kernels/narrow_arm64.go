@@ -24,3 +24,15 @@ func narrowAssign(words *int32, stride, chunks int, c []int32, tiles, last int, 
 	labels *[2 * Lanes]uint16, doubts *[2]uint16) {
 	panic(noRoutine("NarrowAssign", chunks))
 }
+
+// boundsPay says that no points are ranked as they are.
+func boundsPay(d, k int) bool { return false }
+
+func narrowSum(x *float32, shifts []float32, c []int32, band float32, room []float32, labels *[slotPoints]uint16,
+	doubts *[2]uint16, before *slotPair, bias float32, slots []int32) {
+	panic(noRoutine("NarrowSum", len(shifts)))
+}
+
+func narrowLengths(panel, shifts []float32, sums *[4 * Lanes]float32) {
+	panic(noRoutine("NarrowLengths", len(shifts)))
+}

@@ -11,7 +11,7 @@ import (
 // narrowed prepares points and centroids for the narrow form, whatever the rule says of their shape. It reports
 // whether the points have one.
 func narrowed(p *Panels, c *Centroids, rows []float32) bool {
-	p.narrow, c.narrow = nil, nil
+	p.narrow, p.bounds, c.narrow = nil, nil, nil
 	if p.addNarrow(inOrder); p.narrow == nil {
 		return false
 	}
@@ -198,7 +198,7 @@ func narrowAssignOnce(t *testing.T, rng *rand.Rand, chunks, k int) {
 	t.Helper()
 	tiles, last := narrowTiles(k)
 	rows, size := tiles*narrowTile+last*narrowLast, 1+chunks*narrowChunk
-	n := &narrowCentroids{points: &narrowPoints{chunks: chunks}, words: make([]int32, rows*size)}
+	n := &narrowCentroids{points: &narrowBounds{chunks: chunks}, words: make([]int32, rows*size)}
 	for i := range n.words {
 		n.words[i] = int32(rng.Uint32())
 	}
@@ -247,7 +247,7 @@ func narrowAssignOnce(t *testing.T, rng *rand.Rand, chunks, k int) {
 }
 
 // TestNarrowBoundCoversScores takes scores in plain Go, checks that no chunk's sum leaves 32 bits, and compares them
-// with the chains: the difference of two is off by at most the band.
+// with the chains: the difference of two is off by at most the band. So it is with words of points as they are.
 func TestNarrowBoundCoversScores(t *testing.T) {
 	withPaths(t, func(t *testing.T) {
 		if !narrows() {
@@ -257,47 +257,67 @@ func TestNarrowBoundCoversScores(t *testing.T) {
 		for _, s := range [][3]int{{32, 9, 22}, {33, 12, 16}, {100, 7, 4}, {257, 20, 22}, {784, 10, 22}, {784, 10, 0}} {
 			d, k, n := s[0], s[1], 64
 			p, c := packed(gridRows(rng, n, d, s[2]), n, d), NewCentroids(k, d)
-			if !narrowed(p, c, gridRows(rng, k, d, s[2])) || !c.narrow.ready(p, c) {
+			rows := gridRows(rng, k, d, s[2])
+			if !narrowed(p, c, rows) || !c.narrow.ready(p.bounds, c) {
 				t.Fatalf("d=%d: no narrow form", d)
 			}
-			f, r := p.narrow, c.narrow
-			largest, row := 0.0, make([]float32, d)
-			// ab is what the first centroid's base and the bound on it give.
-			units := narrowScale(c)
-			for i := range n {
-				p.Point(i, row)
-				var first, chain0 float64
-				for a := range k {
-					at, step := r.place(a)
-					score := float64(math.Float32frombits(uint32(r.words[at])))
-					for chunk := range f.chunks {
-						part := int64(0)
-						for w := chunk * narrowChunk; w < (chunk+1)*narrowChunk; w++ {
-							u := f.words[i/Lanes*f.size()+w*Lanes+i%Lanes]
-							v := r.words[at+(1+w)*step]
-							part += int64(int16(u))*int64(int16(v)) + int64(u>>16)*int64(v>>16)
-						}
-						if part != int64(int32(part)) {
-							t.Fatalf("d=%d: the sum %d of a chunk", d, part)
-						}
-						score += float64(part)
-					}
-					chain := chainOf(row, c, a)
-					if a == 0 {
-						first, chain0 = score, chain
-						continue
-					}
-					off := math.Abs(score-first-(chain-chain0)*units) / float64(r.band)
-					if largest = max(largest, off); off > 1 {
-						t.Fatalf("d=%d: point %d, centroid %d: the score is off by %g of the band", d, i, a, off)
-					}
-				}
+			f := p.narrow
+			narrowScores(t, p, c, func(i, j int) int16 {
+				return int16(f.words[i/Lanes*f.size()+j/2*Lanes+i%Lanes] >> (j % 2 * 16))
+			})
+			if d%2 > 0 {
+				continue
 			}
-			if largest < 0.005 {
-				t.Errorf("d=%d: the largest error is %g of the bound: the bound says nothing", d, largest)
+			p.narrow, p.bounds, c = nil, nil, NewCentroids(k, d)
+			p.addBounds(inOrder)
+			c.PrepareFilter(p)
+			if c.Set(rows); !c.narrow.ready(p.bounds, c) {
+				t.Fatalf("d=%d: no bounds", d)
 			}
+			narrowScores(t, p, c, func(i, j int) int16 {
+				return int16(math.Float32bits(p.Data[i/Lanes*Lanes*d+j*Lanes+i%Lanes] + p.bounds.shifts[j]))
+			})
 		}
 	})
+}
+
+// narrowScores compares scores by the integers u of points and dimensions with the chains.
+func narrowScores(t *testing.T, p *Panels, c *Centroids, u func(i, j int) int16) {
+	t.Helper()
+	r, d := c.narrow, c.D
+	largest, row := 0.0, make([]float32, d)
+	// ab is what the first centroid's base and the bound on it give.
+	units := narrowScale(c)
+	for i := range p.N {
+		p.Point(i, row)
+		var first, chain0 float64
+		for a := range c.K {
+			at, step := r.place(a)
+			score, part := float64(math.Float32frombits(uint32(r.words[at]))), int64(0)
+			for j := range d {
+				part += int64(u(i, j)) * int64(int16(r.words[at+(1+j/2)*step]>>(j%2*16)))
+				if j%narrowDims < narrowDims-1 && j < d-1 {
+					continue
+				}
+				if part != int64(int32(part)) {
+					t.Fatalf("d=%d: the sum %d of a chunk", d, part)
+				}
+				score, part = score+float64(part), 0
+			}
+			chain := chainOf(row, c, a)
+			if a == 0 {
+				first, chain0 = score, chain
+				continue
+			}
+			off := math.Abs(score-first-(chain-chain0)*units) / float64(r.band)
+			if largest = max(largest, off); off > 1 {
+				t.Fatalf("d=%d: point %d, centroid %d: the score is off by %g of the band", d, i, a, off)
+			}
+		}
+	}
+	if largest < 0.005 {
+		t.Errorf("d=%d: the largest error is %g of the bound: the bound says nothing", d, largest)
+	}
 }
 
 // narrowScale is ab, by the rule that set has for b.

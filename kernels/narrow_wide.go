@@ -32,3 +32,23 @@ func narrowAssign(words *int32, stride, chunks int, c []int32, tiles, last int, 
 	labels *[2 * Lanes]uint16, doubts *[2]uint16) {
 	asmNarrowAssign(words, stride, chunks, &c[0], tiles, last, band, &room[0], &labels[0], &doubts[0])
 }
+
+// boundsPay is the rule that says where points of d dimensions as they are, summed by way of slots, gain from being
+// ranked by u: where that is one tile of routines, and words are whole.
+func boundsPay(d, k int) bool { return narrows() && slotsPay(d, k) && k > narrowLast && d%2 == 0 }
+
+// narrowSum ranks the centroids of one tile for the points of two panels, and adds the pair before to slots.
+func narrowSum(x *float32, shifts []float32, c []int32, band float32, room []float32, labels *[slotPoints]uint16,
+	doubts *[2]uint16, before *slotPair, bias float32, slots []int32) {
+	from := before.x
+	if from == nil {
+		from = x
+	}
+	asmNarrowSum(x, len(shifts)/2, &shifts[0], &c[0], band, &room[0], &labels[0], &doubts[0], from, &before.order[0],
+		before.passes, bias, &slots[0])
+}
+
+// narrowLengths measures the points of a panel.
+func narrowLengths(panel, shifts []float32, sums *[4 * Lanes]float32) {
+	asmNarrowLengths(&panel[0], len(shifts)/2, &shifts[0], &sums[0])
+}

@@ -24,6 +24,7 @@ type Panels struct {
 	filter     *filterPoints
 	firstPanel int
 	narrow     *narrowPoints // likewise; see PrepareNarrow
+	bounds     *narrowBounds // of the narrow form, or alone
 	// longest is at least the length of each point, 0 where it is not known; see PrepareFilter.
 	longest float64
 	widest  float64 // the magnitude of coordinates, where longest is known
@@ -83,7 +84,8 @@ func (p *Panels) Slice(lo, hi int) Panels {
 	}
 	end := lo*p.D + panelCount(hi-lo)*p.D*Lanes
 	return Panels{N: hi - lo, D: p.D, Data: p.Data[lo*p.D : end : end], Mapped: p.Mapped, filter: p.filter,
-		narrow: p.narrow, firstPanel: p.firstPanel + lo/Lanes, longest: p.longest, widest: p.widest, stream: p.stream}
+		narrow: p.narrow, bounds: p.bounds, firstPanel: p.firstPanel + lo/Lanes, longest: p.longest, widest: p.widest,
+		stream: p.stream}
 }
 
 // Point copies the coordinates of point i to dst, which is grown when it is
@@ -111,7 +113,7 @@ func (p *Panels) Set(i int, row []float32) {
 	if len(row) != p.D {
 		panic(fmt.Sprintf("kernels: Panels.Set: len(row)=%d, want %d", len(row), p.D))
 	}
-	p.filter, p.narrow, p.longest = nil, nil, 0
+	p.filter, p.narrow, p.bounds, p.longest = nil, nil, nil, 0
 	base := i/Lanes*p.D*Lanes + i%Lanes
 	for j, x := range row {
 		p.Data[base+j*Lanes] = x
@@ -125,7 +127,7 @@ func Pack(dst *Panels, rows []float32) {
 	if len(rows) != dst.N*dst.D {
 		panic(fmt.Sprintf("kernels: Pack: len(rows)=%d, want n*d=%d", len(rows), dst.N*dst.D))
 	}
-	dst.filter, dst.narrow, dst.longest = nil, nil, 0
+	dst.filter, dst.narrow, dst.bounds, dst.longest = nil, nil, nil, 0
 	pack(dst, rows)
 }
 

@@ -105,32 +105,54 @@ func (t *slotSums) arrange(labels *[slotPoints]uint16, k int, order *slotOrder) 
 	return counts, last/Lanes + 1
 }
 
+// slotPair is a pair of panels that is to go to slots.
+type slotPair struct {
+	x      *float32
+	passes int // 0 where there is none
+	order  slotOrder
+}
+
+// take arranges the pair of panels at x, whose labels the first ones are; one that slots do not take is added by row.
+// Nothing else is added before the pair is.
+func (s *sink) take(q *slotPair, x *float32, labels []uint16) {
+	t, acc := s.slots, s.acc
+	if t.points >= t.next || t.missed == mostMissed {
+		s.redeal(labels)
+	}
+	s.reserve(slotPoints)
+	var counts [Lanes]uint8
+	counts, q.passes = t.arrange((*[slotPoints]uint16)(labels), acc.K, &q.order)
+	for i, n := range counts[:acc.K] {
+		t.seen[i] += int(n)
+	}
+	t.points += slotPoints
+	if q.passes > mostPasses {
+		t.missed++
+		scatter(x, slotPoints/Lanes, &labels[0], acc, s.bias, s.ahead)
+		q.passes = 0
+		return
+	}
+	for i, n := range counts[:acc.K] {
+		acc.scratch.tally[i] += int32(n)
+	}
+	t.filled, t.missed, q.x = true, 0, x
+}
+
+// put adds a pair to slots.
+func (s *sink) put(q *slotPair) {
+	if q.passes > 0 {
+		sumSlots(q.x, s.acc.D, &q.order, q.passes, s.bias, s.slots.sums)
+		q.passes = 0
+	}
+}
+
 // addSlots adds the pairs of whole panels of points by label, and returns how many points these are.
 func (s *sink) addSlots(p *Panels, labels []uint16) int {
-	t, acc := s.slots, s.acc
-	var order slotOrder
+	var q slotPair
 	at := 0
 	for ; at+slotPoints <= p.N; at += slotPoints {
-		if t.points >= t.next || t.missed == mostMissed {
-			s.redeal(labels[at:])
-		}
-		s.reserve(slotPoints)
-		counts, passes := t.arrange((*[slotPoints]uint16)(labels[at:]), acc.K, &order)
-		for i, n := range counts[:acc.K] {
-			t.seen[i] += int(n)
-		}
-		t.points += slotPoints
-		x := &p.Data[at*p.D]
-		if passes > mostPasses {
-			t.missed++
-			scatter(x, slotPoints/Lanes, &labels[at], acc, s.bias, s.ahead)
-			continue
-		}
-		for i, n := range counts[:acc.K] {
-			acc.scratch.tally[i] += int32(n)
-		}
-		t.filled, t.missed = true, 0
-		sumSlots(x, p.D, &order, passes, s.bias, t.sums)
+		s.take(&q, &p.Data[at*p.D], labels[at:])
+		s.put(&q)
 	}
 	return at
 }

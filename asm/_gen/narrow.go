@@ -24,7 +24,11 @@ func narrowFile() {
 	narrowPack()
 	narrowRow()
 	narrowMove()
-	narrowAssign()
+	one := constants("narrowOneVNNI", 1)
+	infinity := constants("narrowInfinityVNNI", math.Float32bits(float32(math.Inf(1))))
+	narrowAssign(one, infinity)
+	narrowSum(one, infinity)
+	narrowLengths()
 }
 
 // narrowPack emits the routine that makes narrow points.
@@ -214,7 +218,7 @@ type narrowing struct {
 }
 
 // narrowAssign emits the routine.
-func narrowAssign() {
+func narrowAssign(one, infinity Mem) {
 	function("NarrowAssignVNNI", "func(x *int32, stride, chunks int, c *int32, tiles, last int, band float32, "+
 		"room *float32, labels, doubts *uint16)",
 		"ranks the centroids of tiles tiles for each point of the two panels at x and stride bytes beyond, and fetches as",
@@ -222,20 +226,12 @@ func narrowAssign() {
 		"integers of 16 bits in the next ones are added, those of a chunk modulo 2^32; one of [1+16 chunks][5] follows where",
 		"last is not 0. The label is the number of the first least sum, and a bit of doubts, 16 for each panel, says that",
 		"the second least less the least is at most band. room is for [10][2][16] sums.")
-	r := &narrowing{x: GP64(), stride: GP64(), tripled: GP64(), c: GP64(), room: GP64(), number: GP64(),
-		least: avx512.vectors(narrowPanels), second: avx512.vectors(narrowPanels), index: avx512.vectors(narrowPanels),
-		one: constants("narrowOneVNNI", 1)}
+	r := &narrowing{x: GP64(), stride: GP64(), tripled: GP64(), c: GP64(), room: GP64(), number: GP64(), one: one}
 	Load(Param("stride"), r.stride)
 	LEAQ(Mem{Base: r.stride, Index: r.stride, Scale: 2}, r.tripled)
 	Load(Param("c"), r.c)
 	Load(Param("room"), r.room)
-	infinity := constants("narrowInfinityVNNI", math.Float32bits(float32(math.Inf(1))))
-	for p := range narrowPanels {
-		VBROADCASTSS(infinity, r.least[p])
-		VBROADCASTSS(infinity, r.second[p])
-		avx512.zero(r.index[p])
-	}
-	XORQ(r.number, r.number)
+	r.start(infinity)
 	tiles := Load(Param("tiles"), GP64()).(reg.GPVirtual)
 	TESTQ(tiles, tiles)
 	JZ(LabelRef("last"))
@@ -246,9 +242,25 @@ func narrowAssign() {
 	JZ(LabelRef("ranked"))
 	r.tile("last_tile", narrowLast)
 	Label("ranked")
+	r.end(NewParamAddr("band", 48))
+}
+
+// start writes the minima of no centroids.
+func (r *narrowing) start(infinity Mem) {
+	r.least, r.second, r.index = avx512.vectors(narrowPanels), avx512.vectors(narrowPanels), avx512.vectors(narrowPanels)
+	for p := range narrowPanels {
+		VBROADCASTSS(infinity, r.least[p])
+		VBROADCASTSS(infinity, r.second[p])
+		avx512.zero(r.index[p])
+	}
+	XORQ(r.number, r.number)
+}
+
+// end writes labels and doubts.
+func (r *narrowing) end(width Mem) {
 	labels, doubts := Load(Param("labels"), GP64()), Load(Param("doubts"), GP64())
 	band, near, bits := ZMM(), K(), GP32()
-	VBROADCASTSS(NewParamAddr("band", 48), band)
+	VBROADCASTSS(width, band)
 	for p := range narrowPanels {
 		VSUBPS(r.least[p], r.second[p], r.second[p])
 		VCMPPS(Imm(2), band, r.second[p], near)
@@ -263,17 +275,7 @@ func narrowAssign() {
 // tile ranks the next n centroids.
 func (r *narrowing) tile(label string, n int) {
 	const together = 4 // words
-	sum := func(q, p int) Mem { return Mem{Base: r.room, Disp: 64 * (narrowPanels*q + p)} }
-	sums := make([][]reg.VecVirtual, n)
-	for q := range sums {
-		sums[q] = avx512.vectors(narrowPanels)
-		for p, s := range sums[q] {
-			VBROADCASTSS(Mem{Base: r.c, Disp: 4 * q}, s)
-			VMOVUPS(s, sum(q, p))
-		}
-	}
-	ADDQ(Imm(uint64(4*n)), r.c)
-	Load(Param("x"), r.x)
+	sums := r.begin(n)
 	chunks, left := Load(Param("chunks"), GP64()).(reg.GPVirtual), GP64()
 	count(label+"_chunks", chunks, func() {
 		for _, s := range slices.Concat(sums...) {
@@ -288,31 +290,64 @@ func (r *narrowing) tile(label string, n int) {
 				PREFETCHT1(Mem{Base: r.x, Index: r.stride, Scale: 2, Disp: 64 * w})
 				PREFETCHT1(Mem{Base: r.x, Index: r.tripled, Scale: 1, Disp: 64 * w})
 				for q := range sums {
-					word := ZMM()
-					VPBROADCASTD(Mem{Base: r.c, Disp: 4 * (n*w + q)}, word)
-					for p, x := range points {
-						VPDPWSSD(word, x, sums[q][p])
-					}
+					r.multiply(sums[q], points, 4*(n*w+q))
 				}
 			}
 			ADDQ(U32(64*together), r.x)
 			ADDQ(U32(uint32(4*n*together)), r.c)
 		})
-		for q := range sums {
-			for p, s := range sums[q] {
-				VCVTDQ2PS(s, s)
-				VADDPS(sum(q, p), s, s)
-				VMOVUPS(s, sum(q, p))
-			}
-		}
+		r.add(sums)
 	})
+	r.rank(n)
+}
+
+// begin writes what the products of n centroids are added to.
+func (r *narrowing) begin(n int) [][]reg.VecVirtual {
+	sums := make([][]reg.VecVirtual, n)
+	for q := range sums {
+		sums[q] = avx512.vectors(narrowPanels)
+		for p, s := range sums[q] {
+			VBROADCASTSS(Mem{Base: r.c, Disp: 4 * q}, s)
+			VMOVUPS(s, r.sum(q, p))
+		}
+	}
+	ADDQ(Imm(uint64(4*n)), r.c)
+	Load(Param("x"), r.x)
+	return sums
+}
+
+// sum is the place of the sum of centroid q and panel p.
+func (r *narrowing) sum(q, p int) Mem { return Mem{Base: r.room, Disp: 64 * (narrowPanels*q + p)} }
+
+// multiply adds the products of points with the word of a centroid, disp bytes on, to its sums.
+func (r *narrowing) multiply(sums, points []reg.VecVirtual, disp int) {
+	word := ZMM()
+	VPBROADCASTD(Mem{Base: r.c, Disp: disp}, word)
+	for p, x := range points {
+		VPDPWSSD(word, x, sums[p])
+	}
+}
+
+// add adds the sums of a chunk to those before.
+func (r *narrowing) add(sums [][]reg.VecVirtual) {
+	for q := range sums {
+		for p, s := range sums[q] {
+			VCVTDQ2PS(s, s)
+			VADDPS(r.sum(q, p), s, s)
+			VMOVUPS(s, r.sum(q, p))
+		}
+	}
+}
+
+// rank takes the sums of n centroids into the minima.
+func (r *narrowing) rank(n int) {
 	number, one, nearer := ZMM(), ZMM(), K()
 	VPBROADCASTD(r.number.As32(), number)
 	VPBROADCASTD(r.one, one)
 	for q := range n {
 		for p := range narrowPanels {
 			s, larger := ZMM(), ZMM()
-			VMOVUPS(sum(q, p), s)
+			VMOVUPS(r.sum(q, p), s)
 			VCMPPS(Imm(1), r.least[p], s, nearer)
 			VMOVDQA32(number, nearer, r.index[p])
 			VMAXPS(s, r.least[p], larger)
