@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/cohort-engine/cohort/engine/synopsis"
-	"github.com/cohort-engine/cohort/internal/elementary"
 )
 
 // measuring is what equal rounds carry from one to the next: the clusters, the lengths to which their offsets are cut,
@@ -27,15 +26,9 @@ func (p *Party) merge(ctx context.Context, m *measuring) error {
 	}
 	merged := &measuring{GridRow(found.Centers, p.FractionBits), make([]float64, p.K), make([]float64, p.K)}
 	for c, n := range m.sums {
-		one, best := points.Points[c*p.D:(c+1)*p.D], 0
-		for j := range p.K {
-			if elementary.SquaredDistance(one, found.Centers[j*p.D:(j+1)*p.D]) <
-				elementary.SquaredDistance(one, found.Centers[best*p.D:(best+1)*p.D]) {
-				best = j
-			}
-		}
-		merged.sums[best] += n
-		merged.radii[best] = max(merged.radii[best], m.radii[c])
+		j := found.Labels[c]
+		merged.sums[j] += n
+		merged.radii[j] = max(merged.radii[j], m.radii[c])
 	}
 	*m = *merged
 	return nil
