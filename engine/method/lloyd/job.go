@@ -523,9 +523,11 @@ func (j *Job) checkConstraints() error {
 	for i, p := range j.Clients {
 		lo, hi := j.sizes(i)
 		n := p.Points.N
-		few, many := "has "+fault.Count(n, "record"), "has "+fault.Count(n, "record")
-		if j.Method.Private() && j.Records > 0 {
-			few, many = "has fewer records than planned", "has more records than planned" // how many is nobody's to read
+		has := func(side string) string {
+			if j.Method.Private() && j.Records > 0 {
+				return "has " + side + " records than planned" // how many is nobody's to read
+			}
+			return "has " + fault.Count(n, "record")
 		}
 		who := clientName(i)
 		switch {
@@ -535,15 +537,15 @@ func (j *Job) checkConstraints() error {
 				"raise --eta-min-alpha or --eta-max-alpha")
 		case j.total(): // whatever the client holds
 		case lo > n:
-			return impossible(who, fmt.Sprintf("%s and each cluster needs at least %d of them", few, lo),
+			return impossible(who, fmt.Sprintf("%s and each cluster needs at least %d of them", has("fewer"), lo),
 				"raise --eta-min-alpha")
 		case j.NonExclusive:
 		case j.K*lo > n*j.exclusivityAt(i):
-			return impossible(who, fmt.Sprintf("%s and %s of at least %d need %d", few,
+			return impossible(who, fmt.Sprintf("%s and %s of at least %d need %d", has("fewer"),
 				fault.Count(j.K, "cluster"), lo, j.K*lo),
 				"raise --eta-min-alpha")
 		case j.Radius == 0 && j.Schedule == "" && j.K*hi < n:
-			return impossible(who, fmt.Sprintf("%s and %s of at most %d hold %d", many,
+			return impossible(who, fmt.Sprintf("%s and %s of at most %d hold %d", has("more"),
 				fault.Count(j.K, "cluster"), hi, j.K*hi),
 				"raise --eta-max-alpha")
 		}

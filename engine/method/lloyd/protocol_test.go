@@ -617,6 +617,11 @@ func TestRefusedSizesTellNoCounts(t *testing.T) {
 			job.Calibration = privacy.Claimed
 		}
 		_, err := enginetest.New(t, engine.WithWorkers(1)).Run(t.Context(), &job)
+		if p, err := job.Plan(); err == nil && !slices.ContainsFunc(p.(*Plan).Notes, func(n string) bool {
+			return strings.Contains(n, "follows from the records")
+		}) {
+			t.Errorf("%s: no note says that records may end the run", name)
+		}
 		var refusal *fault.Error
 		if !errors.Is(err, flow.ErrInfeasible) || !errors.As(err, &refusal) {
 			t.Errorf("%s: %v, want a refusal of sizes", name, err)
