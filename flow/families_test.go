@@ -225,7 +225,7 @@ func TestManyClustersKeepLittle(t *testing.T) {
 // moves take 72 MB and ten times as long to be found.
 func TestManyClustersAreBroughtNear(t *testing.T) {
 	if testing.Short() {
-		t.Skip("100,000 records and 4,096 clusters, slow with portable kernels: run without -short")
+		t.Skip("100,000 records and 4,096 clusters, slow with portable kernels: make test runs it")
 	}
 	set := instance.Mixture("mixture", 100000, 2, 4096)
 	var res flow.Result

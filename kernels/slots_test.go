@@ -68,7 +68,7 @@ func TestSlotsAddAsRowsDo(t *testing.T) {
 // Labels that change what slots take the most of do not keep points from slots for long.
 func TestSlotsFollowLabels(t *testing.T) {
 	if !hasOneTile() {
-		t.Skip("SKIPPED: no routine")
+		t.Skip("SKIPPED: this CPU has no AVX-512, for which alone there is a routine")
 	}
 	const n, d, k = 1 << 14, 16, 10
 	p := packed(gridRows(rand.New(rand.NewPCG(1, 2)), n, d, 16), n, d)
