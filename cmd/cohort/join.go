@@ -140,7 +140,8 @@ func (o *joinFlags) join(ctx context.Context, in io.Reader, out, errOut io.Write
 		Deliver: func(t *study.Terms, res *engine.Result) error { return o.deliver(t, res, out) }}
 	res, err := study.Take(ctx, j)
 	if err == nil && res == nil {
-		_, err = fmt.Fprintln(errOut, "The study has ended and its coordinator is gone. This party has had its result before.")
+		_, err = fmt.Fprintln(errOut,
+			"The study has ended and its coordinator is gone. This party has had its result before.")
 	}
 	return err
 }
