@@ -50,8 +50,7 @@ func choose(name string) (path, error) {
 		}
 		names[i] = p.String()
 	}
-	return best, fmt.Errorf("COHORT_ISA=%s: this CPU and build support %s: choose one of them or unset it", name,
-		strings.Join(names, ", "))
+	return best, fmt.Errorf("%s is not among what this CPU and build support: %s", name, strings.Join(names, ", "))
 }
 
 // ISA names the instruction set in use: generic, avx2, avx512, avx512vnni (AVX-512

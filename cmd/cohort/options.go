@@ -527,7 +527,7 @@ func (o *options) checkNumbers() error {
 // one that the CPU lacks.
 func selectKernels() error {
 	if err := kernels.Select(); err != nil {
-		return fault.Request("COHORT_ISA", err.Error(), "unset it or choose one that this CPU has")
+		return fault.Request("COHORT_ISA", err.Error(), "choose one of these or unset it")
 	}
 	return nil
 }

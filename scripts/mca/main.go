@@ -165,7 +165,7 @@ func analyse(body []string, triple, name string) (float64, error) {
 	cmd.Stdin = strings.NewReader(strings.Join(body, "\n") + "\n")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		return 0, fmt.Errorf("llvm-mca for %s: %w: %s", name, err, out)
+		return 0, fmt.Errorf("llvm-mca for %s: %w: install LLVM 19 (Debian: llvm-19): %s", name, err, out)
 	}
 	m := regexp.MustCompile(`Total Cycles:\s+(\d+)`).FindSubmatch(out)
 	if m == nil {
