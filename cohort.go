@@ -35,7 +35,7 @@ func Matrix[T float32 | float64](m dataset.Matrix[T]) Data {
 // between them are those of one client each.
 func File(path string) Data {
 	return source(func() (dataset.Source, error) {
-		return dataset.OpenSource(context.Background(), path, dataset.ReadOptions{})
+		return dataset.OpenFiles(context.Background(), path, dataset.ReadOptions{})
 	})
 }
 

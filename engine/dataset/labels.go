@@ -11,7 +11,11 @@ import (
 // openLabels reads class labels: one integer per row of text (a header is
 // allowed), a one-dimensional .npy, or IDX, each also gzip-compressed.
 func openLabels(ctx context.Context, path string) ([]int32, error) {
-	t, err := Open(ctx, path, ReadOptions{})
+	s, err := openPath(ctx, path, ReadOptions{})
+	if err != nil {
+		return nil, err
+	}
+	t, err := readTable(ctx, s, ReadOptions{})
 	if err != nil {
 		return nil, err
 	}

@@ -156,6 +156,11 @@ func OpenSource(ctx context.Context, spec string, opts ReadOptions) (Source, err
 	if name, ok := strings.CutPrefix(spec, builtinPrefix); ok {
 		return newGenerated(ctx, name, opts)
 	}
+	return OpenFiles(ctx, spec, opts)
+}
+
+// OpenFiles is OpenSource without the built-in sets, which programs that only call it are not linked with.
+func OpenFiles(ctx context.Context, spec string, opts ReadOptions) (Source, error) {
 	paths := splitPaths(spec)
 	if slices.Contains(paths, "") {
 		return nil, fault.Request("data", fmt.Sprintf("%q lists a file without a name", spec),
