@@ -61,19 +61,13 @@ type seat struct {
 	taken          int                         // sums taken part in
 	met            int                         // meetings taken part in
 	work           func(context.Context) error // to be done abreast of the others'
-	within         context.Context             // of the work
 	workErr        error
 	sent, received int64
 	mail           map[Role][][]byte
 }
 
 func newLocal(rt *engine.Runtime, views *Views, noisy bool) *local {
-	l := &local{rt: rt, views: views, noisy: noisy}
-	l.each = func(_, index int) {
-		s := l.abreast[index]
-		s.workErr = s.work(s.within)
-	}
-	return l
+	return &local{rt: rt, views: views, noisy: noisy}
 }
 
 // add gives a role a seat, parties in their order and servers last.
@@ -110,6 +104,12 @@ func (l *local) run(ctx context.Context, stop func() bool) error {
 }
 
 func (l *local) play(ctx context.Context, stop func() bool) (err error) {
+	if l.each == nil { // within the context that the roles begin with
+		l.each = func(_, index int) {
+			s := l.abreast[index]
+			s.workErr = s.work(ctx)
+		}
+	}
 	var caller *seat // who plays without a coroutine
 	for i, s := range l.order {
 		switch {
@@ -392,7 +392,7 @@ func (s *seat) Return(_ context.Context, total *secagg.Masked) error {
 
 // Abreast implements Transport.
 func (s *seat) Abreast(ctx context.Context, work func(context.Context) error) error {
-	s.work, s.within = work, ctx
+	s.work = work
 	s.local.abreast = append(s.local.abreast, s)
 	s.events++
 	if err := s.wait(ctx, func() bool { return s.work == nil }); err != nil {
