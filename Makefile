@@ -67,6 +67,7 @@ test-page: build
 
 test:
 	GO=$(GO) $(GO) run ./scripts/gotest -timeout 20m ./...
+	cd engine/privacy/_google && $(GO) test ./...
 
 # A set of RECORDS records (10^7 by default) in a file of panels, within bounded memory.
 test-memory: build

@@ -3,7 +3,6 @@ module github.com/cohort-engine/cohort
 go 1.26.0
 
 require (
-	github.com/google/differential-privacy/go/v3 v3.0.0
 	github.com/google/go-cmp v0.7.0
 	github.com/klauspost/cpuid/v2 v2.4.2
 	github.com/muesli/roff v0.1.0
@@ -65,7 +64,6 @@ require (
 
 require (
 	github.com/ALTree/bigfloat v0.2.0 // indirect
-	github.com/golang/glog v1.2.5 // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/mitchellh/colorstring v0.0.0-20190213212951-d06e56a500db // indirect
 	github.com/stretchr/testify v1.12.1 // indirect

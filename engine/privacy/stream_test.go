@@ -6,8 +6,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/differential-privacy/go/v3/noise"
-
 	"github.com/cohort-engine/cohort/internal/elementary"
 )
 
@@ -126,57 +124,6 @@ func kolmogorov(t *testing.T, what string, a, b []float64) {
 	if worst > 2.7*math.Sqrt(2/float64(n)) {
 		t.Errorf("%s: Kolmogorov distance %v", what, worst)
 	}
-}
-
-// The samplers against those of github.com/google/differential-privacy: its Laplace noise of L1
-// sensitivity 1 at epsilon 1/b, and Gaussian noise of the sigma that it computes, on a grid far finer
-// than the scale.
-func TestAgainstGoogleNoise(t *testing.T) {
-	const n = 40000
-	const b = 1000.0
-	seed := uint64(5)
-	streams := NewStreams(&seed)
-	ours, theirs := make([]float64, n), make([]float64, n)
-	laplace, err := NewDiscreteLaplace(b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	st := streams.Stream(0, 0, "laplace")
-	google := noise.Laplace()
-	for i := range ours {
-		ours[i] = float64(laplace.Sample(st))
-		x, err := google.AddNoiseInt64(0, 1, 1, 1/b, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		theirs[i] = float64(x)
-	}
-	kolmogorov(t, "Laplace", ours, theirs)
-
-	const eps, delta = 0.01, 1e-6
-	sigma := noise.SigmaForGaussian(1, 1, eps, delta)
-	mu, err := MuOf(Budget{eps, delta}, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if math.Abs(1/mu/sigma-1) > 2e-3 { // its search ends at a relative 1e-3
-		t.Errorf("sigma for (%v, %v) is %v, theirs %v", eps, delta, 1/mu, sigma)
-	}
-	gauss, err := NewDiscreteGaussian(sigma)
-	if err != nil {
-		t.Fatal(err)
-	}
-	st = streams.Stream(0, 0, "gaussian")
-	normal := noise.Gaussian()
-	for i := range ours {
-		ours[i] = float64(gauss.Sample(st))
-		x, err := normal.AddNoiseInt64(0, 1, 1, eps, delta)
-		if err != nil {
-			t.Fatal(err)
-		}
-		theirs[i] = float64(x)
-	}
-	kolmogorov(t, "Gaussian", ours, theirs)
 }
 
 // The continuous samplers against the discrete ones at a scale that makes the grid invisible.
