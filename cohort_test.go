@@ -256,6 +256,7 @@ func TestNothingIsRefused(t *testing.T) {
 	for what, try := range map[string]func() error{
 		"fit without context":     func() error { return fit(none, good, Options{K: 2}) },
 		"no source":               func() error { return fit(ctx, From(nil), Options{K: 2}) },
+		"no writer":               func() error { return m.Save(nil) },
 		"short rows":              func() error { return fit(ctx, Rows([]float32{1, 2}, 5, 2), Options{K: 2}) },
 		"rows without columns":    func() error { return fit(ctx, Rows([]float32{1, 2}, 2, 0), Options{K: 2}) },
 		"rows beyond memory":      func() error { return fit(ctx, Rows([]float32{1}, 1<<62, 4), Options{K: 2}) },

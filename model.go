@@ -169,6 +169,9 @@ func (m *Model) bounds() dataset.Bounds {
 
 // Save writes the model as JSON.
 func (m *Model) Save(w io.Writer) error {
+	if w == nil {
+		return fault.Request("model", "has no writer", "give a file or another writer")
+	}
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
 	return e.Encode(m)

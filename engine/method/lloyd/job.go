@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/privacy"
@@ -383,8 +382,7 @@ func (m Method) takes() protocol.Takes {
 // check returns the job with its defaults and its noise plan, or the first fault.
 func (j *Job) check() (*Plan, error) {
 	if !slices.Contains(Methods(), j.Method) {
-		return nil, fault.Request("method", fmt.Sprintf("%q is unknown", string(j.Method)),
-			"choose one of "+strings.Join(Describe().Names(), ", "))
+		return nil, fault.Unknown("method", string(j.Method), Describe().Names())
 	}
 	if err := j.Check(string(j.Method), j.Method.takes()); err != nil {
 		return nil, err

@@ -252,7 +252,7 @@ func (j *Job) check() error {
 		return protocol.ErrNoJob
 	}
 	if !slices.Contains(methods(), j.Method) {
-		return fault.Request("method", fmt.Sprintf("%q is not a vertical protocol", j.Method), "")
+		return fault.Unknown("method", string(j.Method), Describe().Names())
 	}
 	if err := j.Check(string(j.Method), j.Method.takes()); err != nil {
 		return err
