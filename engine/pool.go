@@ -123,12 +123,12 @@ func (p *Pool) Close() {
 // start the wait. Without one they soon go back to sleep.
 func (p *Pool) Wake() {
 	for i := range p.helpers {
-		p.helpers[i].rouse()
+		p.helpers[i].signal()
 	}
 }
 
-// rouse leaves a token for a helper, which has it wake up, or go on waiting when it would have gone to sleep.
-func (h *helper) rouse() {
+// signal leaves a token for a helper, which has it wake up, or go on waiting when it would have gone to sleep.
+func (h *helper) signal() {
 	select {
 	case h.wake <- struct{}{}:
 	default:
@@ -187,7 +187,7 @@ func (p *Pool) Run(ctx context.Context, n int, fn func(worker, index int)) error
 	p.state.Store(p.state.Load()&^(stateShut|stateSleeps|stateHelpers) + stateRegion)
 	for i := range p.helpers {
 		if h := &p.helpers[i]; h.asleep.Load() {
-			h.rouse()
+			h.signal()
 		}
 	}
 	p.take(0)

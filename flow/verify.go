@@ -225,7 +225,7 @@ func (v *verifier) words(d digest, column int) weight {
 }
 
 // improvable looks for a cycle of exchanges that lowers the tie hash (Bellman and
-// Ford); the last node is the hub, which sizes that the prices leave open reach.
+// Ford); the last node is the super-sink, which sizes that the prices leave open reach.
 func (v *verifier) improvable() bool {
 	columns := len(v.cost)
 	type step struct {

@@ -202,7 +202,7 @@ func (b *plan) searchCubes(ctx context.Context, p *staged.Party, origin []float3
 // exchange. The score is minus the loss, each record's squared distance cut at
 // swapLossCap: adding a record lowers all scores by at most that, so the choice
 // is monotone with that sensitivity (THEOREMS.md T5). Scores are exact sums of
-// rounded contributions, so this holds for them as computed.
+// rounded losses, so this holds for them as computed.
 func (b *plan) privateSwaps(ctx context.Context, p *staged.Party, low *staged.Projected, boxes []synopsis.Box) error {
 	span := p.Begin(engine.PhaseSearch, p.Released)
 	defer p.End(span)

@@ -524,7 +524,7 @@ func (m *member) answer(ctx context.Context, round int) error {
 		return err
 	}
 	z := make([]int64, len(got.Totals))
-	if m.noise.active() && m.noise.bob {
+	if m.noise.active() && m.noise.keyHolder {
 		groups, err := m.noiseGroups(got.Units)
 		if err != nil {
 			return err

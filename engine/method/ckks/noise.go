@@ -12,8 +12,8 @@ import (
 // deviation of the noise on counts and on sums (features are in [-1, 1]).
 type noisePlan struct {
 	count, sum float64
-	// bob tells whether those who decrypt add noise, too.
-	bob bool
+	// keyHolder tells whether those who decrypt add noise, too.
+	keyHolder bool
 	// shares is the number of parties that draw noise, of which any needed make up
 	// that of the deviations above (PRIVACY C4, C7).
 	shares, needed int
@@ -50,7 +50,7 @@ func (n noisePlan) surplus() float64 { return float64(max(n.shares, 1)) / float6
 // shares of all but colluders of them make up the noise.
 func (n *noisePlan) share(holders, colluders int) error {
 	n.shares, n.needed = 1, 1
-	if !n.active() || !n.bob {
+	if !n.active() || !n.keyHolder {
 		return nil
 	}
 	n.shares = 1 + holders
@@ -164,7 +164,7 @@ func provenNoise(nb privacy.Neighbours, b privacy.Budget, rounds, n, k, d int, p
 		// What the bound adds to the sensitivity, as the table counts it.
 		shape.Error = (proved.mu(moved/scale, least*scale)/math.Sqrt(float64(rounds))*scale - moved) * least / 2
 	}
-	p := noisePlan{count: unit.count * scale, sum: unit.sum * scale, bob: true, proved: proved}
+	p := noisePlan{count: unit.count * scale, sum: unit.sum * scale, keyHolder: true, proved: proved}
 	shape.CountScale, shape.SumScale = p.count, p.sum
 	p.bound = jointBound(privacy.Proven, decrypted, shape)
 	p.spec = privacy.Spec{Family: "discrete-gaussian", Scale: 1 / perRound, Slack: slack, Rounds: rounds}

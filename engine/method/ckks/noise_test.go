@@ -36,7 +36,7 @@ func TestProvenNoisePaysForTheJointRelease(t *testing.T) {
 				if delta := privacy.DeltaOfMu(mu*math.Sqrt(rounds), eps); delta > b.Delta || delta < 0.98*b.Delta {
 					t.Errorf("%s d %d epsilon %g: delta %g, want %g", nb, d, eps, delta, b.Delta)
 				}
-				if !p.bob {
+				if !p.keyHolder {
 					t.Error("the key holder adds no noise")
 				}
 			}
@@ -51,7 +51,7 @@ func TestClaimedNoiseIsThePapers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := 5 * math.Sqrt(2*math.Log(1.25/2e-6)); math.Abs(p.count-want) > 1e-9 || p.sum != p.count || p.bob {
+	if want := 5 * math.Sqrt(2*math.Log(1.25/2e-6)); math.Abs(p.count-want) > 1e-9 || p.sum != p.count || p.keyHolder {
 		t.Errorf("5 rounds: %+v, want %g by simple composition, on one side", p, want)
 	}
 	many, err := planNoise(privacy.Claimed, privacy.AddRemove, b, 500, 5000, 15, 2, nil)
@@ -292,7 +292,7 @@ func TestCheckTotalTellsNoValue(t *testing.T) {
 	var texts []string
 	for _, values := range [][]int64{{9000, 0, 1, 0}, {71234, 5, 1, 0}} {
 		_, err := checkTotal(values, units, 400, 2, 1, (&Job{}).memberships(),
-			noisePlan{count: 3, sum: 3, bob: true, shares: 2, needed: 1})
+			noisePlan{count: 3, sum: 3, keyHolder: true, shares: 2, needed: 1})
 		if err == nil {
 			t.Fatalf("%v is taken for 400 records", values)
 		}
@@ -326,7 +326,8 @@ func TestCheckTotalByRank(t *testing.T) {
 		{n + 300, 1200, least, false}, {n + 1000, 1000, least, false}, {-400, -400, memberships{one: least.one}, false},
 	} {
 		values, units := []int64{c.first, 0, c.second, 0, 0, 0, 0, 0, 0, 0}, slices.Repeat([]float64{1}, 2*k)
-		_, err := checkTotal(values, units, n, k, 1, c.least, noisePlan{count: 3, sum: 3, bob: true, shares: 2, needed: 1})
+		_, err := checkTotal(values, units, n, k, 1, c.least,
+			noisePlan{count: 3, sum: 3, keyHolder: true, shares: 2, needed: 1})
 		if (err == nil) != c.sound {
 			t.Errorf("counts of %d and %d of %d records with memberships from %v: %v", c.first, c.second, n, c.least, err)
 		}
@@ -391,7 +392,7 @@ func TestMultipartySharesMakeUpTheNoise(t *testing.T) {
 // What the ledger says of the scheme's own error is the total variation of T4: that of a
 // Gaussian mechanism at epsilon 0, and nothing where the computing party knows the noise.
 func TestSchemeErrorIsStated(t *testing.T) {
-	n := noisePlan{count: 8, sum: 4, bob: true, proved: &arithmetic{rest: 0.1, failure: 1e-7, rounds: 3}}
+	n := noisePlan{count: 8, sum: 4, keyHolder: true, proved: &arithmetic{rest: 0.1, failure: 1e-7, rounds: 3}}
 	for _, rounds := range []int{1, 3, 10} {
 		want := privacy.DeltaOfMu(math.Sqrt(float64(rounds))*0.1/4, 0) + 1e-7
 		if got := n.schemeDistance(rounds); math.Abs(got-want) > 1e-12 {

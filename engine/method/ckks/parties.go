@@ -346,7 +346,7 @@ func (b *bob) update(ctx context.Context, round int, message []byte) ([][]float6
 		return firstError(err, errs)
 	})
 	var groups []protocol.Group
-	if err == nil && b.noise.bob {
+	if err == nil && b.noise.keyHolder {
 		groups, err = b.noiseGroups(m.Units)
 	}
 	if err != nil {

@@ -72,7 +72,7 @@ func (pl *jobPlan) addReleases() {
 		pl.Notes = append(pl.Notes, "no noise: "+pl.openers()[0]+" sees exact counts and sums of every round, all parties "+
 			"the exact centroids")
 	}
-	if d := pl.noise.schemeDistance(pl.Rounds); d == 1 || !pl.noise.bob {
+	if d := pl.noise.schemeDistance(pl.Rounds); d == 1 || !pl.noise.keyHolder {
 		pl.Notes = append(pl.Notes, "what is decrypted carries the encryption scheme's own error with no noise over it "+
 			"that the computing party does not know: "+
 			"there is no bound on what it tells of keys and columns (IND-CPA-D)")

@@ -8,7 +8,7 @@ import "github.com/cohort-engine/cohort/engine/privacy"
 func Scales(c privacy.Calibration, nb privacy.Neighbours, b privacy.Budget, rounds, n, k, d int) (count, sum float64,
 	twice bool, err error) {
 	p, err := planNoise(c, nb, b, rounds, n, k, d, nil)
-	return p.count, p.sum, p.bob, err
+	return p.count, p.sum, p.keyHolder, err
 }
 
 // Scales is the noise of the job's plan, as [Scales] gives it.

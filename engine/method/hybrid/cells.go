@@ -97,9 +97,9 @@ func (c *cellCounts) weigh(w *synopsis.Weighted) {
 	}
 }
 
-// countLaws is the distribution of a count that is expected to be 1, before anything is released: of exponential
+// countPrior is the distribution of a count that is expected to be 1, before anything is released: of exponential
 // distributions with these means and odds. Most cells have few records, one in ten has a cluster.
-var countLaws = [...]struct{ odds, mean float64 }{{0.6, 1.0 / 3}, {0.3, 4.0 / 3}, {0.1, 4}}
+var countPrior = [...]struct{ odds, mean float64 }{{0.6, 1.0 / 3}, {0.3, 4.0 / 3}, {0.1, 4}}
 
 // expectedCount is what a count is expected to be, given itself with normal noise and what it was expected to be
 // before: the mean of its distribution given the noisy count.
@@ -109,7 +109,7 @@ func expectedCount(noisy, deviation, before float64) float64 {
 		return noisy
 	}
 	sum, all := 0.0, 0.0
-	for _, l := range countLaws {
+	for _, l := range countPrior {
 		// Of an exponential distribution of mean m a normal one of mean y - 1/m that is cut at 0 is left, with odds that
 		// are those of before by its weight.
 		m := l.mean * before / deviation

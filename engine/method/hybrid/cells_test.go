@@ -29,7 +29,7 @@ func TestMillsRatio(t *testing.T) {
 // TestExpectedCount compares it with sums over the counts that there may be.
 func TestExpectedCount(t *testing.T) {
 	odds, mean := 0.0, 0.0
-	for _, l := range countLaws {
+	for _, l := range countPrior {
 		odds, mean = odds+l.odds, mean+l.odds*l.mean
 	}
 	if math.Abs(odds-1) > 1e-12 || math.Abs(mean-1) > 0.01 {
@@ -42,7 +42,7 @@ func TestExpectedCount(t *testing.T) {
 		step := min(c.before, c.deviation) / 400
 		for x := step / 2; x < max(c.noisy, 0)+12*c.deviation; x += step {
 			density := 0.0
-			for _, l := range countLaws {
+			for _, l := range countPrior {
 				m := l.mean * c.before
 				density += l.odds / m * math.Exp(-x/m)
 			}
