@@ -314,7 +314,7 @@ func (a *nearest) center(far []farPoints) {
 // setRadius prepares round t: records that are not surely within R_t are measured in
 // integers.
 func (a *nearest) setRadius(t int) {
-	a.near, a.reach = step.NearSquared(a.c.radius[t], a.c.d), step.Reach(a.c.radius[t], a.c.scale)
+	a.near, a.reach = step.NearSquared(a.c.radiusOf(t), a.c.d), step.Reach(a.c.radiusOf(t), a.c.scale)
 }
 
 // farPoints is one worker's memory for the records beyond the radius.

@@ -3,7 +3,6 @@ package lloyd
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
@@ -15,14 +14,11 @@ import (
 // boxBound is B: coordinates lie in [-B, B].
 const boxBound = 1.0
 
-// addNoise works out the scale of every part and round, the sensitivities that
+// addNoise works out the scale of every part and stage, the sensitivities that
 // the ledger shows.
 func (p *Plan) addNoise() error {
 	if err := p.lookUp(); err != nil {
 		return err
-	}
-	for i := range p.parts {
-		p.parts[i].scales = slices.Grow(p.parts[i].scales, p.rounds)
 	}
 	if p.job.Mechanism == protocol.Laplace {
 		if p.job.Release == Centroid {
@@ -40,14 +36,14 @@ func (p *Plan) addNoise() error {
 	return nil
 }
 
-// noiseScale is the scale of one part in one round, in real units, with the
+// noiseScale is the scale of one part in a round of a stage, in real units, with the
 // sensitivity it answers.
 type noiseScale struct {
 	scale float64
 	sensitivity
 }
 
-// set appends the scale of the next round. Scales keep 24 significant bits,
+// set appends the scale of the next stage. Scales keep 24 significant bits,
 // rounded up: the last bits of a calibration may differ between architectures
 // and must not decide what is drawn.
 func (p *part) set(scale float64, s sensitivity) {
@@ -70,13 +66,13 @@ func (p *Plan) lookUp() error {
 	return nil
 }
 
-// bound is the line of a part at the parameters of round t.
-func (p *Plan) bound(part *part, t int) privacy.Bound {
+// bound is the line of a part at the parameters of a stage.
+func (p *Plan) bound(part *part, stage int) privacy.Bound {
 	j := p.job
 	s := privacy.Shape{D: p.d, K: p.k, Bound: boxBound, Lo: p.m * p.lo, Exclusivity: p.exclusivity, Unit: 1 / p.scale,
 		Neighbours: j.Neighbours}
 	if p.radius != nil {
-		s.Radius = p.radius[t]
+		s.Radius = p.radius[stage]
 	}
 	if p.squaredRadius() {
 		s.Radius *= s.Radius
@@ -84,13 +80,13 @@ func (p *Plan) bound(part *part, t int) privacy.Bound {
 	return privacy.Bound{Rule: part.rule, Shape: s}
 }
 
-// change is the sensitivity of a part in round t in the norm of the mechanism.
-func (p *Plan) change(part *part, t int) sensitivity {
+// change is the sensitivity of a part in the rounds of a stage in the norm of the mechanism.
+func (p *Plan) change(part *part, stage int) sensitivity {
 	norm := "L1"
 	if p.job.Mechanism == protocol.Gaussian {
 		norm = "L2"
 	}
-	return sensitivity{norm: norm, value: p.bound(part, t).In(norm)}
+	return sensitivity{norm: norm, value: p.bound(part, stage).In(norm)}
 }
 
 // squaredRadius reports whether the run follows FastLloyd's released code under a
@@ -110,8 +106,8 @@ func (p *Plan) laplaceOnSums() {
 		share = 0.8
 	}
 	round := j.Budget.Epsilon / float64(p.rounds)
-	for t := range p.rounds {
-		sums, counts := p.change(&p.parts[0], t), p.change(&p.parts[1], t)
+	for at := range p.stages {
+		sums, counts := p.change(&p.parts[0], at), p.change(&p.parts[1], at)
 		p.parts[0].set(sums.value/(round*share), sums)
 		p.parts[1].set(counts.value/(round*(1-share)), counts)
 	}
@@ -125,8 +121,8 @@ func (p *Plan) gaussian(mu float64) {
 	}
 	mu /= math.Sqrt(float64(p.rounds))
 	if p.job.Release == Centroid {
-		for t := range p.rounds {
-			s := p.change(&p.parts[0], t)
+		for at := range p.stages {
+			s := p.change(&p.parts[0], at)
 			p.parts[0].set(s.value/mu, s)
 		}
 	} else {
@@ -147,9 +143,9 @@ const leastShare = 9
 func (p *Plan) widenShares() {
 	for i := range p.parts {
 		part := &p.parts[i]
-		for t := range part.scales {
+		for at, t := range p.stages {
 			if shares := p.shares(t); shares > 1 {
-				part.scales[t].scale = max(part.scales[t].scale, leastShare*math.Sqrt(float64(shares))*part.unit)
+				part.scales[at].scale = max(part.scales[at].scale, leastShare*math.Sqrt(float64(shares))*part.unit)
 			}
 		}
 	}
@@ -162,11 +158,11 @@ func (p *Plan) gaussianOnSums(mu2 float64) {
 	j := p.job
 	side := math.Sqrt(float64(p.d))
 	size := float64(p.n) / float64(p.k)
-	for t := range p.rounds {
-		sums, counts := p.change(&p.parts[0], t), p.change(&p.parts[1], t)
+	for at := range p.stages {
+		sums, counts := p.change(&p.parts[0], at), p.change(&p.parts[1], at)
 		move := 2 * suRho * side * boxBound
 		if j.Method == Relative {
-			move = p.radius[t] / 4
+			move = p.radius[at] / 4
 		}
 		var sigmaSum, sigmaCount float64
 		switch {
@@ -194,8 +190,8 @@ func (p *Plan) gaussianOnSums(mu2 float64) {
 // laplaceOnCentroids scales the noise by the L1 sensitivity of the mean of the
 // clients' means.
 func (p *Plan) laplaceOnCentroids() {
-	for t := range p.rounds {
-		s := p.change(&p.parts[0], t)
+	for at := range p.stages {
+		s := p.change(&p.parts[0], at)
 		p.parts[0].set(s.value*float64(p.rounds)/p.job.Budget.Epsilon, s)
 	}
 }
@@ -224,9 +220,10 @@ func (p *Plan) gaussianMu() (float64, error) {
 	slack, distance := 0.0, 0.0
 	for i := range p.parts {
 		part := &p.parts[i]
-		for t, s := range part.scales {
-			slack += privacy.GaussianSlack(s.scale/part.unit, part.length)
-			distance += p.shareDistance(part, t)
+		for at, s := range part.scales {
+			rounds := float64(p.until(at, p.rounds) - p.stages[at])
+			slack += float64(rounds * privacy.GaussianSlack(s.scale/part.unit, part.length))
+			distance += float64(rounds * p.shareDistance(part, at))
 		}
 	}
 	if b = b.Less(0, distance); b.Delta < 0 {
@@ -237,14 +234,14 @@ func (p *Plan) gaussianMu() (float64, error) {
 	return mu, unpayable(err)
 }
 
-// shareDistance bounds the total variation distance of round t of a part from
+// shareDistance bounds the total variation distance of a round of a stage of a part from
 // discrete Gaussian noise where it is the sum of shares (THEOREMS.md T6 iv).
-func (p *Plan) shareDistance(part *part, t int) float64 {
-	shares := p.shares(t)
+func (p *Plan) shareDistance(part *part, stage int) float64 {
+	shares := p.shares(p.stages[stage])
 	if p.job.Mechanism != protocol.Gaussian || shares <= 1 {
 		return 0
 	}
-	share := part.scales[t].scale / part.unit / math.Sqrt(float64(shares))
+	share := part.scales[stage].scale / part.unit / math.Sqrt(float64(shares))
 	return float64(part.length) * privacy.SplitDistance(share, shares)
 }
 

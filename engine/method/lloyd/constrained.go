@@ -58,7 +58,7 @@ func tieKey(p *protocol.Party, round int, st *privacy.Stream) (key [16]byte) {
 func (a *constrained) assign(ctx context.Context, t int) error {
 	a.round, a.problem.Key = t, tieKey(a.c.party, t, &a.ties)
 	if a.c.radius != nil {
-		a.problem.Radius = a.c.radius[t]
+		a.problem.Radius = a.c.radiusOf(t)
 		if a.c.squaredRadius() {
 			a.problem.Radius = a.c.radius[0]
 		}

@@ -125,7 +125,7 @@ func (p *Plan) plainEntries(rounds int) []privacy.Entry {
 	return list
 }
 
-// noisyEntries are the noisy releases, one entry per part and run of rounds that
+// noisyEntries are the noisy releases, one entry per part and run of stages that
 // cost the same.
 func (p *Plan) noisyEntries(rounds int) []privacy.Entry {
 	var list []privacy.Entry
@@ -147,23 +147,23 @@ func (p *Plan) noisyEntries(rounds int) []privacy.Entry {
 	first := len(list)
 	for i := range p.parts {
 		part := &p.parts[i]
-		for t := 0; t < rounds; {
-			end := t + 1
-			for end < rounds && part.scales[end] == part.scales[t] {
-				end++
+		for at := 0; at < len(p.stages) && p.stages[at] < rounds; {
+			last := at
+			for last+1 < len(p.stages) && part.scales[last+1] == part.scales[at] {
+				last++
 			}
-			list = append(list, p.entry(part, t, end))
-			t = end
+			list = append(list, p.entry(part, at, p.until(last, rounds)))
+			at = last + 1
 		}
 	}
 	p.remark(&list[first])
 	return list
 }
 
-// entry describes rounds [t, end) of a part, which have one scale.
-func (p *Plan) entry(part *part, t, end int) privacy.Entry {
+// entry describes the rounds of a part from a stage to round end, which have one scale.
+func (p *Plan) entry(part *part, stage, end int) privacy.Entry {
 	j := p.job
-	c := part.scales[t]
+	c, t := part.scales[stage], p.stages[stage]
 	family := string(j.Mechanism)
 	if j.Calibration == privacy.Proven {
 		family = "discrete-" + family
@@ -175,7 +175,7 @@ func (p *Plan) entry(part *part, t, end int) privacy.Entry {
 	case end-t == 1:
 		which = fmt.Sprintf("round %d", end)
 	}
-	e := p.bound(part, t).Entry(fmt.Sprintf("noisy %s of each cluster, %s", part.name, which), family, c.norm)
+	e := p.bound(part, stage).Entry(fmt.Sprintf("noisy %s of each cluster, %s", part.name, which), family, c.norm)
 	e.Scale, e.Remark = c.scale, part.rule.Worth
 	e.Viewers, e.Noise = p.audience()
 	e.Conditions = append(slices.Clone(part.rule.Conditions), p.conditions()...)
@@ -190,7 +190,7 @@ func (p *Plan) entry(part *part, t, end int) privacy.Entry {
 	e.Cost = privacy.Spec{Family: family, Scale: c.scale / c.value, Rounds: end - t}
 	if j.Mechanism == protocol.Gaussian && j.Calibration == privacy.Proven {
 		e.Cost.Slack = privacy.GaussianSlack(c.scale/part.unit, part.length)
-		e.Cost.Distance = p.shareDistance(part, t) * float64(end-t)
+		e.Cost.Distance = p.shareDistance(part, stage) * float64(end-t)
 	}
 	if j.total() && part.offset == 0 { // the parts of a round share its assignment
 		e.Cost.Failure = p.tieDelta(end - t)

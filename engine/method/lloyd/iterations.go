@@ -70,7 +70,7 @@ func iterationsLater(sigma float64, n, d, k int) int {
 // is public; a proven noise is 2k times the claimed one, which the papers' rules take.
 func (p *Plan) roundsFromNoise() error {
 	p.rounds = 1
-	p.setRadius()
+	p.setStages()
 	p.cutParts()
 	if err := p.addNoise(); err != nil {
 		return err
@@ -94,7 +94,7 @@ func (p *Plan) roundsFromNoise() error {
 // average size after the last round.
 func (p *Plan) centroidVariance() float64 {
 	variance := func(part *part) float64 {
-		v := part.scales[p.rounds-1].scale
+		v := part.scales[len(p.stages)-1].scale
 		v *= v
 		if p.job.Mechanism == protocol.Laplace {
 			v *= 2
@@ -110,7 +110,7 @@ func (p *Plan) centroidVariance() float64 {
 	}
 	size, typical := float64(p.n)/float64(p.k), 2*suRho*boxBound
 	if p.job.Method == Relative {
-		typical = p.radius[p.rounds-1] / 4 / math.Sqrt(float64(p.d))
+		typical = p.radius[len(p.stages)-1] / 4 / math.Sqrt(float64(p.d))
 	}
 	return (v + float64(typical*typical*variance(&p.parts[1]))) / (size * size)
 }

@@ -133,9 +133,9 @@ type Drop struct{ Client, Iteration int }
 // DefaultAlpha is the default of EtaMinAlpha and EtaMaxAlpha (FastLloyd §5.2.2).
 const DefaultAlpha = 1.25
 
-// maxRelative is the largest number of rounds of Relative: the noise of every
+// maxRadii is the largest number of rounds where each has a radius of its own: the noise of every
 // radius has a table of its own.
-const maxRelative = 1000
+const maxRadii = 1000
 
 // Job is one run of a horizontal method. Its zero fields mean the default that
 // the field's comment states; Method, K, Clients and, for a private method,
@@ -412,9 +412,9 @@ func (j *Job) checkChoices() error {
 		return fault.Range("ring", j.RingBits, "32 or 64")
 	case j.Iterations < 0:
 		return fault.Range("iterations", j.Iterations, "0 (the method's rule) or more")
-	case j.Method == Relative && j.Iterations > maxRelative:
+	case (j.Method == Relative || j.Schedule != "" && j.Schedule != LaterCode) && j.Iterations > maxRadii:
 		return fault.Range("iterations", j.Iterations,
-			fmt.Sprintf("at most %d: each round of relative has its own radius and noise", maxRelative))
+			fmt.Sprintf("at most %d: each round has its own radius and noise", maxRadii))
 	case j.ExclusivityOf != nil && (len(j.ExclusivityOf) != len(j.Clients) || slices.Min(j.ExclusivityOf) < 1):
 		return fault.Request("exclusivity", fmt.Sprintf("has %s for %s", fault.Count(len(j.ExclusivityOf), "number"),
 			fault.Count(len(j.Clients), "client")),

@@ -163,7 +163,7 @@ func (p *Plan) domain(t int) domain {
 		in.least, in.most = float64(p.together(0)), float64(p.together(1))
 	}
 	if p.job.Method == Relative {
-		in.reach = min(p.radius[t], 2*boxBound)
+		in.reach = min(p.radiusOf(t), 2*boxBound)
 	}
 	return in
 }
@@ -183,7 +183,7 @@ func (m *model) divide(t, a int, row []float64, words []int64, count int64, in d
 		sums, n = m.running.add(a, sums, n)
 	}
 	if j.Method == Relative {
-		p.move(row, sums, n, p.radius[t])
+		p.move(row, sums, n, p.radiusOf(t))
 	} else {
 		p.mean(row, sums, n)
 	}

@@ -35,13 +35,14 @@ type Plan struct {
 	exclusivity int
 	lo, hi      int       // the least and the greatest size of a cluster at any client
 	sizes       [][2]int  // least and greatest size of a cluster, by client
-	radius      []float64 // R_t of relative, or the largest distance of constrained assignment, by round; nil for none
+	stages      []int     // the first rounds of those that have one radius and one noise
+	radius      []float64 // R_t of relative, or the largest distance of constrained assignment, by stage; nil for none
 	parts       []part    // what a round releases, in the order of the message
 	length      int       // words of a message
 	givenDelta  float64   // what the caller asked for, before defaults
 
 	release *protocol.Release  // of every round
-	groups  [][]protocol.Group // of the release, by round; see layout
+	groups  [][]protocol.Group // of the release, by stage; see layout
 	seeds   *protocol.Release  // the records that centroids start at
 	drawn   *protocol.Release  // the centroids that the server draws; nil if the clients do
 	quality *step.Quality      // nil if left out
@@ -52,7 +53,7 @@ type part struct {
 	name           string
 	offset, length int
 	unit           float64      // what one integer unit is worth
-	scales         []noiseScale // by round; empty without noise
+	scales         []noiseScale // by stage; empty without noise
 	rule           privacy.Rule // what the scales come from
 }
 
@@ -91,7 +92,7 @@ func newPlan(j *Job, givenDelta float64) (*Plan, error) {
 	p.exchanges = j.exchanges()
 	p.rounds = p.perStart * (p.starts + p.exchanges)
 	p.Rounds = p.rounds
-	p.setRadius()
+	p.setStages()
 	p.cutParts()
 	if j.Metric == Cosine {
 		p.Metric = string(Cosine)
@@ -121,20 +122,52 @@ func newPlan(j *Job, givenDelta float64) (*Plan, error) {
 	return p, p.addReleases()
 }
 
-// setRadius sets the radius of every round, where there is one.
-func (p *Plan) setRadius() {
+// setStages cuts the rounds where their radius changes or a client fails, and sets the radius of each stage, where
+// there is one.
+func (p *Plan) setStages() {
 	j := p.job
+	p.stages, p.radius = append([]int{0}, p.Leaves...), nil
+	switch {
+	case j.Schedule == LaterCode:
+		p.stages = append(p.stages, 1)
+	case j.Schedule != "":
+		for t := range p.rounds {
+			p.stages = append(p.stages, t)
+		}
+	}
+	slices.Sort(p.stages)
+	p.stages = slices.DeleteFunc(slices.Compact(p.stages), func(t int) bool { return t < 0 || t >= p.rounds })
 	if j.Schedule == "" && j.Radius == 0 {
 		return
 	}
-	p.radius = make([]float64, p.rounds)
-	for t := range p.radius {
-		p.radius[t] = j.Radius
+	for _, t := range p.stages {
+		r := j.Radius
 		if j.Schedule != "" {
-			p.radius[t] = j.Schedule.radius(t, p.k, p.d)
+			r = j.Schedule.radius(t, p.k, p.d)
 		}
+		p.radius = append(p.radius, r)
 	}
 }
+
+// stage is that of round t.
+func (p *Plan) stage(t int) int {
+	at, first := slices.BinarySearch(p.stages, t)
+	if !first {
+		at--
+	}
+	return at
+}
+
+// until is the round after a stage, at most one of so many.
+func (p *Plan) until(stage, rounds int) int {
+	if stage+1 < len(p.stages) {
+		return min(p.stages[stage+1], rounds)
+	}
+	return rounds
+}
+
+// radiusOf is the radius of round t.
+func (p *Plan) radiusOf(t int) float64 { return p.radius[p.stage(t)] }
 
 // setSizes sets the sizes of clusters.
 func (p *Plan) setSizes() {
@@ -310,12 +343,12 @@ func (p *Plan) addReleases() error {
 // addReports counts the messages of naive rounds.
 func (p *Plan) addReports() {
 	for q := range p.m {
-		for t := range p.rounds {
-			if p.Present(protocol.Role(q), t) {
-				p.Messages.BytesSent[q] += int64(8 * p.length)
-				p.Messages.BytesReceived[q] += int64(8 * p.k * p.d)
-			}
+		rounds := p.rounds
+		if p.Leaves != nil && p.Leaves[q] >= 0 {
+			rounds = min(rounds, p.Leaves[q])
 		}
+		p.Messages.BytesSent[q] += int64(rounds) * int64(8*p.length)
+		p.Messages.BytesReceived[q] += int64(rounds) * int64(8*p.k*p.d)
 	}
 	p.Messages.Rounds += p.rounds
 }
@@ -333,22 +366,15 @@ func (p *Plan) layout(t int) []protocol.Group {
 	if !p.Private {
 		t = 0
 	}
-	return p.groups[t]
+	return p.groups[p.stage(t)]
 }
 
-// layOut sets the groups of the rounds' release; rounds of one scale share their
+// layOut sets the groups of the rounds' release; stages of one noise share their
 // distributions.
 func (p *Plan) layOut() error {
 	j := p.job
 	last := make([]*protocol.Distribution, len(p.parts))
-	if p.Private {
-		p.groups = slices.Grow(p.groups, p.rounds)
-	}
-	for t := range p.rounds {
-		if t > 0 && p.repeats(t) {
-			p.groups = append(p.groups, p.groups[t-1])
-			continue
-		}
+	for at, t := range p.stages {
 		groups := make([]protocol.Group, len(p.parts))
 		for i := range p.parts {
 			part := &p.parts[i]
@@ -359,7 +385,7 @@ func (p *Plan) layOut() error {
 			if !p.Private {
 				continue
 			}
-			noise := protocol.Noise{Mechanism: j.Mechanism, Scale: part.scales[t].scale / part.unit,
+			noise := protocol.Noise{Mechanism: j.Mechanism, Scale: part.scales[at].scale / part.unit,
 				Shares: p.shares(t), Rounding: rounding(j.Calibration)}
 			if last[i] == nil || last[i].Noise != noise {
 				var err error
@@ -374,16 +400,6 @@ func (p *Plan) layOut() error {
 		}
 	}
 	return nil
-}
-
-// repeats tells whether round t has the noise of the one before.
-func (p *Plan) repeats(t int) bool {
-	for i := range p.parts {
-		if s := p.parts[i].scales; s[t].scale != s[t-1].scale {
-			return false
-		}
-	}
-	return p.shares(t) == p.shares(t-1)
 }
 
 // rounding is how a calibration turns noise into integers.

@@ -95,7 +95,7 @@ func (a *weighted) assign(ctx context.Context, t int) error {
 	}
 	reach := int64(math.MaxInt64)
 	if a.c.job.Method == Relative {
-		reach = step.Reach(a.c.radius[t], a.c.scale)
+		reach = step.Reach(a.c.radiusOf(t), a.c.scale)
 	}
 	err := a.c.party.Pool().Run(ctx, len(a.shards), func(worker, i int) {
 		s := a.shards[i]
