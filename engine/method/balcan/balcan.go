@@ -97,7 +97,7 @@ func (j *Job) plan() (*plan, error) {
 		f.Share = f.Share.Beside(swapping, b.swaps)
 	}
 	l, cubeShare := f.Share, staged.TreeShare(f.D)
-	b.mean, b.reach = f.AddMean(l.Part(meanShare)), f.AddDistances(l.Part(distanceShare))
+	b.mean, b.reach = f.AddMean(l.Part(meanShare)), f.AddDistances("the mean", l.Part(distanceShare))
 	cubes, q := l.Part(cubeShare), b.dimensions
 	levels := max(int(math.Ceil(elementary.Log2(float64(f.N)*cubes.Mu())/float64(q))), 1) + 2
 	levels = min(levels, 62/q, f.FractionBits)
@@ -109,7 +109,7 @@ func (j *Job) plan() (*plan, error) {
 		b.swap = b.addSwaps(l.Part(swapping), b.swaps, j.Exponential)
 	}
 	b.recover = f.AddEqualRound("recover", l.Part(cubeShare/2), f.K)
-	b.within = f.AddDistances(l.Part(distanceShare))
+	b.within = f.AddDistances("the nearest centroid", l.Part(distanceShare))
 	rounds := j.Iterations
 	if rounds == 0 {
 		rounds = f.ManyRounds()

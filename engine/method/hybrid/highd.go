@@ -78,7 +78,8 @@ const nearShare, nearMost, nearSNR = 0.02, 0.95, 12
 func (h *plan) addHigh(rounds, k int) *highPlan {
 	f, l := h.Plan, h.Share
 	share := h.startShare()
-	o := &highPlan{mean: f.AddSteppedMean(l.Part(share)), distances: f.AddDistances(l.Part(distanceShare)), clusters: k}
+	o := &highPlan{mean: f.AddSteppedMean(l.Part(share)),
+		distances: f.AddDistances("the mean", l.Part(distanceShare)), clusters: k}
 	if rounds == 0 {
 		rounds = f.ManyRounds()
 	}
@@ -87,7 +88,8 @@ func (h *plan) addHigh(rounds, k int) *highPlan {
 	}
 	rest := 1 - distanceShare - share
 	if o.mean.Clear() && h.SNR() >= nearSNR {
-		o.near, o.around = f.AddNearMean(l.Part(nearShare)), f.AddDistances(l.Part(distanceShare))
+		o.near = f.AddNearMean(l.Part(nearShare))
+		o.around = f.AddDistances("the mean of near offsets", l.Part(distanceShare))
 		rest -= nearShare + distanceShare
 	}
 	o.started = o.clusters

@@ -44,7 +44,7 @@ func TestFarClusters(t *testing.T) {
 		norm, got := squeezed(t, c.every), 0
 		ample := staged.Share{Gaussian: true, Total: 1e4}
 		f := stagedtest.Plan(t, norm.Points, 5)
-		sum, distances := f.AddMean(ample), f.AddDistances(ample)
+		sum, distances := f.AddMean(ample), f.AddDistances("the mean", ample)
 		stagedtest.OnParty(t, f, norm.Points, func(ctx context.Context, p *staged.Party) error {
 			mean, err := p.PrivateMean(ctx, sum)
 			if err != nil {

@@ -70,7 +70,7 @@ func (h *plan) addMean() *meanPlan {
 	}
 	o.mean = h.AddSteppedMean(mean)
 	if far {
-		o.distances = h.AddDistances(histogram)
+		o.distances = h.AddDistances("the mean", histogram)
 	}
 	if near {
 		h.addCells(o, cells)

@@ -23,11 +23,11 @@ func (h *plan) addProjected(rounds, k int) *projectedPlan {
 	f, l := h.Plan, h.Share
 	share := staged.TreeShare(f.D)
 	o := &projectedPlan{mean: f.AddMean(l.Part(0.03)),
-		reach: f.AddDistances(l.Part(0.01))}
+		reach: f.AddDistances("the mean", l.Part(0.01))}
 	tree := l.Part(share)
 	o.tree = f.AddTree(tree, min(max(int(elementary.Log2(float64(f.N)*tree.Mu())/2.5), 2), 6, f.D))
 	o.recover = f.AddEqualRound("recover", l.Part(share/2), overseeds(overseed, k, f.N))
-	o.within = f.AddDistances(l.Part(0.01))
+	o.within = f.AddDistances("the nearest centroid", l.Part(0.01))
 	if rounds == 0 {
 		rounds = f.ManyRounds()
 	}

@@ -18,7 +18,7 @@ func TestOverseeded(t *testing.T) {
 	norm, table := datasettest.Builtin(t, "blobs", dataset.Generator{N: 4000, D: d, K: k, Separation: 30, Seed: 4})
 	f := stagedtest.Plan(t, norm.Points, k)
 	ample := staged.Share{Gaussian: true, Total: 1e4}
-	o := &projectedPlan{mean: f.AddMean(ample), reach: f.AddDistances(ample),
+	o := &projectedPlan{mean: f.AddMean(ample), reach: f.AddDistances("the mean", ample),
 		tree: f.AddTree(ample, 6), recover: f.AddRound("recover", ample, 6)}
 	var got []float32
 	stagedtest.OnParty(t, f, norm.Points, func(ctx context.Context, p *staged.Party) error {

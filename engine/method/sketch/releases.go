@@ -167,7 +167,7 @@ func (r *run) planCenters(l, d int, out *partyReleases) {
 		o.mean, rounds = f.AddMean(f.Share.Part(meanShare)), f.ManyRounds()
 		left -= meanShare
 	}
-	o.distances = f.AddDistances(f.Share.Part(reachShare))
+	o.distances = f.AddDistances("the first centres", f.Share.Part(reachShare))
 	o.rounds = f.AddEqualRounds(f.Share.Part(left), rounds, r.plan.clusters, false)
 	out.refinement = o
 	for _, x := range r.Releases[first:] { // nothing is sent but the party's message

@@ -41,9 +41,9 @@ const (
 	distanceBins         = wideBins - 1 + narrowBins
 )
 
-// AddDistances plans a histogram of distances.
-func (f *Plan) AddDistances(l Share) *Release {
-	return f.AddCounts("distances", "histogram of distances", l, distanceBins)
+// AddDistances plans a histogram of distances from points that are named: a run may have several.
+func (f *Plan) AddDistances(from string, l Share) *Release {
+	return f.addCounts("distances", "distances from "+from, "histogram of distances", l, distanceBins)
 }
 
 // Distances is a released histogram of distances, projected on the simplex: how many

@@ -49,7 +49,7 @@ func checkDistanceQuantile(t *testing.T, width float64) {
 	top := 2 * math.Sqrt(d)
 	for _, q := range []float64{0.1, 0.25, 0.4, 0.75} {
 		f, got := stagedtest.Plan(t, p, 2), 0.0
-		stage := f.AddDistances(staged.Share{Gaussian: true, Total: 1e6})
+		stage := f.AddDistances("the mean", staged.Share{Gaussian: true, Total: 1e6})
 		stagedtest.OnParty(t, f, p, func(ctx context.Context, p *staged.Party) (err error) {
 			got, err = p.DistanceQuantile(ctx, stage, points, top, q)
 			return err

@@ -193,11 +193,16 @@ func Cells(bits, level int) int { return 1 << min(bits*(level+1), 40) }
 // AddCounts plans a release of counts of disjoint sets of records. Two records change
 // two of them by 1, or none. cells is their number.
 func (f *Plan) AddCounts(purpose, line string, l Share, cells int) *Release {
+	return f.addCounts(purpose, purpose, line, l, cells)
+}
+
+// addCounts is AddCounts of other words than the purpose.
+func (f *Plan) addCounts(purpose, words, line string, l Share, cells int) *Release {
 	both := 2.0
 	if l.Gaussian {
 		both = math.Sqrt2
 	}
-	s := f.addRelease(purpose, purpose+": counts of all cells", f.Bound(line, 0), l, 1, both)
+	s := f.addRelease(purpose, words+": counts of all cells", f.Bound(line, 0), l, 1, both)
 	s.Words = cells
 	return s
 }

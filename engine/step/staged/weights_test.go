@@ -22,7 +22,7 @@ func release(t *testing.T, f *staged.Plan, part dataset.Part, centroids []float3
 	l := staged.Share{Gaussian: true, Total: mu2}
 	f.AddTotal()
 	level, round := f.AddCounts("level", "tree counts per level", l, 4), f.AddRound("round 1", l, len(radius))
-	mean, distances := f.AddMean(l), f.AddDistances(l)
+	mean, distances := f.AddMean(l), f.AddDistances("the mean", l)
 	marginals := f.AddMarginals(l)
 	stagedtest.OnClient(t, f, part, func(ctx context.Context, p *staged.Party) (err error) {
 		r.total = []float64{float64(p.N)}
