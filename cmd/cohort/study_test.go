@@ -470,6 +470,49 @@ func TestResultOfAStudyIsNotLost(t *testing.T) {
 	}
 }
 
+// A party that has had its result and asks again, when its coordinator is gone, is told so on standard error: standard
+// output has no result, and the ledger file no second run.
+func TestResultOfAStudyHadBefore(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	coordinator := machine(t.TempDir())
+	coordinator.run(ctx, t, "study", "new", "--names", "North,South", "--method", "sulloyd", "--k", "2", "--epsilon", "1",
+		"--public-n", "40", "--columns", "a", "--bounds", "0:1")
+	out, served := coordinator.start(ctx, t, nil, []string{"serve", "study.json", "--listen", "127.0.0.1:0"})
+	var joins [][]string
+	var waits []func() (string, error)
+	for lines := bufio.NewScanner(out); len(joins) < 2 && lines.Scan(); {
+		token := strings.TrimSpace(lines.Text())
+		if !strings.HasPrefix(token, "cohort2-") {
+			continue
+		}
+		dir := t.TempDir()
+		joins = append(joins, []string{"join", "--invite", token, "--data", writeFile(t, "mine.csv", "a\n0.1\n0.9\n"),
+			"--state", filepath.Join(dir, "state"), "--ledger", filepath.Join(dir, "ledger"), "--yes"})
+		_, wait := coordinator.start(ctx, t, nil, joins[len(joins)-1])
+		waits = append(waits, wait)
+	}
+	for _, wait := range append(waits, served) {
+		if _, err := wait(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, words := range joins {
+		ledger := words[slices.Index(words, "--ledger")+1]
+		paid, err := os.ReadFile(ledger)
+		if err != nil {
+			t.Fatal(err)
+		}
+		status, said, errOut := cohort(t, words...)
+		if status != exitDone || said != "" || !strings.Contains(errOut, "This party has had its result before.") {
+			t.Errorf("status %d, %q, %q", status, said, errOut)
+		}
+		if again, err := os.ReadFile(ledger); err != nil || !bytes.Equal(again, paid) {
+			t.Errorf("the ledger file has changed: %v", err)
+		}
+	}
+}
+
 // A folder that a process uses is refused before its page's control file is touched.
 func TestPageOfAFolderInUse(t *testing.T) {
 	state := t.TempDir()
