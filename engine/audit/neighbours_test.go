@@ -2,6 +2,7 @@ package audit
 
 import (
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -36,6 +37,7 @@ type pair struct {
 	budget   privacy.Budget
 	seed     uint64
 	sides    [2][]holding
+	sketches int // that the record has moved
 }
 
 // holding is a record and who has it.
@@ -120,6 +122,7 @@ func (p *pair) run(ctx context.Context, rt *engine.Runtime) (share float64, ran 
 	replay := &privacy.Replay{Records: p.records}
 	var told [2]string
 	var made [2][]string
+	var heights [2][][]int
 	var core *protocol.Plan
 	for side := range p.sides {
 		job, err := catalog.Methods().Job(p.method, protocol.Problem{Clients: p.parts(side), Columns: p.columns, K: p.k,
@@ -143,7 +146,10 @@ func (p *pair) run(ctx context.Context, rt *engine.Runtime) (share float64, ran 
 		if err != nil {
 			return 0, false, err
 		}
-		told[side], made[side] = outcomeOf(res), releasesOf(views)
+		told[side], made[side], heights[side] = outcomeOf(res), releasesOf(views), heightsOf(views)
+	}
+	if err := p.sketched(heights); err != nil {
+		return 0, false, err
 	}
 	if _, err := replay.Loss(); err != nil {
 		return 0, false, err
@@ -171,6 +177,50 @@ func outcomeOf(r *engine.Result) string {
 	return fmt.Sprint(string(b), err)
 }
 
+// heightsOf has the heights of the sketches that parties send, by party and key.
+func heightsOf(views *protocol.Views) (keys [][]int) {
+	for _, v := range views.Seen {
+		if b := v.Message; v.What == "local centres and what is released beside them" && v.Viewer == protocol.Server {
+			clusters, bytes, sets := int(b[1]), int(b[7]), int(b[6])
+			all := b[len(b)-sets*int(binary.LittleEndian.Uint32(b[8:]))*clusters*bytes:]
+			for at := 0; at < len(all); at += clusters * bytes {
+				key := make([]int, clusters)
+				for c := range key {
+					for i := range bytes {
+						key[c] += int(all[at+c*bytes+i]) << (8 * i)
+					}
+				}
+				keys = append(keys, key)
+			}
+		}
+	}
+	return keys
+}
+
+// sketched checks that a record is in one sketch of each party and key (T3): one away leaves all others as they are,
+// and none higher.
+func (p *pair) sketched(heights [2][][]int) error {
+	if len(heights[0]) != len(heights[1]) {
+		return fmt.Errorf("%d and %d keys", len(heights[0]), len(heights[1]))
+	}
+	for i, with := range heights[0] {
+		fewer, more := 0, 0
+		for c, h := range with {
+			switch without := heights[1][i][c]; {
+			case without < h:
+				fewer++
+			case without > h:
+				more++
+			}
+		}
+		p.sketches += fewer + more
+		if fewer > 1 || more > 1 || more > 0 && len(p.sides[0]) > len(p.sides[1]) {
+			return fmt.Errorf("a record more or less moves sketches %v to %v", with, heights[1][i])
+		}
+	}
+	return nil
+}
+
 // releasesOf has the name of a release for each number that it has released, in their order.
 func releasesOf(views *protocol.Views) (names []string) {
 	seen := map[string]bool{}
@@ -189,9 +239,10 @@ func largestShare(plan *protocol.Plan, replay *privacy.Replay, names []string) (
 	type cost struct{ pure, mu2, laplace, gaussian float64 }
 	costs := map[string]*cost{}
 	for _, r := range plan.Releases {
-		if costs[r.Name] == nil {
-			costs[r.Name] = new(cost)
+		if costs[r.Name] != nil {
+			return 0, fmt.Errorf("two releases are called %q", r.Name)
 		}
+		costs[r.Name] = new(cost)
 		for _, e := range r.Entries {
 			switch times := float64(e.Cost.Times()); e.Cost.Family {
 			case "discrete-gaussian":
@@ -319,7 +370,7 @@ func TestRandomNeighbours(t *testing.T) {
 			[]int{1, 2, 3, 4, 6, 9, 10, 14, 55}, (*pair).stage, 80, 400},
 		{[]string{"sketch", "sketch", "sketch-basic", "ind-lap"}, []int{2, 3, 4, 7, 12}, (*pair).vertical, 60, 300},
 	} {
-		ran, most := 0, 0.0
+		ran, most, sketches := 0, 0.0, 0
 		for range x.pairs {
 			p := newPair(rng, x.methods, x.dims, 1+rng.IntN(x.records))
 			x.draw(p, rng)
@@ -330,11 +381,14 @@ func TestRandomNeighbours(t *testing.T) {
 			case share > 1+1e-7: // costs in the ledger are rounded
 				t.Errorf("%v: exact values differ by %.9f of what the ledger has", p, share)
 			case ok:
-				ran, most = ran+1, max(most, share)
+				ran, most, sketches = ran+1, max(most, share), sketches+p.sketches
 			}
 		}
 		if ran < x.pairs/2 || most < .99 {
 			t.Errorf("%s: %d of %d pairs ran, the largest share was %.4f", x.methods, ran, x.pairs, most)
+		}
+		if (sketches > 0) != slices.Contains(x.methods, "sketch") {
+			t.Errorf("%s: records have moved %d sketches", x.methods, sketches)
 		}
 	}
 }
