@@ -140,6 +140,13 @@ func TestNearMeanOfPlan(t *testing.T) {
 			t.Errorf("%d records, %d clusters: %v, want %v (signal %.3g, SNR %.3g)", c.n, c.k, got, c.want,
 				h.Signal(h.Share.Part(h.startShare())), h.SNR())
 		}
+		names := map[string]bool{}
+		for _, r := range h.Core().Releases {
+			if names[r.Name] {
+				t.Errorf("two releases are called %q", r.Name)
+			}
+			names[r.Name] = true
+		}
 	}
 }
 
