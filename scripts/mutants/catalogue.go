@@ -339,7 +339,7 @@ func gate() []mutant {
 func scales() []mutant {
 	return []mutant{
 		one("a horizontal round has half the noise that it is charged for", inHorizontal,
-			"Scale: part.scales[at].scale / part.unit,", "Scale: part.scales[t].scale / 2 / part.unit,", inAudit,
+			"Scale: part.scales[at].scale / part.unit,", "Scale: part.scales[at].scale / 2 / part.unit,", inAudit,
 			"TestWhiteBox$", "distance"),
 		one("sums of replaced records have less noise than their round", inStaged, "sums, counts = 1, 1",
 			"sums, counts = 2, 1", inBalcan, "TestBalcanLedger", "costs|dearer|more than"),
