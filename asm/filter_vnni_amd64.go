@@ -31,6 +31,12 @@ func FilterBytes1VNNI(x *byte, words int, c *byte, base *int32, tiles int, score
 //go:noescape
 func FilterScore3VNNI(x *byte, words int, c *byte, base *int32, tiles int, scores *int32, least *int32, best *int32, ahead uintptr, lines int)
 
+// FilterNearestVNNI goes through the scores of one panel of several, as FilterScore leaves them. The labels of points that have a
+// score as low as best become the number of a centroid that has it; first is the number of the first centroid.
+//
+//go:noescape
+func FilterNearestVNNI(scores *int32, least *int32, tiles int, panels int, panel int, first int, best *int32, labels *int32)
+
 // FilterIntegersVNNI rounds blocks > 0 blocks of 16 coordinates times scale to integers of at most 127 in magnitude, and writes the
 // opposite ones, four to a word, to every eighth word at to. The totals of 16 lanes are of the integers, the
 // errors of 8 of the squares of what they, times down, are off by.

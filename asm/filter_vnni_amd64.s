@@ -483,6 +483,89 @@ fetched:
 	VZEROUPPER
 	RET
 
+// func FilterNearestVNNI(scores *int32, least *int32, tiles int, panels int, panel int, first int, best *int32, labels *int32)
+// Requires: AVX, AVX512F, BMI, CMOV
+TEXT ·FilterNearestVNNI(SB), NOSPLIT, $64-64
+	MOVQ         scores+0(FP), AX
+	MOVQ         least+8(FP), CX
+	MOVQ         panels+24(FP), DX
+	MOVQ         panel+32(FP), BX
+	SHLQ         $0x06, DX
+	SHLQ         $0x06, BX
+	ADDQ         BX, AX
+	ADDQ         BX, CX
+	MOVQ         best+48(FP), SI
+	MOVQ         labels+56(FP), DI
+	MOVQ         tiles+16(FP), BX
+	VMOVDQU32    (SI), Z0
+	VPBROADCASTD filterOnesVNNI<>+0(SB), Z1
+	VPXORD       Z2, Z2, Z2
+	VPXORD       Z3, Z3, Z3
+	KXORW        K2, K2, K2
+
+tiles:
+	VPCMPEQD  (CX), Z0, K1
+	VMOVDQA32 Z2, K1, Z3
+	KORW      K1, K2, K2
+	VPADDD    Z1, Z2, Z2
+	ADDQ      DX, CX
+	DECQ      BX
+	JNZ       tiles
+	VMOVDQU32 Z3, (SP)
+	KMOVW     K2, CX
+	TESTL     CX, CX
+	JZ        none
+
+points:
+	TZCNTL  CX, R9
+	MOVL    (SP)(R9*4), R11
+	SHLQ    $0x03, R11
+	MOVQ    R11, BX
+	IMULQ   DX, BX
+	ADDQ    AX, BX
+	LEAQ    (BX)(R9*4), BX
+	ADDQ    first+40(FP), R11
+	MOVL    (SI)(R9*4), R10
+	CMPL    R10, (BX)
+	CMOVQEQ R11, R8
+	INCQ    R11
+	ADDQ    DX, BX
+	CMPL    R10, (BX)
+	CMOVQEQ R11, R8
+	INCQ    R11
+	ADDQ    DX, BX
+	CMPL    R10, (BX)
+	CMOVQEQ R11, R8
+	INCQ    R11
+	ADDQ    DX, BX
+	CMPL    R10, (BX)
+	CMOVQEQ R11, R8
+	INCQ    R11
+	ADDQ    DX, BX
+	CMPL    R10, (BX)
+	CMOVQEQ R11, R8
+	INCQ    R11
+	ADDQ    DX, BX
+	CMPL    R10, (BX)
+	CMOVQEQ R11, R8
+	INCQ    R11
+	ADDQ    DX, BX
+	CMPL    R10, (BX)
+	CMOVQEQ R11, R8
+	INCQ    R11
+	ADDQ    DX, BX
+	CMPL    R10, (BX)
+	CMOVQEQ R11, R8
+	INCQ    R11
+	ADDQ    DX, BX
+	MOVL    R8, (DI)(R9*4)
+	BLSRL   CX, CX
+	JNZ     points
+
+none:
+	VZEROUPPER
+	RET
+
 // func FilterIntegersVNNI(row *float32, blocks int, scale float32, down float64, to *byte, totals *[16]int32, errors *[8]float64)
 // Requires: AVX, AVX512F
 TEXT ·FilterIntegersVNNI(SB), NOSPLIT, $0-56

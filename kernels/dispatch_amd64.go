@@ -421,6 +421,14 @@ func asmFilterIntegers(row *float32, blocks int, scale float32, down float64, to
 	asm.FilterIntegersAVX2(row, blocks, scale, down, to, totals, errors)
 }
 
+func asmFilterNearest(scores, least *int32, tiles, panels, panel, first int, best, labels *int32) {
+	if current >= avx512vnni {
+		asm.FilterNearestVNNI(scores, least, tiles, panels, panel, first, best, labels)
+		return
+	}
+	panic(noRoutine("FilterNearest", 0))
+}
+
 func asmFilterPrune(list *uint64, kept *int32, count int, limits *int32) int {
 	if current >= avx512 {
 		return asm.FilterPruneAVX512(list, kept, count, limits)

@@ -84,6 +84,10 @@ func asmFilterIntegers(row *float32, blocks int, scale float32, down float64, to
 	panic(noRoutine("FilterIntegers", 0))
 }
 
+func asmFilterNearest(scores, least *int32, tiles, panels, panel, first int, best, labels *int32) {
+	panic(noRoutine("FilterNearest", 0))
+}
+
 func asmFilterPrune(list *uint64, kept *int32, count int, limits *int32) int {
 	panic(noRoutine("FilterPrune", 0))
 }

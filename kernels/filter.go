@@ -989,10 +989,12 @@ func (s *filterScratch) guess(p *Panels, c *Centroids, call *filterCall, panel i
 // that has it; the first of the tiles' centroids is number first.
 func (s *filterScratch) aim(p *Panels, c *Centroids, call *filterCall, panel, tiles, panels, first int) {
 	at := panel * Lanes
-	limits, counts := *(*[Lanes]int32)(s.limit[at:]), *(*[Lanes]int32)(s.counts[at:])
-	s.candidates(tiles, panels, panel, first, 0, math.MaxInt32) // those of the least scores
-	copy(s.limit[at:], limits[:])
-	copy(s.counts[at:], counts[:])
+	if !s.nearest(tiles, panels, panel, first) {
+		limits, counts := *(*[Lanes]int32)(s.limit[at:]), *(*[Lanes]int32)(s.counts[at:])
+		s.candidates(tiles, panels, panel, first, 0, math.MaxInt32) // those of the least scores
+		copy(s.limit[at:], limits[:])
+		copy(s.counts[at:], counts[:])
+	}
 	pairs := s.pairs[panel][:0]
 	for point := at; point < min(at+Lanes, p.N); point++ {
 		if s.best[point] < s.before[point] {

@@ -53,6 +53,9 @@ func filterScores(call *filterCall, _ int, x *byte, tile, first, tiles int, _ ui
 		&s.scores[first*filterTile*Lanes], &s.least[first*Lanes], &s.best[0])
 }
 
+// nearest says that no routine labels points by their least scores alone.
+func (s *filterScratch) nearest(int, int, int, int) bool { return false }
+
 // integers says that no routine rounds coordinates of a centroid.
 func (f *filterCentroids) integers(int, []float32) (done int, totals [2]int32, errors float64) {
 	return 0, totals, 0

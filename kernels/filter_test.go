@@ -442,6 +442,35 @@ func checkScores(t *testing.T, p *Panels, c *Centroids, call *filterCall) {
 				t.Fatalf("d=%d: the least score of point %d is %d, want %d", p.D, first*Lanes+i, s.best[i], least)
 			}
 		}
+		s.checkNearest(t, call.c.tiles, panels)
+	}
+}
+
+// checkNearest finds the centroids of least scores, but for a point that has none of these.
+func (s *filterScratch) checkNearest(t *testing.T, tiles, panels int) {
+	t.Helper()
+	const first, none = 100, -1
+	for panel := range panels {
+		missed := panel*Lanes + panel
+		s.best[missed]--
+		for i := range s.labels {
+			s.labels[i] = none
+		}
+		if !s.nearest(tiles, panels, panel, first) {
+			return
+		}
+		for i, label := range s.labels[:panels*Lanes] {
+			if i/Lanes != panel || i == missed {
+				if label != none {
+					t.Fatalf("panel %d of %d: the label of point %d is %d, want %d", panel, panels, i, label, none)
+				}
+				continue
+			}
+			a := int(label) - first
+			if a < 0 || a >= tiles*filterTile || s.scores[a*panels*Lanes+i] != s.best[i] {
+				t.Fatalf("panel %d of %d: point %d has the label %d, which has not its least score", panel, panels, i, label)
+			}
+		}
 	}
 }
 

@@ -152,6 +152,17 @@ func (s *filterScratch) candidates(tiles, panels, panel, first int, band, most i
 		most, &s.limit[at], &s.labels[at], &s.counts[at], &s.list[s.found], &s.kept[s.found][0])
 }
 
+// nearest labels the points of one panel of several that have a score as low as their least so far by a centroid that
+// has it; first is the number of the first centroid. It reports false, having done nothing, where no routine does that.
+func (s *filterScratch) nearest(tiles, panels, panel, first int) bool {
+	if current < avx512vnni {
+		return false
+	}
+	at := panel * Lanes
+	asmFilterNearest(&s.scores[0], &s.least[0], tiles, panels, panel, first, &s.best[at], &s.labels[at])
+	return true
+}
+
 // filterPrune leaves of the entries of a list the points whose scores are at most their limits, and the entries that
 // have any, and returns their number.
 func filterPrune(list []uint64, kept [][Lanes]int32, limits *[filterPanels * Lanes]int32) int {

@@ -27,6 +27,7 @@ func filterFile(s isa) {
 		filterScore(s, "FilterBytes", ofBytes, 3, bytes)
 		filterScore(s, "FilterBytes", ofBytes, 1, bytes)
 		filterScore(s, "FilterScore", ofWords, 3, words)
+		filterNearest(numbers)
 		filterIntegers()
 		filterShorts(s)
 		filterDots(s, true)
@@ -624,6 +625,65 @@ func (f *candidates) candidate(q int, place reg.GPVirtual) {
 	MOVQ(entry, Mem{Base: f.list, Index: f.found, Scale: 8})
 	CMPL(f.mask, Imm(1)) // borrows from no bits
 	SBBQ(I8(-1), f.found)
+}
+
+// filterNearest emits the search for the centroids of least scores.
+func filterNearest(numbers Mem) {
+	s := vnni
+	function("FilterNearestVNNI",
+		"func(scores, least *int32, tiles, panels, panel, first int, best, labels *int32)",
+		"goes through the scores of one panel of several, as FilterScore leaves them. The labels of points that have a",
+		"score as low as best become the number of a centroid that has it; first is the number of the first centroid.")
+	scores, least := Load(Param("scores"), GP64()), Load(Param("least"), GP64())
+	stride, at := Load(Param("panels"), GP64()), Load(Param("panel"), GP64())
+	SHLQ(Imm(6), stride)
+	SHLQ(Imm(6), at)
+	ADDQ(at, scores)
+	ADDQ(at, least)
+	best, labels, left := Load(Param("best"), GP64()), Load(Param("labels"), GP64()), GP64()
+	Load(Param("tiles"), left)
+	// Each point's tile first: the tiles that some point has are most of them in turn.
+	lowest, one, number, tile, has, some := s.vector(), s.vector(), s.vector(), s.vector(), K(), K()
+	VMOVDQU32(Mem{Base: best}, lowest)
+	VPBROADCASTD(numbers, one)
+	s.zero(number)
+	s.zero(tile)
+	KXORW(some, some, some)
+	count("tiles", left, func() {
+		VPCMPEQD(Mem{Base: least}, lowest, has)
+		VMOVDQA32(number, has, tile)
+		KORW(has, some, some)
+		VPADDD(one, number, number)
+		ADDQ(stride, least)
+	})
+	place, points := AllocLocal(64), GP32()
+	VMOVDQU32(tile, place)
+	KMOVW(some, points)
+	TESTL(points, points)
+	JZ(LabelRef("none"))
+	Label("points")
+	point, value, label, n := GP64(), GP32(), GP64(), GP64()
+	TZCNTL(points, point.As32())
+	MOVL(place.Idx(point, 4), n.As32())
+	SHLQ(Imm(3), n)
+	MOVQ(n, at)
+	IMULQ(stride, at)
+	ADDQ(scores, at)
+	LEAQ(Mem{Base: at, Index: point, Scale: 4}, at)
+	ADDQ(NewParamAddr("first", 40), n)
+	MOVL(Mem{Base: best, Index: point, Scale: 4}, value)
+	for range filterTile {
+		CMPL(value, Mem{Base: at})
+		CMOVQEQ(n, label)
+		INCQ(n)
+		ADDQ(stride, at)
+	}
+	MOVL(label.As32(), Mem{Base: labels, Index: point, Scale: 4})
+	BLSRL(points, points)
+	JNZ(LabelRef("points"))
+	Label("none")
+	VZEROUPPER()
+	RET()
 }
 
 // filterIntegers emits the integers of a centroid.
