@@ -99,7 +99,7 @@ func ScatterNarrowAVX2(x *float32, panels int, d int, labels *uint16, table *int
 //go:noescape
 func ScatterAVX2(x *float32, panels int, d int, labels *uint16, table *int32, width int, bias float32, counts *int32, ahead int)
 
-// ScatterByRowAVX2 adds the bits of x+bias, modulo 2^32, of each of 16 points, rows [blocks][16][16] of blocks > 0 blocks of 16
+// ScatterByRowAVX2 adds the bits of x+bias, modulo 2^32, of each of 16 points, by row as FilterRows has blocks > 0 blocks of 16
 // dimensions, to the row of table [][width]int32 that its label names, and 1 to counts[label].
 //
 //go:noescape

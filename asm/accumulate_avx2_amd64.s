@@ -3623,7 +3623,7 @@ lower:
 	VADDPS     480(BX), Y0, Y1
 	VPADDD     32(DX)(SI*1), Y1, Y1
 	VMOVUPS    Y1, 32(DX)(SI*1)
-	ADDQ       $0x00000400, BX
+	ADDQ       $0x00000440, BX
 	ADDQ       $0x40, SI
 	DECQ       DI
 	JNZ        lower
@@ -3723,7 +3723,7 @@ upper:
 	VADDPS     480(AX), Y0, Y1
 	VPADDD     32(CX)(DX*1), Y1, Y1
 	VMOVUPS    Y1, 32(CX)(DX*1)
-	ADDQ       $0x00000400, AX
+	ADDQ       $0x00000440, AX
 	ADDQ       $0x40, DX
 	DECQ       BX
 	JNZ        upper

@@ -97,7 +97,7 @@ func ScatterNarrowAVX512(x *float32, panels int, d int, labels *uint16, table *i
 //go:noescape
 func SumSlotsAVX512(x *float32, d int, order *int8, passes int, bias float32, slots *int32)
 
-// ScatterByRowAVX512 adds the bits of x+bias, modulo 2^32, of each of 16 points, rows [blocks][16][16] of blocks > 0 blocks of 16
+// ScatterByRowAVX512 adds the bits of x+bias, modulo 2^32, of each of 16 points, by row as FilterRows has blocks > 0 blocks of 16
 // dimensions, to the row of table [][width]int32 that its label names, and 1 to counts[label].
 //
 //go:noescape

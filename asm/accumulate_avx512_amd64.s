@@ -2757,7 +2757,7 @@ lower:
 	VADDPS     448(BX), Z0, Z1
 	VPADDD     (DX)(SI*1), Z1, Z1
 	VMOVUPS    Z1, (DX)(SI*1)
-	ADDQ       $0x00000400, BX
+	ADDQ       $0x00000440, BX
 	ADDQ       $0x40, SI
 	DECQ       DI
 	JNZ        lower
@@ -2833,7 +2833,7 @@ upper:
 	VADDPS     448(AX), Z0, Z1
 	VPADDD     (CX)(DX*1), Z1, Z1
 	VMOVUPS    Z1, (CX)(DX*1)
-	ADDQ       $0x00000400, AX
+	ADDQ       $0x00000440, AX
 	ADDQ       $0x40, DX
 	DECQ       BX
 	JNZ        upper

@@ -25,8 +25,8 @@ func FilterIntegersAVX2(row *float32, blocks int, scale float32, down float64, t
 //go:noescape
 func FilterShortsAVX2(row *float32, blocks int, scale float32, to *int16)
 
-// FilterShortDotsAVX2 writes the inner products of count > 0 pairs point<<16 | row of points at x [(d+15)/16][16 points][16] and rows
-// of d > 0 integers, each as sums of sums in some order.
+// FilterShortDotsAVX2 writes the inner products of count > 0 pairs point<<16 | row of points at x, by row as FilterRows has them, and
+// rows of d > 0 integers, each as sums of sums in some order.
 //
 //go:noescape
 func FilterShortDotsAVX2(x *float32, d int, rows *int16, pairs *uint32, count int, dots *float32)
@@ -57,13 +57,13 @@ func FilterCandidatesAVX2(scores *int32, least *int32, tiles int, panels int, pa
 //go:noescape
 func FilterPruneAVX2(list *uint64, kept *int32, count int, limits *int32) int
 
-// FilterRowsAVX2 copies blocks > 0 blocks of 16 dimensions of the panel at x to rows [blocks][16 points][16].
+// FilterRowsAVX2 copies blocks > 0 blocks of 16 dimensions of the panel at x to rows [blocks][16 points and another][16].
 //
 //go:noescape
 func FilterRowsAVX2(x *float32, blocks int, rows *float32)
 
-// FilterDotsAVX2 writes the inner products of count > 0 pairs point<<16 | row of points at x [(d+15)/16][16 points][16] and rows
-// of d > 0 coordinates, each as sums of sums in some order.
+// FilterDotsAVX2 writes the inner products of count > 0 pairs point<<16 | row of points at x, by row as FilterRows has them, and
+// rows of d > 0 coordinates, each as sums of sums in some order.
 //
 //go:noescape
 func FilterDotsAVX2(x *float32, d int, rows *float32, pairs *uint32, count int, dots *float32)

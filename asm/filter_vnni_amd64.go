@@ -49,8 +49,8 @@ func FilterIntegersVNNI(row *float32, blocks int, scale float32, down float64, t
 //go:noescape
 func FilterShortsVNNI(row *float32, blocks int, scale float32, to *int16)
 
-// FilterShortDotsAVX512 writes the inner products of count > 0 pairs point<<16 | row of points at x [(d+15)/16][16 points][16] and rows
-// of d > 0 integers, each as sums of sums in some order.
+// FilterShortDotsAVX512 writes the inner products of count > 0 pairs point<<16 | row of points at x, by row as FilterRows has them, and
+// rows of d > 0 integers, each as sums of sums in some order.
 //
 //go:noescape
 func FilterShortDotsAVX512(x *float32, d int, rows *int16, pairs *uint32, count int, dots *float32)
@@ -81,13 +81,13 @@ func FilterCandidatesVNNI(scores *int32, least *int32, tiles int, panels int, pa
 //go:noescape
 func FilterPruneAVX512(list *uint64, kept *int32, count int, limits *int32) int
 
-// FilterRowsAVX512 copies blocks > 0 blocks of 16 dimensions of the panel at x to rows [blocks][16 points][16].
+// FilterRowsAVX512 copies blocks > 0 blocks of 16 dimensions of the panel at x to rows [blocks][16 points and another][16].
 //
 //go:noescape
 func FilterRowsAVX512(x *float32, blocks int, rows *float32)
 
-// FilterDotsAVX512 writes the inner products of count > 0 pairs point<<16 | row of points at x [(d+15)/16][16 points][16] and rows
-// of d > 0 coordinates, each as sums of sums in some order.
+// FilterDotsAVX512 writes the inner products of count > 0 pairs point<<16 | row of points at x, by row as FilterRows has them, and
+// rows of d > 0 coordinates, each as sums of sums in some order.
 //
 //go:noescape
 func FilterDotsAVX512(x *float32, d int, rows *float32, pairs *uint32, count int, dots *float32)

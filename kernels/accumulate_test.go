@@ -46,7 +46,7 @@ func TestRowsAreAddedAsPanels(t *testing.T) {
 				for _, f := range []int{16, 22} {
 					const n = 60*Lanes - 5
 					p := packed(gridHardRows(rng, n, d, f), n, d)
-					labels, rows := make([]uint16, n), make([]float32, d*Lanes)
+					labels, rows := make([]uint16, n), make([]float32, rowsSize(d))
 					for i := range labels {
 						labels[i] = uint16(rng.IntN(k + 1))
 					}

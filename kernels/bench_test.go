@@ -239,18 +239,18 @@ func BenchmarkAccumulateByRow(b *testing.B) {
 				b.Skip("no routine")
 			}
 			p, _ := lloydData(n, d, k, 16)
-			rows, labels, rng := make([]float32, n*d), make([]uint16, n), rand.New(rand.NewPCG(1, 2))
+			rows, labels, rng := make([]float32, n/Lanes*rowsSize(d)), make([]uint16, n), rand.New(rand.NewPCG(1, 2))
 			for i := range labels {
 				labels[i] = uint16(rng.IntN(k))
 			}
 			for lo := 0; lo < n*d; lo += Lanes * d {
-				filterRows(p.Data[lo:lo+Lanes*d], d/Lanes, rows[lo:])
+				filterRows(p.Data[lo:lo+Lanes*d], d/Lanes, rows[lo/(Lanes*d)*rowsSize(d):])
 			}
 			acc := NewAccumulator(k, d, 16)
 			run(b, n, 0, 4*n*d, func() {
 				sink := newSink(acc)
 				for lo := 0; lo < n; lo += Lanes {
-					sink.addRows(rows[lo*d:], labels[lo:lo+Lanes])
+					sink.addRows(rows[lo/Lanes*rowsSize(d):], labels[lo:lo+Lanes])
 				}
 				sink.fold()
 			})

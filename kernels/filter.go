@@ -701,7 +701,7 @@ type filterScratch struct {
 	guessed [filterPanels * Lanes]int32  // the limits by these
 	norms   [filterPanels]float64        // at least the length of each point, by panel
 	bands   [filterPanels]float64        // 2w, by panel
-	// rows are points by row, of the panels that have them: [panels][(D+15)/16][16 points][16].
+	// rows are points by row, of the panels that have them: [panels][(D+15)/16] blocks of rowBlock.
 	rows   []float32
 	rowsOf [filterPanels]bool
 	pairs  [filterPanels][]uint32 // point of a panel<<16 | centroid
@@ -734,7 +734,7 @@ func filterCallOf(p *Panels, c *Centroids) (filterCall, bool) {
 // assign labels points by way of the candidate filter, and adds them to sums, which may be nil; the room serves any
 // number of calls.
 func (s *filterScratch) assign(p *Panels, c *Centroids, call *filterCall, labels []uint16, sums *sink) {
-	if size := filterPanels * tableWidth(p.D) * Lanes; len(s.rows) < size {
+	if size := filterPanels * rowsSize(p.D); len(s.rows) < size {
 		s.rows = alignedFloat32(size)
 	}
 	panels := panelCount(p.N)
@@ -1017,9 +1017,16 @@ func (s *filterScratch) lower(p *Panels, c *Centroids, call *filterCall, panel i
 	}
 }
 
+// rowBlock is the room of a block of 16 dimensions of points by row, [16 points][16]: a line more than they take, as
+// lines of a point that are a power of two apart would all share a few sets of the first-level cache.
+const rowBlock = (Lanes + 1) * Lanes
+
+// rowsSize is the room of a panel by row.
+func rowsSize(d int) int { return (d + Lanes - 1) / Lanes * rowBlock }
+
 // byRow is the points of a panel by row.
 func (s *filterScratch) byRow(p *Panels, panel int) []float32 {
-	size := tableWidth(p.D) * Lanes
+	size := rowsSize(p.D)
 	rows := s.rows[panel*size : (panel+1)*size]
 	if !s.rowsOf[panel] {
 		s.rowsOf[panel] = true
@@ -1027,7 +1034,7 @@ func (s *filterScratch) byRow(p *Panels, panel int) []float32 {
 		filterRows(at, p.D/Lanes, rows)
 		for j := p.D &^ (Lanes - 1); j < p.D; j++ {
 			for l, x := range at[j*Lanes : (j+1)*Lanes] {
-				rows[j&^(Lanes-1)*Lanes+l*Lanes+j%Lanes] = x
+				rows[j/Lanes*rowBlock+l*Lanes+j%Lanes] = x
 			}
 		}
 	}

@@ -121,10 +121,10 @@ func filterPrune(list []uint64, kept [][Lanes]int32, limits *[filterPanels * Lan
 	return left
 }
 
-// filterRows copies blocks of 16 dimensions of a panel to rows [blocks][16 points][16].
+// filterRows copies blocks of 16 dimensions of a panel to rows, blocks of rowBlock.
 func filterRows(panel []float32, blocks int, rows []float32) {
 	for b := range blocks {
-		from, to := (*[Lanes * Lanes]float32)(panel[b*Lanes*Lanes:]), (*[Lanes * Lanes]float32)(rows[b*Lanes*Lanes:])
+		from, to := (*[Lanes * Lanes]float32)(panel[b*Lanes*Lanes:]), (*[Lanes * Lanes]float32)(rows[b*rowBlock:])
 		for j := range Lanes {
 			for l := range Lanes {
 				to[l*Lanes+j] = from[j*Lanes+l]
@@ -139,7 +139,7 @@ func filterDots(x []float32, c *Centroids, pairs []uint32, dots []float32) {
 		row := c.Row(int(pair & 0xffff))
 		var sums [4]float32
 		at := int(pair>>16) * Lanes
-		for ; len(row) >= Lanes; row, at = row[Lanes:], at+Lanes*Lanes {
+		for ; len(row) >= Lanes; row, at = row[Lanes:], at+rowBlock {
 			for j, y := range (*[Lanes]float32)(row) {
 				sums[j%4] = fma32(x[at+j], y, sums[j%4])
 			}

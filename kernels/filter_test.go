@@ -96,7 +96,7 @@ func TestFilterShortProducts(t *testing.T) {
 			if !ok || c.filter.fine == 0 {
 				t.Fatal("no filter")
 			}
-			s := &filterScratch{rows: alignedFloat32(tableWidth(d) * Lanes)}
+			s := &filterScratch{rows: alignedFloat32(rowsSize(d))}
 			s.norms[0] = float64(p.filter.panels[0][0])
 			for i := range n {
 				for a := range k {

@@ -169,7 +169,7 @@ func filterPrune(list []uint64, kept [][Lanes]int32, limits *[filterPanels * Lan
 	return asmFilterPrune(&list[0], &kept[0][0], len(list), &limits[0])
 }
 
-// filterRows copies blocks of 16 dimensions of a panel to rows [blocks][16 points][16].
+// filterRows copies blocks of 16 dimensions of a panel to rows, blocks of rowBlock.
 func filterRows(panel []float32, blocks int, rows []float32) {
 	if blocks > 0 {
 		asmFilterRows(&panel[0], blocks, &rows[0])

@@ -419,7 +419,8 @@ func TestScatterByRowStaysInsideItsSlices(t *testing.T) {
 				const k = 3
 				acc := NewAccumulator(k, d, 16)
 				acc.scratch.table, acc.scratch.tally = guarded[int32](t, (k+1)*d, atEnd), guarded[int32](t, k+1, atEnd)
-				rows, labels := guarded[float32](t, d*Lanes, atEnd), guarded[[Lanes]uint16](t, 1, atEnd)
+				rows := guarded[float32](t, rowsSize(d)-Lanes, atEnd) // but for what is beside the last block
+				labels := guarded[[Lanes]uint16](t, 1, atEnd)
 				for i := range labels[0] {
 					labels[0][i] = uint16(i % (k + 1))
 				}

@@ -95,7 +95,7 @@ const scatterFar = 512
 func scatterByRow(s isa) {
 	function("ScatterByRow"+s.name, "func(rows *float32, blocks int, labels *uint16, table *int32, width int, "+
 		"bias float32, counts *int32)",
-		"adds the bits of x+bias, modulo 2^32, of each of 16 points, rows [blocks][16][16] of blocks > 0 blocks of 16",
+		"adds the bits of x+bias, modulo 2^32, of each of 16 points, by row as FilterRows has blocks > 0 blocks of 16",
 		"dimensions, to the row of table [][width]int32 that its label names, and 1 to counts[label].")
 	x, labels := Load(Param("rows"), GP64()), Load(Param("labels"), GP64())
 	bias := s.vector()
@@ -127,7 +127,7 @@ func scatterByRow(s isa) {
 					VMOVUPS(v, sums)
 				}
 			}
-			ADDQ(U32(1024), from)
+			ADDQ(U32(rowBlock), from)
 			ADDQ(Imm(64), column)
 		})
 	}

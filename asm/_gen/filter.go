@@ -935,10 +935,14 @@ func filterPrune(s isa) {
 	RET()
 }
 
+// rowBlock is the size of a block of 16 dimensions of points by row: a line more than they take, as lines of a point
+// that are a power of two apart would all share a few sets of the first-level cache.
+const rowBlock = 17 * 64
+
 // filterRows emits the transposition of a panel.
 func filterRows(s isa) {
 	function("FilterRows"+beyondVNNI(s), "func(x *float32, blocks int, rows *float32)",
-		"copies blocks > 0 blocks of 16 dimensions of the panel at x to rows [blocks][16 points][16].")
+		"copies blocks > 0 blocks of 16 dimensions of the panel at x to rows [blocks][16 points and another][16].")
 	x := Load(Param("x"), GP64()).(reg.GPVirtual)
 	blocks := Load(Param("blocks"), GP64()).(reg.GPVirtual)
 	rows := Load(Param("rows"), GP64())
@@ -952,7 +956,7 @@ func filterRows(s isa) {
 			VMOVUPS(v, Mem{Base: rows, Disp: 64*point + disp})
 		})
 		ADDQ(U32(1024), x)
-		ADDQ(U32(1024), rows)
+		ADDQ(U32(rowBlock), rows)
 	})
 	VZEROUPPER()
 	RET()
@@ -966,13 +970,13 @@ func filterDots(s isa, short bool) {
 	}
 	function(name+beyondVNNI(s),
 		"func(x *float32, d int, rows *"+kind+", pairs *uint32, count int, dots *float32)",
-		"writes the inner products of count > 0 pairs point<<16 | row of points at x [(d+15)/16][16 points][16] and rows",
-		"of d > 0 "+what+", each as sums of sums in some order.")
+		"writes the inner products of count > 0 pairs point<<16 | row of points at x, by row as FilterRows has them, and",
+		"rows of d > 0 "+what+", each as sums of sums in some order.")
 	x, rows := Load(Param("x"), GP64()), Load(Param("rows"), GP64())
 	pairs, dots := Load(Param("pairs"), GP64()), Load(Param("dots"), GP64())
 	count0 := Load(Param("count"), GP64()).(reg.GPVirtual)
 	const sums = 4
-	const block = 16 * 64 // bytes of 16 dimensions of all points
+	const block = rowBlock
 	count("pairs", count0, func() {
 		row, size, at, left := GP64(), GP64(), GP64(), GP64()
 		Load(Param("d"), size)
