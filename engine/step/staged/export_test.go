@@ -1,6 +1,9 @@
 package staged
 
-import "context"
+import (
+	"context"
+	"math"
+)
 
 // SpreadsOf releases the histograms of distances around centroids and returns their cells, those that noise may have
 // filled being empty.
@@ -21,3 +24,15 @@ func (f *Plan) AddSpreads(l Share, k int) *Release {
 func (p *Party) FirstOffset(ctx context.Context, m *SteppedMean) ([]float64, error) {
 	return p.meanOffset(ctx, m.steps[0], make([]float32, p.D), m.radii[0])
 }
+
+// NoisyDistances are those of a release of counts of so many records within the box of so many columns, with noise of a
+// deviation.
+func NoisyDistances(noisy []float64, n, deviation, d float64) *Distances {
+	return newDistances(noisy, n, deviation*deviation, 2*math.Sqrt(d))
+}
+
+// DistanceBin is the bin of a distance.
+func DistanceBin(x, d float64) int { return distanceBin(x / (2 * math.Sqrt(d) / wideBins)) }
+
+// DistanceBins is the number of bins.
+const DistanceBins = distanceBins

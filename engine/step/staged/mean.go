@@ -3,9 +3,11 @@ package staged
 import (
 	"context"
 	"math"
+	"slices"
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/synopsis"
+	"github.com/cohort-engine/cohort/internal/elementary"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
@@ -52,6 +54,7 @@ type Distances struct {
 	// Noise is the standard deviation of the noise on the sum of all bins, as it was released, as
 	// a part of all records.
 	Noise  float64
+	noisy  []float64 // as released
 	counts []float64
 	width  float64
 	n      float64
@@ -97,6 +100,57 @@ func (h *Distances) Quantile(q float64) float64 {
 	return h.begin(len(h.counts))
 }
 
+// The noise of all bins may make up a quartile anywhere where it is above quartileNoise of the records. Before anything
+// is released, the logarithm of the quartile, in half diagonals of the box, is about that of quartileGuess, with a
+// deviation of quartileSpread, and distances are even from quartileFrom to quartileTo times it. It is sought on a grid of
+// quarters of an octave. The numbers come from generated sets of 300 to 5,000 records in 16 and 30 dimensions.
+const (
+	quartileNoise                 = 0.2
+	quartileGuess, quartileSpread = 0.3, 0.7
+	quartileFrom, quartileTo      = 0.8, 1.6
+	quartileFirst, quartileLast   = -32, 3
+)
+
+// Quartile is the quantile 1/4. Where noise may hide that, it is the one whose logarithm is to be expected, given the
+// bins as they were released, their noise taken to be normal. It is post-processing.
+func (h *Distances) Quartile() float64 {
+	if h.Noise <= quartileNoise {
+		return h.Quantile(0.25)
+	}
+	const octave = math.Ln2 / 4
+	var logs [quartileLast - quartileFirst + 1]float64
+	half, most := float64(h.width*wideBins/2), math.Inf(-1)
+	for i := range logs {
+		at := float64((quartileFirst + float64(i)) * octave)
+		z := (at - elementary.Log(quartileGuess)) / quartileSpread
+		logs[i] = h.likelihood(half*elementary.Exp(at)) - float64(z*z/2)
+		most = max(most, logs[i])
+	}
+	sum, all := 0.0, 0.0
+	for i, log := range logs {
+		odds := elementary.Exp(log - most)
+		sum += float64(odds * (quartileFirst + float64(i)))
+		all += odds
+	}
+	return half * elementary.Exp(sum/all*octave)
+}
+
+// likelihood is the logarithm, but for a constant, of how likely the bins as they were released are where that is the
+// quartile.
+func (h *Distances) likelihood(quartile float64) (log float64) {
+	lo, hi := float64(quartileFrom*quartile), float64(quartileTo*quartile)
+	deviation := h.Noise / math.Sqrt(distanceBins) * h.n
+	for b, x := range h.noisy {
+		end := hi
+		if b+1 < len(h.noisy) {
+			end = min(h.begin(b+1), hi)
+		}
+		expected := h.n * max(end-max(h.begin(b), lo), 0) / (hi - lo) / deviation
+		log += float64(expected * (x/deviation - expected/2))
+	}
+	return log
+}
+
 // Beyond is the part of the records in bins that begin at a distance or beyond it.
 func (h *Distances) Beyond(distance float64) float64 {
 	beyond := 0.0
@@ -129,12 +183,14 @@ func (p *Party) ReleaseDistances(ctx context.Context, s *Release, points []float
 	if err != nil {
 		return nil, err
 	}
-	variance := make([]float64, distanceBins)
-	for b := range variance {
-		variance[b] = s.Share.Variance(s.Scale)
-	}
-	synopsis.ProjectSimplex(noisy, variance, float64(p.N))
-	return &Distances{math.Sqrt(distanceBins*variance[0]) / float64(p.N), noisy, width, float64(p.N)}, nil
+	return newDistances(noisy, float64(p.N), s.Share.Variance(s.Scale), top), nil
+}
+
+// newDistances is a histogram of the distances of n records up to top, with noise of a variance in each bin.
+func newDistances(noisy []float64, n, variance, top float64) *Distances {
+	h := &Distances{math.Sqrt(distanceBins*variance) / n, noisy, slices.Clone(noisy), top / wideBins, n}
+	synopsis.ProjectSimplex(h.counts, slices.Repeat([]float64{variance}, distanceBins), n)
+	return h
 }
 
 // countDistances adds the weight of each record to one cell of words, which follows from the nearest of some public

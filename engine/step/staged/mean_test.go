@@ -66,3 +66,45 @@ func checkDistanceQuantile(t *testing.T, width float64) {
 		}
 	}
 }
+
+// TestQuartile compares the quartile with that of 5,000 distances in 16 columns, of which it may say less than a half or
+// more than twice in few runs, and in no more than the quantile of the bins does. Without noise to speak of the two are
+// one, and noise alone leaves the quartile where it is expected to be.
+func TestQuartile(t *testing.T) {
+	const n, d, tries = 5000, 16, 200
+	rng := rand.New(rand.NewPCG(47, 48))
+	for _, c := range []struct {
+		quartile, deviation float64
+		most                int
+	}{{1.4, 800, 15}, {0.8, 600, 20}, {2.5, 800, 25}, {0.1, 300, 2}, {1.4, 5, 0}, {1.4, 1e6, 0}} {
+		far, quantile := 0, 0
+		for range tries {
+			noisy := make([]float64, staged.DistanceBins)
+			for i := range n { // a quarter from a half of the quartile to it, the others to twice it
+				at := 0.5 + 2*float64(i)/n
+				if 4*i > n {
+					at = 1 + (float64(i)/n-0.25)/0.75
+				}
+				noisy[staged.DistanceBin(c.quartile*at, d)]++
+			}
+			for b := range noisy {
+				noisy[b] += c.deviation * rng.NormFloat64()
+			}
+			h := staged.NoisyDistances(noisy, n, c.deviation, d)
+			found, asIs := h.Quartile(), h.Quantile(0.25)
+			if math.Abs(math.Log2(found/c.quartile)) > 1 {
+				far++
+			}
+			if math.Abs(math.Log2(asIs/c.quartile)) > 1 {
+				quantile++
+			}
+			if c.deviation == 5 && found != asIs {
+				t.Fatalf("without noise to speak of the quartile is %v, the quantile %v", found, asIs)
+			}
+		}
+		if far > c.most || far > quantile {
+			t.Errorf("quartile %v under noise of %v: %d of %d are far off, %d of the quantile", c.quartile, c.deviation, far,
+				tries, quantile)
+		}
+	}
+}
