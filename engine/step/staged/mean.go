@@ -102,8 +102,8 @@ func (h *Distances) Quantile(q float64) float64 {
 
 // The noise of all bins may make up a quartile anywhere where it is above quartileNoise of the records. Before anything
 // is released, the logarithm of the quartile, in half diagonals of the box, is about that of quartileGuess, with a
-// deviation of quartileSpread, and distances are even from quartileFrom to quartileTo times it. It is sought on a grid of
-// quarters of an octave. The numbers come from generated sets of 300 to 5,000 records in 16 and 30 dimensions.
+// deviation of quartileSpread, and distances are even from quartileFrom to quartileTo times it. It is sought on a grid
+// of quarters of an octave. The numbers come from generated sets of 300 to 5,000 records in 16 and 30 dimensions.
 const (
 	quartileNoise                 = 0.2
 	quartileGuess, quartileSpread = 0.3, 0.7

@@ -67,9 +67,9 @@ func checkDistanceQuantile(t *testing.T, width float64) {
 	}
 }
 
-// TestQuartile compares the quartile with that of 5,000 distances in 16 columns, of which it may say less than a half or
-// more than twice in few runs, and in no more than the quantile of the bins does. Without noise to speak of the two are
-// one, and noise alone leaves the quartile where it is expected to be.
+// TestQuartile compares the quartile with that of 5,000 distances in 16 columns, of which it may say less than a half
+// or more than twice in few runs, and in no more than the quantile of the bins does. Without noise to speak of the
+// two are one, and noise alone leaves the quartile where it is expected to be.
 func TestQuartile(t *testing.T) {
 	const n, d, tries = 5000, 16, 200
 	rng := rand.New(rand.NewPCG(47, 48))
