@@ -412,7 +412,8 @@ func (j *Job) checkChoices() error {
 		return fault.Range("ring", j.RingBits, "32 or 64")
 	case j.Iterations < 0:
 		return fault.Range("iterations", j.Iterations, "0 (the method's rule) or more")
-	case (j.Method == Relative || j.Schedule != "" && j.Schedule != LaterCode) && j.Iterations > maxRadii:
+	case j.Iterations > maxRadii && (j.Method == Relative ||
+		j.Method.Private() && j.Schedule != "" && j.Schedule != LaterCode):
 		return fault.Range("iterations", j.Iterations,
 			fmt.Sprintf("at most %d: each round has its own radius and noise", maxRadii))
 	case j.ExclusivityOf != nil && (len(j.ExclusivityOf) != len(j.Clients) || slices.Min(j.ExclusivityOf) < 1):

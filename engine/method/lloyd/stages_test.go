@@ -56,13 +56,17 @@ func TestStages(t *testing.T) {
 	}
 }
 
-// More rounds with a radius each than have room are refused.
+// More rounds with a radius and noise each than have room are refused; without noise there is room.
 func TestMostRadii(t *testing.T) {
 	for _, s := range []Schedule{Sqrt, Geometric} {
 		job := Job{Method: FastLloyd, Schedule: s, Problem: protocol.Problem{K: 2, Clients: blobs(t, 600, 2, 2, 1, 1),
 			Iterations: maxRadii + 1, Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5}}}
 		if _, err := job.Plan(); err == nil || !strings.Contains(err.Error(), "at most 1000") {
 			t.Errorf("%s: %v", s, err)
+		}
+		job.Method, job.Budget = CLloyd, privacy.Budget{}
+		if _, err := job.Plan(); err != nil {
+			t.Errorf("%s without noise: %v", s, err)
 		}
 	}
 }
