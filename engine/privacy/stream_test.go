@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"gonum.org/v1/gonum/stat"
+
 	"github.com/cohort-engine/cohort/internal/elementary"
 )
 
@@ -106,22 +108,10 @@ func TestPortableLogAndExp(t *testing.T) {
 // 2.7 sqrt(2/n) with probability 2 exp(-2 2.7^2) < 1e-6.
 func kolmogorov(t *testing.T, what string, a, b []float64) {
 	t.Helper()
-	n := len(a)
 	slices.Sort(a)
 	slices.Sort(b)
-	var i, j int
-	worst := 0.0
-	for i < n && j < n {
-		x := math.Min(a[i], b[j])
-		for i < n && a[i] <= x {
-			i++
-		}
-		for j < n && b[j] <= x {
-			j++
-		}
-		worst = math.Max(worst, math.Abs(float64(i-j))/float64(n))
-	}
-	if worst > 2.7*math.Sqrt(2/float64(n)) {
+	worst := stat.KolmogorovSmirnov(a, nil, b, nil)
+	if worst > 2.7*math.Sqrt(2/float64(len(a))) {
 		t.Errorf("%s: Kolmogorov distance %v", what, worst)
 	}
 }

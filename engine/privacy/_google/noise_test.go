@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/differential-privacy/go/v3/noise"
+	"gonum.org/v1/gonum/stat"
 
 	"github.com/cohort-engine/cohort/engine/privacy"
 )
@@ -16,22 +17,10 @@ import (
 // 2.7 sqrt(2/n) with probability 2 exp(-2 2.7^2) < 1e-6.
 func kolmogorov(t *testing.T, what string, a, b []float64) {
 	t.Helper()
-	n := len(a)
 	slices.Sort(a)
 	slices.Sort(b)
-	var i, j int
-	worst := 0.0
-	for i < n && j < n {
-		x := math.Min(a[i], b[j])
-		for i < n && a[i] <= x {
-			i++
-		}
-		for j < n && b[j] <= x {
-			j++
-		}
-		worst = math.Max(worst, math.Abs(float64(i-j))/float64(n))
-	}
-	if worst > 2.7*math.Sqrt(2/float64(n)) {
+	worst := stat.KolmogorovSmirnov(a, nil, b, nil)
+	if worst > 2.7*math.Sqrt(2/float64(len(a))) {
 		t.Errorf("%s: Kolmogorov distance %v", what, worst)
 	}
 }
