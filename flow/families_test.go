@@ -121,7 +121,7 @@ func outOfTurn(p *flow.Problem, res *flow.Result) (int, int) {
 // would leave 26,000 paths to the completion.
 func TestSampleOfABallIsCompleted(t *testing.T) {
 	if testing.Short() {
-		t.Skip("50,000 records, slow with portable kernels: run without -short")
+		t.Skip("SKIPPED: 50,000 records are slow with portable kernels: make test has them")
 	}
 	atMostPaths(t, instance.Ball(50000, 400, 1e-3), 2*400)
 }
@@ -225,7 +225,7 @@ func TestManyClustersKeepLittle(t *testing.T) {
 // moves take 72 MB and ten times as long to be found.
 func TestManyClustersAreBroughtNear(t *testing.T) {
 	if testing.Short() {
-		t.Skip("100,000 records and 4,096 clusters, slow with portable kernels: make test runs it")
+		t.Skip("SKIPPED: 100,000 records and 4,096 clusters are slow with portable kernels: make test has them")
 	}
 	set := instance.Mixture("mixture", 100000, 2, 4096)
 	var res flow.Result
