@@ -67,6 +67,12 @@ func AssignDot6AVX512(x *float32, panels int, d int, tiles *float32, half *float
 //go:noescape
 func AssignDot10AVX512(x *float32, panels int, d int, tiles *float32, half *float32, wide int, narrow int, labels *uint16, score *float32, second *float32)
 
+// AssignDotSumAVX512 is AssignDot10AVX512 by one tile for the two panels of d > 0 dimensions at x, without scores, and adds the two
+// panels at before to slots as SumSlotsAVX512 does, in 0 to 7 passes; those at order beyond add nothing.
+//
+//go:noescape
+func AssignDotSumAVX512(x *float32, d int, tile *float32, half *float32, labels *uint16, before *float32, order *int8, passes int, bias float32, slots *int32)
+
 // FinishDotAVX512 replaces the scores of panels > 0 panels of d > 0 dimensions at x by
 // squared distances max(0, |x|^2 + 2 score), in dist and, when not nil, second.
 // |x|^2 is the chain s = fma(x, x, s).

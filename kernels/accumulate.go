@@ -206,7 +206,7 @@ func assignAccumulate(p *Panels, c *Centroids, labels []uint16, acc *Accumulator
 	case fuses(acc):
 		assignAccumulateFused(p, c, float32(math.Inf(1)), labels, acc)
 	case assignAccumulateRanked(p, c, labels, acc), assignAccumulateFiltered(p, c, labels, acc),
-		assignAccumulateNarrow(p, c, labels, acc):
+		assignAccumulateNarrow(p, c, labels, acc), assignAccumulateSlots(p, c, labels, acc):
 	default:
 		assignAccumulateChunks(p, c, labels, acc, 4*Lanes, nil)
 	}

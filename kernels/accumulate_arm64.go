@@ -52,3 +52,6 @@ func slotsPay(int, int) bool { return false }
 
 // sumSlots is not called, as slotsPay says.
 func sumSlots(*float32, int, *slotOrder, int, float32, []int32) {}
+
+// assignDotSum is not called, as there is no tile of so many centroids.
+func assignDotSum(*float32, *Centroids, *[slotPoints]uint16, *slotPair, float32, []int32) {}

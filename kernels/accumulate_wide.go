@@ -61,3 +61,9 @@ func slotsPay(d, k int) bool { return hasOneTile() && d >= oneTileDims && k <= o
 func sumSlots(x *float32, d int, order *slotOrder, passes int, bias float32, slots []int32) {
 	asmSumSlots(x, d, &order[0], passes, bias, &slots[0])
 }
+
+// assignDotSum labels the points of two panels by the one tile of c, and adds the pair before to slots.
+func assignDotSum(x *float32, c *Centroids, labels *[slotPoints]uint16, before *slotPair, bias float32, slots []int32) {
+	asmAssignDotSum(x, c.D, &c.tiles[0], &c.half[0], &labels[0], before.from(x), &before.order[0], before.passes, bias,
+		&slots[0])
+}

@@ -152,6 +152,14 @@ func asmAssignDotN(number int, x *float32, panels, d int, tiles, half *float32, 
 	}
 }
 
+func asmAssignDotSum(x *float32, d int, tile, half *float32, labels *uint16, before *float32, order *int8, passes int, bias float32, slots *int32) {
+	if current >= avx512 {
+		asm.AssignDotSumAVX512(x, d, tile, half, labels, before, order, passes, bias, slots)
+		return
+	}
+	panic(noRoutine("AssignDotSum", 0))
+}
+
 func asmAssignSecondN(number int, x *float32, panels int, c *float32, k int, labels *uint16, dist, second *float32) {
 	if current >= avx512 {
 		switch number {

@@ -28,6 +28,10 @@ func asmAssignDotN(number int, x *float32, panels, d int, tiles, half *float32, 
 	panic(noRoutine("AssignDot", 0))
 }
 
+func asmAssignDotSum(x *float32, d int, tile, half *float32, labels *uint16, before *float32, order *int8, passes int, bias float32, slots *int32) {
+	panic(noRoutine("AssignDotSum", 0))
+}
+
 func asmAssignSecondN(number int, x *float32, panels int, c *float32, k int, labels *uint16, dist, second *float32) {
 	panic(noRoutine("AssignSecond", 0))
 }

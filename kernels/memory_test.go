@@ -407,6 +407,33 @@ func TestNarrowSumStaysInsideItsSlices(t *testing.T) {
 	})
 }
 
+// TestDotSumStaysInsideItsSlices assigns a pair of panels while another goes to slots, on slices that touch guard
+// pages; what it fetches beyond them, it does not read.
+func TestDotSumStaysInsideItsSlices(t *testing.T) {
+	withPaths(t, func(t *testing.T) {
+		if !hasOneTile() {
+			return
+		}
+		for _, atEnd := range []bool{false, true} {
+			for _, d := range []int{1, 16, 67} {
+				p := guardedPanels(t, rand.New(rand.NewPCG(31, 8)), slotPoints, d, atEnd)
+				before := guardedPanels(t, rand.New(rand.NewPCG(31, 9)), slotPoints, d, atEnd)
+				c := &Centroids{K: oneTile, D: d, tiles: guarded[float32](t, oneTile*d, atEnd),
+					half: guarded[float32](t, oneTile, atEnd)}
+				slots, labels := guarded[int32](t, d*Lanes, atEnd), guarded[[slotPoints]uint16](t, 1, atEnd)
+				pair := guarded[slotPair](t, 1, atEnd)
+				for passes := range mostPasses + 1 {
+					pair[0].x, pair[0].passes = &before.Data[0], passes
+					assignDotSum(&p.Data[0], c, &labels[0], &pair[0], 1.5, slots)
+				}
+				if labels[0] != [slotPoints]uint16{} {
+					t.Fatalf("d=%d: labels %d of equal centroids", d, labels[0])
+				}
+			}
+		}
+	})
+}
+
 // TestScatterByRowStaysInsideItsSlices adds points by row on slices that touch guard pages; what it fetches beyond the
 // table, it does not read.
 func TestScatterByRowStaysInsideItsSlices(t *testing.T) {

@@ -40,12 +40,8 @@ func boundsPay(d, k int) bool { return narrows() && slotsPay(d, k) && k > narrow
 // narrowSum ranks the centroids of one tile for the points of two panels, and adds the pair before to slots.
 func narrowSum(x *float32, shifts []float32, c []int32, band float32, room []float32, labels *[slotPoints]uint16,
 	doubts *[2]uint16, before *slotPair, bias float32, slots []int32) {
-	from := before.x
-	if from == nil {
-		from = x
-	}
-	asmNarrowSum(x, len(shifts)/2, &shifts[0], &c[0], band, &room[0], &labels[0], &doubts[0], from, &before.order[0],
-		before.passes, bias, &slots[0])
+	asmNarrowSum(x, len(shifts)/2, &shifts[0], &c[0], band, &room[0], &labels[0], &doubts[0], before.from(x),
+		&before.order[0], before.passes, bias, &slots[0])
 }
 
 // narrowLengths measures the points of a panel.

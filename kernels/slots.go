@@ -112,6 +112,14 @@ type slotPair struct {
 	order  slotOrder
 }
 
+// from is where the pair is; x where there is none, of which nothing is added.
+func (q *slotPair) from(x *float32) *float32 {
+	if q.x == nil {
+		return x
+	}
+	return q.x
+}
+
 // take arranges the pair of panels at x, whose labels the first ones are; one that slots do not take is added by row.
 // Nothing else is added before the pair is.
 func (s *sink) take(q *slotPair, x *float32, labels []uint16) {
@@ -155,6 +163,39 @@ func (s *sink) addSlots(p *Panels, labels []uint16) int {
 		s.put(&q)
 	}
 	return at
+}
+
+// assignAccumulateSlots is assignAccumulate by the one tile of a few centroids: a pair of panels goes to slots while
+// the next one is assigned, so that multiply-adds and the memory are busy all the time. It reports false, having done
+// nothing, where there is no such tile, or where that does not pay.
+func assignAccumulateSlots(p *Panels, c *Centroids, labels []uint16, acc *Accumulator) bool {
+	if p.N < leastSlotted || c.tiling.width != oneTile || oneTile*c.D > maxBlock(c.D) {
+		return false
+	}
+	c.tile()
+	s := newSink(acc)
+	s.slots = newSlots(acc)
+	var pair slotPair
+	var found [slotPoints]uint16
+	at := 0
+	for ; at+slotPoints <= p.N; at += slotPoints {
+		x := &p.Data[at*p.D]
+		assignDotSum(x, c, &found, &pair, s.bias, s.slots.sums)
+		if labels != nil {
+			copy(labels[at:], found[:])
+		}
+		s.take(&pair, x, found[:])
+	}
+	s.put(&pair)
+	if rest := p.Slice(at, p.N); rest.N > 0 {
+		assign(&rest, c, found[:rest.N], nil, nil)
+		if labels != nil {
+			copy(labels[at:], found[:rest.N])
+		}
+		s.add(&rest, found[:rest.N])
+	}
+	s.fold()
+	return true
 }
 
 // redeal deals out slots by the points seen since that was done last; at first, and where these are of no use, by

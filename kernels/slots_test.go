@@ -1,6 +1,7 @@
 package kernels
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -89,5 +90,86 @@ func TestSlotsFollowLabels(t *testing.T) {
 	sink.fold()
 	if byRow > 3*mostMissed {
 		t.Errorf("%d of %d pairs were added by row", byRow, n/slotPoints)
+	}
+}
+
+// TestDotSumEqualsReference compares labels and slots with those of the routines that do one of the two.
+func TestDotSumEqualsReference(t *testing.T) {
+	withPaths(t, func(t *testing.T) {
+		if !hasOneTile() {
+			return
+		}
+		rng := rand.New(rand.NewPCG(11, 3))
+		for _, d := range []int{1, 16, 31, 200, oneTileDims, 1500} {
+			for k := maxTileWidth + 1; k <= oneTile; k++ {
+				c := NewCentroids(k, max(d, oneTileDims))
+				c.D, c.tiles = d, c.tiles[:oneTile*d]
+				c.Set(gridHardRows(rng, k, d, 16))
+				c.tile()
+				p := packed(gridHardRows(rng, 2*slotPoints, d, 16), 2*slotPoints, d)
+				for passes := range mostPasses + 1 {
+					before := slotPair{x: &p.Data[slotPoints*d], passes: passes, order: noOrder}
+					for i := range passes * Lanes {
+						before.order[i] = int8(rng.IntN(2*slotPoints) - slotPoints)
+					}
+					const bias = 3 << 6
+					got, want := make([]int32, d*Lanes), make([]int32, d*Lanes)
+					if passes > 0 {
+						sumSlots(before.x, d, &before.order, passes, bias, want)
+					}
+					var labels, other [slotPoints]uint16
+					assignDotSum(&p.Data[0], c, &labels, &before, bias, got)
+					assignDot(&p.Data[0], slotPoints/Lanes, c, &other[0], nil, nil)
+					if labels != other || !slices.Equal(got, want) {
+						t.Fatalf("d=%d k=%d, %d passes: labels\n%d, want\n%d; slots are equal: %t", d, k, passes, labels, other,
+							slices.Equal(got, want))
+					}
+				}
+			}
+		}
+	})
+}
+
+// TestAssignAccumulateBySlots compares labels and sums of whole calls with the portable form: with labels and without,
+// points of few clusters and of one, and a last panel that is part empty.
+func TestAssignAccumulateBySlots(t *testing.T) {
+	withPaths(t, func(t *testing.T) {
+		if !hasOneTile() {
+			return
+		}
+		rng := rand.New(rand.NewPCG(11, 4))
+		for _, d := range []int{oneTileDims, oneTileDims + 13} {
+			for k := maxTileWidth + 1; k <= oneTile; k++ {
+				for _, f := range []int{16, 22} {
+					n := leastSlotted + rng.IntN(100)
+					rows := gridHardRows(rng, n, d, f)
+					p, c := packed(rows, n, d), NewCentroids(k, d)
+					c.Set(rows[:k*d])
+					labels, want := make([]uint16, n), make([]uint16, n)
+					first, second, sums := NewAccumulator(k, d, f), NewAccumulator(k, d, f), NewAccumulator(k, d, f)
+					assignAccumulatePortable(p, c, want, sums)
+					if !assignAccumulateSlots(p, c, labels, first) || !assignAccumulateSlots(p, c, nil, second) {
+						t.Fatalf("d=%d k=%d: not by slots", d, k)
+					}
+					for _, got := range []*Accumulator{first, second} {
+						if !slices.Equal(labels, want) || !slices.Equal(got.Sums, sums.Sums) ||
+							!slices.Equal(got.Counts, sums.Counts) {
+							t.Fatalf("n=%d d=%d k=%d f=%d: other labels or sums", n, d, k, f)
+						}
+					}
+				}
+			}
+		}
+	})
+}
+
+func BenchmarkAssignAccumulateSlots(b *testing.B) {
+	for _, s := range [][3]int{{70000, 784, 10}, {100000, 256, 8}} {
+		n, d, k := s[0], s[1], s[2]
+		b.Run(fmt.Sprintf("n=%d/d=%d/k=%d", n, d, k), func(b *testing.B) {
+			p, c := lloydData(n, d, k, 16)
+			labels, acc := make([]uint16, n), NewAccumulator(k, d, 16)
+			run(b, n, bound(n, d, k), 4*n*d, func() { AssignAccumulate(*p, c, labels, acc) })
+		})
 	}
 }

@@ -31,7 +31,9 @@ func dotFile(s isa) {
 		assignDot(s, w, infinity, ones, numbers)
 	}
 	if s == avx512 {
-		assignDot(s, wideTile, infinity, ones, constants("dotNumbersWide"+s.name, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9))
+		wide := constants("dotNumbersWide"+s.name, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9)
+		assignDot(s, wideTile, infinity, ones, wide)
+		assignDotSum(infinity, wide)
 	}
 	finishDot(s)
 }
@@ -111,12 +113,7 @@ func (f *dotForm) group(tag string, np int) {
 	tripled := GP64()
 	LEAQ(Mem{Base: f.stride, Index: f.stride, Scale: 2}, tripled)
 	if np == 2 && f.w == wideTile {
-		f.ahead = GP64()
-		MOVQ(U32(wideAhead), f.ahead)
-		LEAQ(Mem{Base: f.stride, Index: f.stride, Scale: 1}, tripled)
-		CMPQ(tripled, f.ahead)
-		CMOVQLT(tripled, f.ahead)
-		LEAQ(Mem{Base: f.ahead, Index: f.stride, Scale: 1}, tripled)
+		f.aheadOfWide(tripled)
 	}
 	if f.paced(np) {
 		f.ahead = GP64()
@@ -158,6 +155,16 @@ func (f *dotForm) group(tag string, np int) {
 	for range np {
 		ADDQ(f.stride, f.x)
 	}
+}
+
+// aheadOfWide sets how far ahead two panels are fetched: the first one, and in next the second.
+func (f *dotForm) aheadOfWide(next reg.Register) {
+	f.ahead = GP64()
+	MOVQ(U32(wideAhead), f.ahead)
+	LEAQ(Mem{Base: f.stride, Index: f.stride, Scale: 1}, next)
+	CMPQ(next, f.ahead)
+	CMOVQLT(next, f.ahead)
+	LEAQ(Mem{Base: f.ahead, Index: f.stride, Scale: 1}, next)
 }
 
 // tile emits one tile of tw centroids; tp and hp point at it and move on.
@@ -445,4 +452,60 @@ func finishDot(s isa) {
 		}
 	}
 	groups(panels, 8/s.parts, group)
+}
+
+// assignDotSum emits the dot form of one wide tile for two panels, while the two before go to slots.
+func assignDotSum(infinity, numbers Mem) {
+	framed("AssignDotSumAVX512", "func(x *float32, d int, tile, half *float32, labels *uint16, before *float32, "+
+		"order *int8, passes int, bias float32, slots *int32)",
+		"is AssignDot10AVX512 by one tile for the two panels of d > 0 dimensions at x, without scores, and adds the two",
+		"panels at before to slots as SumSlotsAVX512 does, in 0 to 7 passes; those at order beyond add nothing.")
+	f := &dotForm{s: avx512, w: wideTile, infinity: infinity, numbers: numbers, x: Load(Param("x"), GP64()),
+		stride: Load(Param("d"), GP64()), labels: Load(Param("labels"), GP64())}
+	SHLQ(Imm(6), f.stride)
+	f.stack = AllocLocal(4*64*3 + 8)
+	MOVL(U32(0), f.counter())
+	second := GP64()
+	f.aheadOfWide(second)
+	tile, half := Load(Param("tile"), GP64()), Load(Param("half"), GP64())
+	before := newSlotting(f.stride, NewParamAddr("bias", 64))
+	sums := make([][]reg.VecVirtual, wideTile)
+	for q := range sums {
+		sums[q] = avx512.vectors(2)
+		for _, sum := range sums[q] {
+			VBROADCASTSS(Mem{Base: half, Disp: 4 * q}, sum)
+		}
+	}
+	before.byPasses("multiplied", func(tag string, n int) {
+		left, xs := GP64(), avx512.vectors(2)
+		Load(Param("d"), left)
+		count(tag, left, func() {
+			for v := range xs {
+				VMOVUPS(further(Mem{Base: f.x}, v, f.stride, nil), xs[v])
+			}
+			f.prefetch(2, f.x, second)
+			for q := range sums {
+				for v, sum := range sums[q] {
+					VFNMADD231PS_BCST(Mem{Base: tile, Disp: 4 * q}, xs[v], sum)
+				}
+				before.put(q, wideTile, 1, n)
+			}
+			ADDQ(Imm(64), f.x)
+			ADDQ(Imm(4*wideTile), tile)
+			before.next(1, n)
+		})
+	})
+	infinite := ZMM()
+	VBROADCASTSS(infinity, infinite)
+	for v := range 2 {
+		VMOVUPS(infinite, f.place(v))
+	}
+	offerHalves(sums, f.stack, f.counter(), numbers, false)
+	for v := range 2 {
+		index := ZMM()
+		VMOVDQU32(f.place(v).Offset(64), index)
+		VPMOVDW(index, Mem{Base: f.labels, Disp: 32 * v})
+	}
+	VZEROUPPER()
+	RET()
 }

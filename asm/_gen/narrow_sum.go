@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"math"
 	"slices"
 
@@ -10,20 +9,12 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// passNumbers are the numbers of passes that there are loops for; others take some in which nothing is added.
-var passNumbers = []int{slotPasses, 5, 4, 3, 0}
-
-// keptPlaces is the number of passes whose places have a register beside the sums of products.
-const keptPlaces = 4
-
 // narrowSumming is the routine that ranks centroids for points as they are, while the ones before go to slots.
 type narrowSumming struct {
 	narrowing
-	shifts, before, slots reg.Register
-	low                   Mem  // mask of the lower halves of words
-	bias                  Mem  // of slots
-	places                []Op // by pass, registers or memory
-	taken                 []reg.OpmaskVirtual
+	slotting
+	shifts reg.Register
+	low    Mem // mask of the lower halves of words
 }
 
 // narrowSum emits the routine. What permutations to slots take of loads, stores and units is for the most part what the
@@ -42,43 +33,13 @@ func narrowSum(one, infinity Mem) {
 	LEAQ(Mem{Base: r.stride, Index: r.stride, Scale: 2}, r.tripled)
 	Load(Param("c"), r.c)
 	Load(Param("room"), r.room)
-	r.shifts, r.before = Load(Param("shifts"), GP64()), Load(Param("before"), GP64())
-	r.slots = Load(Param("slots"), GP64())
-	r.bias = NewParamAddr("bias", 88)
-	r.arrange()
-	sums, passes := r.begin(narrowTile), Load(Param("passes"), GP64())
-	for i, n := range passNumbers {
-		tag := fmt.Sprintf("passes%d", n)
-		if n > 0 {
-			CMPQ(passes, Imm(uint64(passNumbers[i+1])))
-			JLE(LabelRef(tag + "_less"))
-		}
-		r.multiplyAll(tag, sums, n)
-		if n > 0 {
-			JMP(LabelRef("multiplied"))
-			Label(tag + "_less")
-		}
-	}
-	Label("multiplied")
+	r.shifts = Load(Param("shifts"), GP64())
+	r.slotting = newSlotting(r.stride, NewParamAddr("bias", 88))
+	sums := r.begin(narrowTile)
+	r.byPasses("multiplied", func(tag string, n int) { r.multiplyAll(tag, sums, n) })
 	r.start(infinity)
 	r.rank(narrowTile)
 	r.end(NewParamAddr("band", 32))
-}
-
-// arrange loads places.
-func (r *narrowSumming) arrange() {
-	order, zero, room := Load(Param("order"), GP64()), ZMM(), alignedLocal(64*(slotPasses-keptPlaces))
-	avx512.zero(zero)
-	for p := range slotPasses {
-		place, taken := ZMM(), K()
-		VPMOVSXBD(Mem{Base: order, Disp: 16 * p}, place)
-		VPCMPD(Imm(5), zero, place, taken) // not less
-		r.places, r.taken = append(r.places, place), append(r.taken, taken)
-		if p >= keptPlaces {
-			r.places[p] = Mem{Base: room, Disp: 64 * (p - keptPlaces)}
-			VMOVDQA32(place, r.places[p])
-		}
-	}
 }
 
 // chunks emits a loop over all words with what comes before and after each chunk.
@@ -165,34 +126,12 @@ func (r *narrowSumming) word(sums [][]reg.VecVirtual, n int) {
 			VPTERNLOGD_BCST(Imm(0xec), r.low, upper, x) // x and low, or upper
 		}
 	}
-	var first, other, to reg.VecVirtual
-	done := 0
 	for q := range sums {
 		r.multiply(sums[q], points, 4*q)
-		for ; n > 0 && done*len(sums) < (q+1)*2*n; done++ {
-			half, pass := done/n, done%n
-			at, slot := Mem{Base: r.before, Disp: 64 * half}, Mem{Base: r.slots, Disp: 64 * half}
-			if pass == 0 {
-				first, other, to = ZMM(), ZMM(), ZMM()
-				VBROADCASTSS(r.bias, other)
-				VADDPS(at, other, first)
-				VADDPS(further(at, 1, r.stride, r.tripled), other, other)
-				VMOVDQU32(slot, to)
-			}
-			t := ZMM()
-			VMOVDQA32(r.places[pass], t)
-			VPERMI2D_Z(other, first, r.taken[pass], t)
-			VPADDD(t, to, to)
-			if pass == n-1 {
-				VMOVDQU32(to, slot)
-			}
-		}
+		r.put(q, len(sums), 2, n)
 	}
 	ADDQ(U32(128), r.x)
 	ADDQ(Imm(8), r.shifts)
 	ADDQ(Imm(4*narrowTile), r.c)
-	if n > 0 {
-		ADDQ(U32(128), r.before)
-		ADDQ(U32(128), r.slots)
-	}
+	r.next(2, n)
 }
