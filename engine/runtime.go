@@ -14,7 +14,8 @@ type Runtime struct {
 
 	mu        sync.Mutex
 	durations [phases][]int64 // nanoseconds
-	spans     int             // room that a phase's first span makes
+	spans     int             // room that a phase's first span takes
+	room      []int64         // for the first spans of phases
 	lastEnd   time.Duration
 	last      time.Duration // end of the last span
 }
@@ -34,9 +35,16 @@ func (rt *Runtime) Pool() *Pool { return rt.pool }
 // do not allocate.
 func (rt *Runtime) Reserve(spans int) {
 	rt.mu.Lock()
-	rt.spans = spans
+	rt.spans, rt.room = spans, make([]int64, fewPhases*min(spans, fewSpans))
 	rt.mu.Unlock()
 }
+
+const (
+	// fewPhases is how many phases rounds have, and fewSpans how many spans of each have room from the beginning: of
+	// more, the memory of a phase costs little beside them.
+	fewPhases = 8
+	fewSpans  = 64
+)
 
 // Begin starts a span; End ends it. Party is the party's index or Server.
 // Spans of different parties may overlap.
@@ -63,7 +71,11 @@ func (rt *Runtime) End(s Span) {
 	s.End = time.Since(rt.start)
 	rt.mu.Lock()
 	d := rt.durations[s.Phase]
-	if d == nil {
+	switch {
+	case d != nil:
+	case len(rt.room) >= rt.spans:
+		d, rt.room = rt.room[:0:rt.spans], rt.room[rt.spans:]
+	default:
 		d = make([]int64, 0, rt.spans)
 	}
 	rt.durations[s.Phase] = append(d, int64(s.End-s.Begin))

@@ -84,3 +84,12 @@ func decodeGroups(b []byte) (round int, groups []Group, err error) {
 	}
 	return round, groups, err
 }
+
+// valuesOf is the length of vectors of a layout.
+func valuesOf(groups []Group) int {
+	n := 0
+	for _, g := range groups {
+		n += g.Values
+	}
+	return n
+}

@@ -67,7 +67,7 @@ type seat struct {
 }
 
 func newLocal(rt *engine.Runtime, views *Views, noisy bool) *local {
-	return &local{rt: rt, views: views, noisy: noisy}
+	return &local{rt: rt, views: views, noisy: noisy, memo: make([]memoValue, 0, 2)}
 }
 
 // add gives a role a seat, parties in their order and servers last.
@@ -278,11 +278,15 @@ func (s *seat) barrier(ctx context.Context, round int) error {
 	return s.wait(ctx, func() bool { return s.goal > round+1 })
 }
 
-// meet holds the party until all that have not left are here, as often.
+// meet holds the party until all that have not left are here, as often. The first party goes on first, after the others
+// and the servers have had their turns: what they set up is no part of its round.
 func (s *seat) meet(ctx context.Context) error {
 	s.met++
 	s.meetings++
 	s.events++
+	if s.next != nil && !s.pause(struct{}{}) {
+		return context.Canceled
+	}
 	return s.wait(ctx, func() bool { return s.meetings >= s.met*s.parties })
 }
 
@@ -364,6 +368,15 @@ func (s *seat) place(v *secagg.Masked) *localSum {
 		(*at).number, (*at).arrived, (*at).done = s.taken, 0, false
 	}
 	return *at
+}
+
+// prepare makes room for sums of vectors alike v.
+func (s *seat) prepare(v *secagg.Masked) {
+	for i := range s.sums {
+		if s.sums[i] == nil {
+			s.sums[i] = &localSum{total: v.Empty(), number: -1, done: true}
+		}
+	}
 }
 
 // Collect implements Transport.

@@ -60,7 +60,7 @@ func NewDistribution(n Noise, replay *privacy.Replay) (*Distribution, error) {
 	var err error
 	switch {
 	case n.Rounding != Exact:
-		d.sampler = continuous{n, shares}
+		d.sampler = &continuous{n, shares}
 	case n.Mechanism == Gaussian:
 		d.sampler, err = replay.DiscreteGaussian(n.Scale / math.Sqrt(float64(shares)))
 	case shares > 1:
@@ -90,7 +90,7 @@ type continuous struct {
 }
 
 // Fill sets dst to independent draws. It allocates nothing.
-func (c continuous) Fill(st *privacy.Stream, dst []int64) {
+func (c *continuous) Fill(st *privacy.Stream, dst []int64) {
 	for i := range dst {
 		x := c.draw(st)
 		if c.Rounding == TowardZero {
@@ -101,7 +101,7 @@ func (c continuous) Fill(st *privacy.Stream, dst []int64) {
 	}
 }
 
-func (c continuous) draw(st *privacy.Stream) float64 {
+func (c *continuous) draw(st *privacy.Stream) float64 {
 	switch {
 	case c.Mechanism == Gaussian:
 		return c.Scale / math.Sqrt(float64(c.shares)) * st.Normal()

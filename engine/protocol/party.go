@@ -34,7 +34,9 @@ type Party struct {
 	views     *Views
 	draws     *Draws
 
-	made     []int // by release: rounds up to here are over
+	made     []int    // by release: rounds up to here are over
+	asked    *Release // of the last Show
+	outside  bool     // outsiders see it
 	booked   []booking
 	sums     int // so far, at the server of those that it served: a mask is never used twice
 	noise    []int64
@@ -78,12 +80,12 @@ func (p *Party) Begin(phase engine.Phase, round int) engine.Span {
 	return p.rt.Begin(phase, round, max(int(p.Role), engine.Server))
 }
 
-// follow is Begin where the role's last phase has ended.
-func (p *Party) follow(phase engine.Phase, round int) engine.Span {
+// Follow is Begin where a phase of the role, or one that it waited for, has just ended.
+func (p *Party) Follow(phase engine.Phase, round int) engine.Span {
 	if p.seat == nil || p.measures { // others' phases may have ended since
 		return p.Begin(phase, round)
 	}
-	return p.rt.Follow(phase, round, int(p.Role))
+	return p.rt.Follow(phase, round, max(int(p.Role), engine.Server))
 }
 
 // Abreast runs work of this role's own on one worker, at the same time as the
@@ -128,10 +130,13 @@ func (p *Party) Show(r *Release, centroids []float64, loss float64) {
 		return
 	}
 	p.seen.Loss, p.seen.Start = math.NaN(), 0
-	for _, e := range r.Entries {
-		if e.Mechanism != "mask" && !slices.Contains(e.Viewers, privacy.Outsider) {
-			p.seen.Centroids = nil
-		}
+	if p.asked != r {
+		p.asked, p.outside = r, !slices.ContainsFunc(r.Entries, func(e privacy.Entry) bool {
+			return e.Mechanism != "mask" && !slices.Contains(e.Viewers, privacy.Outsider)
+		})
+	}
+	if !p.outside {
+		p.seen.Centroids = nil
 	}
 }
 
@@ -142,6 +147,17 @@ func (p *Party) Ready(ctx context.Context, r *Release) error {
 		if err := p.makeMasks(r.Words); err != nil {
 			return err
 		}
+		if p.seat != nil {
+			p.seat.prepare(p.masked)
+		}
+		if p.sums == 0 && (p.seat == nil || p.Role == p.Plan.First(0)) { // who unmasks, for all that take turns
+			room := make([]int64, 2*r.Words)
+			p.plain = [2][]int64{room[:r.Words:r.Words], room[r.Words:]}
+		}
+	}
+	if r.drawnByParties() {
+		p.Streams()
+		p.noiseRoom(r.Words)
 	}
 	return p.Meet(ctx)
 }
@@ -209,7 +225,7 @@ func (p *Party) encode(round int, groups []Group, words []int64) {
 
 // draw fills noise for a release, in streams of this role.
 func (p *Party) draw(round int, groups []Group, noise []int64) {
-	span := p.Begin(engine.PhaseNoise, round)
+	span := p.Follow(engine.PhaseNoise, round) // encoding, or the last party's vector
 	at := 0
 	for _, g := range groups {
 		p.resume(round, g.Stream)
@@ -234,7 +250,7 @@ func (p *Party) Sum(ctx context.Context, r *Release, round int, groups []Group, 
 	p.encode(round, groups, words)
 	p.views.values(p.Role, round, r.Name, p.Role, words)
 	p.gather(words)
-	if r.Makers == Holder || r.Makers == EachWhole || r.Makers == EachShare {
+	if r.drawnByParties() {
 		p.addNoise(round, groups, words)
 	}
 	at := round
@@ -264,11 +280,16 @@ func (p *Party) tell(ctx context.Context, round int, groups []Group) error {
 	return p.transport.Send(ctx, Server, encodeGroups(round, groups))
 }
 
-func (p *Party) addNoise(round int, groups []Group, words []int64) {
-	if cap(p.noise) < len(words) {
-		p.noise = make([]int64, len(words))
+// noiseRoom is where n values of noise go.
+func (p *Party) noiseRoom(n int) []int64 {
+	if cap(p.noise) < n {
+		p.noise = make([]int64, n)
 	}
-	noise := p.noise[:len(words)]
+	return p.noise[:n]
+}
+
+func (p *Party) addNoise(round int, groups []Group, words []int64) {
+	noise := p.noiseRoom(len(words))
 	p.draw(round, groups, noise)
 	for i, x := range noise {
 		words[i] += x
@@ -359,23 +380,26 @@ func (p *Party) makeMasks(length int) error {
 		p.masks, err = key.Client(int(p.Role), m)
 	}
 	p.masked = secagg.NewMasked(ring, m, length)
+	if p.unmask == nil {
+		p.unmask = p.unmaskSum
+	}
 	return err
 }
 
+// unmaskSum unmasks what the server returned.
+func (p *Party) unmaskSum() (any, error) {
+	span := p.Follow(engine.PhaseUnmask, p.unmasked)
+	sum := p.room(p.masked.Len())
+	err := p.masks.Unmask(*sum, p.masked)
+	p.End(span)
+	return sum, err
+}
+
 func (p *Party) mask(round, number int, words []int64) error {
-	span := p.follow(engine.PhaseMask, round)
+	span := p.Follow(engine.PhaseMask, round)
 	defer p.End(span)
 	if err := p.makeMasks(len(words)); err != nil {
 		return err
-	}
-	if p.unmask == nil {
-		p.unmask = func() (any, error) {
-			span := p.Begin(engine.PhaseUnmask, p.unmasked)
-			sum := p.room(p.masked.Len())
-			err := p.masks.Unmask(*sum, p.masked)
-			p.End(span)
-			return sum, err
-		}
 	}
 	return p.masks.Mask(p.masked, number, words)
 }
@@ -515,17 +539,19 @@ func ServeSums(ctx context.Context, p *Party, sums int) error {
 		if err != nil {
 			return err
 		}
+		if len(groups) > 0 { // before the round
+			p.Streams()
+			p.noiseRoom(valuesOf(groups))
+		}
 		total, err := p.transport.Collect(ctx, p.sums)
 		if err != nil || total == nil {
 			return err
 		}
 		if len(groups) > 0 {
-			if cap(p.noise) < total.Len() {
-				p.noise = make([]int64, total.Len())
-			}
-			p.draw(round, groups, p.noise[:total.Len()])
-			err := total.Add(p.noise[:total.Len()])
-			clear(p.noise)
+			noise := p.noiseRoom(total.Len())
+			p.draw(round, groups, noise)
+			err := total.Add(noise)
+			clear(noise)
 			if err != nil {
 				return err
 			}

@@ -58,6 +58,11 @@ type Release struct {
 	index int
 }
 
+// drawnByParties tells whether parties add noise to what they release.
+func (r *Release) drawnByParties() bool {
+	return r.Makers == Holder || r.Makers == EachWhole || r.Makers == EachShare
+}
+
 // Group is a run of consecutive elements of a release with one noise.
 type Group struct {
 	// Stream names the noise stream that begins here; empty goes on with the last.

@@ -75,10 +75,7 @@ func (p *Party) admitOwn(r *Release, round int) error {
 // Share draws this role's noise of a release that is added up under encryption, for
 // the role to add to what it encrypted.
 func (p *Party) Share(r *Release, round int, groups []Group) ([]int64, error) {
-	length := 0
-	for _, g := range groups {
-		length += g.Values
-	}
+	length := valuesOf(groups)
 	if err := p.admit(r, round, groups, length); err != nil {
 		return nil, err
 	}

@@ -47,7 +47,7 @@ func newClient(p *Plan, own step.Records, acc *kernels.Accumulator, private *pro
 	c := &client{Plan: p, model: model{plan: p, limit: p.limit()}, own: own, points: *own.Part.Points,
 		weights: own.Part.Weights, acc: acc, private: private}
 	c.next = func() (any, error) {
-		span := c.party.Begin(engine.PhasePostprocess, c.t)
+		span := c.party.Follow(engine.PhasePostprocess, c.t) // the unmasking
 		c.update(c.t, c.sum)
 		c.rests = !c.plain && c.still()
 		c.party.End(span)
