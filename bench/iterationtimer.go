@@ -12,9 +12,8 @@ import (
 	"github.com/cohort-engine/cohort/engine"
 )
 
-// iterationTimer is an observer that records how long each iteration takes, from its first
-// phase to its end: set-up before the first iteration and the evaluation after
-// the last do not count.
+// iterationTimer is an observer that records how long each iteration takes, from the end of the one before, the first
+// from its first phase: set-up before the first iteration and the evaluation after the last do not count.
 type iterationTimer struct {
 	mu      sync.Mutex
 	begun   bool
@@ -68,7 +67,7 @@ func (l *iterationTimer) PhaseEnd(s engine.Span) {
 func (l *iterationTimer) IterationEnd(it engine.Iteration) {
 	l.mu.Lock()
 	l.times = append(l.times, iterationTime{NS: float64(it.End - l.from), Settled: l.settled})
-	l.begun = false
+	l.begun, l.from, l.settled = true, it.End, 0
 	l.mu.Unlock()
 }
 
