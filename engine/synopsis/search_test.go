@@ -134,6 +134,7 @@ func TestSwapRemovesCheapest(t *testing.T) {
 	s := p.newDescent(k)
 	s.seed(2, rng)
 	trial := newSwaps(s)
+	trial.rough = nil // every swap is made
 	for range 20 {
 		before := append([]float32(nil), s.centers...)
 		trial.try(0, rng)
@@ -346,6 +347,54 @@ func TestSwapsKeep(t *testing.T) {
 		if kept < 10 {
 			t.Errorf("d=%d: %d swaps of 300 were kept", d, kept)
 		}
+	}
+}
+
+// TestSwapsHopeless compares swaps with those that are not tried on all points first, on scattered points, on blobs and
+// on a lattice, where many points are as far from one centre as from another.
+func TestSwapsHopeless(t *testing.T) {
+	hopeless, kept := 0, 0
+	for seed := range uint64(60) {
+		rng := rand.New(rand.NewPCG(seed, 12))
+		n, d, k := 50+rng.IntN(1000), 1+rng.IntN(6), 2+rng.IntN(roughMost-1)
+		points := randomWeighted(rng, n, d)
+		switch seed % 3 {
+		case 0:
+			points = blobs(rng, n, d, k)
+		case 1:
+			for i, x := range points.Points {
+				points.Points[i] = math.Round(x*4) / 4
+			}
+		}
+		p := newProblem(points)
+		var w [2]*swaps
+		var rngs [2]*rand.Rand
+		for i := range w {
+			rngs[i] = rand.New(rand.NewPCG(seed, 13))
+			s := p.newDescent(k)
+			s.seed(1, rngs[i])
+			w[i] = newSwaps(s)
+		}
+		w[1].rough = nil
+		for range 300 {
+			better := w[0].try(2, rngs[0])
+			if w[1].try(2, rngs[1]) != better {
+				t.Fatalf("seed %d: a swap is better where it is not, or the other way round", seed)
+			}
+			if better {
+				w[0].keep()
+				w[1].keep()
+				kept++
+			} else if w[0].loss != w[1].loss {
+				hopeless++
+			}
+			if !slices.Equal(w[0].s.centers, w[1].s.centers) {
+				t.Fatalf("seed %d: centres differ", seed)
+			}
+		}
+	}
+	if kept < 300 || hopeless < 6000 {
+		t.Errorf("%d swaps were kept and %d found hopeless, want at least 300 and 6000", kept, hopeless)
 	}
 }
 

@@ -3,6 +3,7 @@ package synopsis
 import (
 	"math"
 	"math/bits"
+	"slices"
 
 	"github.com/cohort-engine/cohort/kernels"
 )
@@ -48,6 +49,7 @@ type swaps struct {
 	row        []int32         // by centre: its place in moved, or -1
 	sums       []float64       // of centres that moved, as rows of kernels.AddMembers
 	cost       *kernels.Exchanges
+	rough      *descent // the same swap on all points, nil for more than roughMost centres
 }
 
 func newSwaps(s *descent) *swaps {
@@ -63,6 +65,9 @@ func newSwaps(s *descent) *swaps {
 		cost: kernels.NewExchanges(k)}
 	for i := range w.all {
 		w.all[i] = int32(i)
+	}
+	if k <= roughMost {
+		w.rough = s.newDescent(k)
 	}
 	s.assign(true)
 	w.settle()
@@ -125,12 +130,61 @@ func (w *swaps) try(steps int, src Source) bool {
 	copy(w.centers, s.centers)
 	copy(w.centers[out*s.d:], row)
 	w.moved = append(w.moved[:0], int32(out))
+	if w.hopeless(out, steps) {
+		return false
+	}
 	for range steps {
 		w.assign()
 		w.update()
 	}
 	w.assign()
 	return w.loss < s.loss
+}
+
+// A swap of few centres changes much of the whole, which is sooner gone through than told apart: with up to roughMost
+// it is first made on all points. There sums have another order, so that what is not worse by more than a share
+// roughly of the loss, far above what rounding comes to and far below what most swaps lose, is made again.
+const (
+	roughMost = 16
+	roughly   = 1e-6
+)
+
+// hopeless tells whether putting the centre out where it is now, and some Lloyd steps, leave the state or make it
+// worse.
+func (w *swaps) hopeless(out, steps int) bool {
+	s, t := w.s, w.rough
+	if t == nil {
+		return false
+	}
+	copy(t.centers, w.centers)
+	clear(w.touched) // those that have moved
+	w.touched[out] = true
+	for range steps {
+		t.assign(false)
+		for i, before := range s.labels {
+			after := t.labels[i]
+			if before == after || w.touched[before] && w.touched[after] {
+				continue
+			}
+			w.touched[before], w.touched[after] = true, true
+			if !slices.Contains(w.touched, false) {
+				break
+			}
+		}
+		for j, moved := range w.touched {
+			if weight := t.acc.Weights[j]; moved && weight > 0 {
+				for h := j * s.d; h < (j+1)*s.d; h++ {
+					t.centers[h] = toGrid(t.acc.Sums[h] / weight)
+				}
+			}
+		}
+	}
+	if slices.Equal(t.centers, s.centers) {
+		return true
+	}
+	t.prepared.Set(t.centers)
+	kernels.Assign(*s.panels, t.prepared, t.labels, t.dist)
+	return kernels.WeightedCost(s.weights, t.dist) > float64((1+roughly)*s.loss)
 }
 
 // keep makes the state after the swap the state, but for the sums of its last assignment. Points whose nearest and
