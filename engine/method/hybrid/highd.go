@@ -96,7 +96,7 @@ func (h *plan) addHigh(rounds, k int) *highPlan {
 	if o.clusters == k {
 		o.started = h.begun(l.Part(rest), rounds)
 	}
-	o.rounds = f.AddMergedRounds(l.Part(rest), rounds, o.started, o.clusters, true)
+	o.rounds = f.AddMergedRounds(l.Part(rest), rounds, o.started, o.clusters)
 	return o
 }
 

@@ -19,7 +19,7 @@ func TestOverseeded(t *testing.T) {
 	f := stagedtest.Plan(t, norm.Points, k)
 	ample := staged.Share{Gaussian: true, Total: 1e4}
 	o := &projectedPlan{mean: f.AddMean(ample), reach: f.AddDistances("the mean", ample),
-		tree: f.AddTree(ample, 6), recover: f.AddRound("recover", ample, 6)}
+		tree: f.AddTree(ample, 6), recover: f.AddEqualRound("recover", ample, 6)}
 	var got []float32
 	stagedtest.OnParty(t, f, norm.Points, func(ctx context.Context, p *staged.Party) error {
 		mean, err := p.PrivateMean(ctx, o.mean)

@@ -169,6 +169,7 @@ type Release struct {
 	Purpose string // names the noise stream
 	Share   Share
 	Scale   float64 // of releases with one scale, in data units
+	counts  float64 // the part of an equal round for its counts
 }
 
 // AddRelease plans a release of one noise scale: a vector of words, of which one record

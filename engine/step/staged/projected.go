@@ -72,6 +72,6 @@ func (p *Party) Recover(ctx context.Context, s *Release, low *Projected, origin 
 		labels := make([]uint16, low.Records.N)
 		return labels, p.Pool().Assign(ctx, low.Records, centers, labels, nil)
 	}
-	counts, err = p.equalRound(ctx, o, s, centroids, slices.Repeat([]float64{reach}, k), true)
+	counts, err = p.equalRound(ctx, o, s, centroids, slices.Repeat([]float64{reach}, k), true, nil)
 	return centroids, counts, err
 }

@@ -18,7 +18,7 @@ func TestRecovery(t *testing.T) {
 	const k, d, n = 4, 25, 5000
 	norm, _ := datasettest.Builtin(t, "blobs", dataset.Generator{N: n, D: d, K: k, Separation: 6, Seed: 5})
 	f, ample, origin := stagedtest.Plan(t, norm.Points, k), staged.Share{Gaussian: true, Total: 1e6}, make([]float32, d)
-	tree, recover := f.AddTree(ample, 6), f.AddRound("recover", ample, 4)
+	tree, recover := f.AddTree(ample, 6), f.AddEqualRound("recover", ample, 4)
 	top := 2 * math.Sqrt(d) // no offset is cut
 	var low *staged.Projected
 	var got []float32

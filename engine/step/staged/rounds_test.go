@@ -270,7 +270,7 @@ func TestMergedRounds(t *testing.T) {
 		p.Set(i, row)
 	}
 	f := stagedtest.Plan(t, p, k)
-	planned := f.AddMergedRounds(staged.Share{Gaussian: true, Total: 1}, 8, 2*k, k, false)
+	planned := f.AddMergedRounds(staged.Share{Gaussian: true, Total: 1}, 8, 2*k, k)
 	centroids := make([]float32, 2*k*d)
 	for i := range centroids {
 		if centroids[i] = staged.OnGrid(0.1*rng.NormFloat64()-0.3, datasettest.Bits); i%d == i/d%2 {

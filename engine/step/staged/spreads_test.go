@@ -154,7 +154,7 @@ func TestRefillLeavesWhatIsAlone(t *testing.T) {
 	centroids := []float32{-0.9, -0.9, -0.8, -0.9, -0.85, -0.9, 0.5, 0.5, 0.5, 0.55}
 	before := slices.Clone(centroids)
 	sums, seed := []float64{400, 300, 5, -5, 5}, uint64(3)
-	refill(sums, centroids, 20, 0.05, 20, privacy.NewStreams(&seed).Stream(0, 0, "refill"))
+	refill(sums, centroids, 20, hiddenOthers, 0.05, 20, privacy.NewStreams(&seed).Stream(0, 0, "refill"))
 	for j, moves := range []bool{true, true, true, true, false} {
 		if moved := !slices.Equal(centroids[2*j:2*j+2], before[2*j:2*j+2]); moved != moves {
 			t.Errorf("centroid %d moved from %v to %v", j, before[2*j:2*j+2], centroids[2*j:2*j+2])

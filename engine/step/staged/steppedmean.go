@@ -51,7 +51,7 @@ func (f *Plan) AddNearMean(l Share) *Release { return f.AddEqualRound("mean of n
 // NearMean moves a public point on the grid to the mean of all records, whose offsets from it are cut to a radius that
 // follows from what was released before.
 func (p *Party) NearMean(ctx context.Context, s *Release, point []float32, radius float64) error {
-	_, err := p.equalRound(ctx, NewOffsets(p.Pool(), 1, p.D, p.FractionBits), s, point, []float64{radius}, true)
+	_, err := p.equalRound(ctx, NewOffsets(p.Pool(), 1, p.D, p.FractionBits), s, point, []float64{radius}, true, nil)
 	return err
 }
 
