@@ -50,7 +50,7 @@
 // A total problem has a solution for every data set: a point that does not fit
 // stays unassigned, and a cluster that lacks points is filled up to its minimum
 // with fillers (engine/privacy/THEOREMS.md, T1). Both have the same price, a
-// function of public values only: see [Problem.Price].
+// function of public values only: see [Problem.UnassignedCost].
 //
 // # Ties
 //
@@ -160,7 +160,7 @@ func (p *Problem) limit(j int, total int64, fillers bool) bounds {
 	if p.Penalty != nil {
 		b.under, b.over = p.slopes()
 	} else if fillers {
-		b.under = p.Price()
+		b.under = p.UnassignedCost()
 	}
 	return b
 }
@@ -200,13 +200,13 @@ func (p *Problem) reach() int64 {
 	return int64(float64(r * r))
 }
 
-// Price returns the cost, in squared grid units, of a point that stays unassigned
+// UnassignedCost returns the cost, in squared grid units, of a point that stays unassigned
 // and of a filler: (2k+3) times the largest squared distance an arc can have, plus
 // one and the costs of the penalty. Re-assigning points along a path through all
 // clusters saves less, so no point stays unassigned and no filler is used for the
 // sake of distance. It depends on k, d, the grid, the radius and the penalty, not on
 // records.
-func (p *Problem) Price() int64 {
+func (p *Problem) UnassignedCost() int64 {
 	under, over := p.slopes()
 	return int64(2*p.k()+3)*p.reach() + under + over + 1
 }

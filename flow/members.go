@@ -51,32 +51,32 @@ type members struct {
 	columns []column
 	// A group is named by one of its points. It has one slot, spot, in the column of its label, or, if spot is
 	// negative, the slots in a list of links that begins at ^spot.
-	spot    []int32
-	labels  []uint16
-	links   []link  // links[0] ends all lists
-	free    int32   // a list of links that no group has
-	count   int     // groups
-	after   []int32 // the next point of the same group or, of a point that is no member, of the same column; -1: none
-	arcs    []entry // of groups of ties, with a word of the hash: those of q are arcs[first[q]:first[q+1]]
-	first   []int32
-	origins []origin
-	fresh   []int32 // points that become members, ascending: the end of after, until they are
-	horizon float32
-	sight   float32 // how many times the gap that is asked for the next pass tells
-	laid    bool    // the columns are laid out
-	least   float32 // gap up to which points are listed
-	near    int64   // reduced cost up to which a new row lists
-	lay     func(worker, column int)
-	find    func(worker, part int)
-	digest  func(worker, part int)
-	more    func(worker, index int)
-	found   []int // of the parts
-	laying  []laying
-	table   []uint64     // of groups: their hash, and the point that names them, plus one
-	deals   []int32      // records of a group
-	shares  []Membership // its columns
-	coef    []float64    // of a linear function
-	going   []int32      // slots that can move
+	spot      []int32
+	labels    []uint16
+	links     []link  // links[0] ends all lists
+	free      int32   // a list of links that no group has
+	count     int     // groups
+	after     []int32 // the next point of the same group or, of a point that is no member, of the same column; -1: none
+	arcs      []entry // of groups of ties, with a word of the hash: those of q are arcs[first[q]:first[q+1]]
+	first     []int32
+	origins   []origin
+	fresh     []int32 // points that become members, ascending: the end of after, until they are
+	horizon   float32
+	lookahead float32 // how many times the gap that is asked for the next pass tells
+	laid      bool    // the columns are laid out
+	least     float32 // gap up to which points are listed
+	near      int64   // reduced cost up to which a new row lists
+	lay       func(worker, column int)
+	find      func(worker, part int)
+	digest    func(worker, part int)
+	more      func(worker, index int)
+	found     []int // of the parts
+	laying    []laying
+	table     []uint64     // of groups: their hash, and the point that names them, plus one
+	deals     []int32      // records of a group
+	shares    []Membership // its columns
+	coef      []float64    // of a linear function
+	going     []int32      // slots that can move
 }
 
 // column holds the groups that have units in a column.
@@ -132,12 +132,12 @@ func (m *members) shape(columns int) {
 	p, k, d := m.p, m.p.k(), m.points.D
 	m.t.resize(columns)
 	m.k, m.d, m.dims = k, d, d
-	m.outside, m.escape, m.leave, m.reach = int32(m.s.outside), int32(m.s.escape), p.Price(), infinity
+	m.outside, m.escape, m.leave, m.reach = int32(m.s.outside), int32(m.s.escape), p.UnassignedCost(), infinity
 	if columns > k {
 		m.dims, m.reach = d+1, p.reach()
 	}
 	m.exclusive = int64(p.exclusivity())
-	m.exact = math.Ldexp(float64(d), 2*p.FractionBits+3) < 1<<53 && p.Price() < 1<<52
+	m.exact = math.Ldexp(float64(d), 2*p.FractionBits+3) < 1<<53 && p.UnassignedCost() < 1<<52
 	for _, x := range []*[]int64{&m.known, &m.listed} {
 		*x = sized(*x, columns+1)
 	}
@@ -228,7 +228,7 @@ func (m *members) admit(ctx context.Context) error {
 		c.slots, c.stride, c.rest = c.slots[:0], 0, -1
 	}
 	m.spot, m.labels = sized(m.spot, m.points.N), m.v.labels
-	m.horizon, m.sight, m.laid = m.least, 1, false
+	m.horizon, m.lookahead, m.laid = m.least, 1, false
 	m.unlink()
 	size := 2*len(m.fresh) + 16
 	m.table = sized(m.table, size)
@@ -281,10 +281,10 @@ func (m *members) widen(ctx context.Context, u int32) error {
 	}
 	const ahead = 16 // a pass takes longer than looking at a few gaps too many
 	if float64(least) > m.v.certain {
-		if err := m.sharpen(ctx, float64(min(m.sight*least, widest))); err != nil {
+		if err := m.sharpen(ctx, float64(min(m.lookahead*least, widest))); err != nil {
 			return err
 		}
-		m.sight *= ahead
+		m.lookahead *= ahead
 	}
 	if least > m.horizon {
 		m.foresee(min(ahead*least, widest))

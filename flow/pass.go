@@ -160,7 +160,7 @@ func (s *Solver) beginPass(run Runner, p *Problem, prices []int64, v *view) {
 	v.labels, v.gap, v.extra, v.size = sized(v.labels, n), sized(v.gap, n), v.extra[:0], sized(v.size, s.columns)
 	clear(v.size)
 	s.pass = passTask{p: p, prices: prices, into: v, size: s.shardSize(p), limit: infinity,
-		leave: p.Price(), several: int64(p.exclusivity())}
+		leave: p.UnassignedCost(), several: int64(p.exclusivity())}
 	if s.columns > p.k() {
 		s.pass.limit = p.reach()
 	}

@@ -141,7 +141,7 @@ func (s *Solver) Solve(ctx context.Context, run Runner, p *Problem, res *Result)
 	}
 	err := s.solve(ctx, run, p, plain)
 	// A point might leave for prices that are free up to a constant and beyond that of a filler.
-	most := p.Price() - p.reach()
+	most := p.UnassignedCost() - p.reach()
 	beyond := func(price int64) bool { return max(price, -price) > most }
 	if err == nil && plain && p.mayLeave() && slices.ContainsFunc(s.prices[:p.k()], beyond) {
 		s.warm = false
@@ -243,7 +243,7 @@ func (s *Solver) prepare(run Runner, p *Problem, plain bool) {
 	s.given = s.given[:0]
 	most := int64(maxPrice)
 	if p.mayLeave() {
-		most = p.Price()
+		most = p.UnassignedCost()
 		if plain {
 			most -= p.reach()
 		}

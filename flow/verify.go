@@ -92,7 +92,7 @@ func newVerifier(p *Problem, res *Result) *verifier {
 		v.hi[j] = int(p.total()) * p.exclusivity()
 	}
 	if v.outside >= 0 {
-		v.cost[v.outside] = p.Price()
+		v.cost[v.outside] = p.UnassignedCost()
 	}
 	return v
 }

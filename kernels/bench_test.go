@@ -296,7 +296,7 @@ func BenchmarkAssignAccumulateWeighted(b *testing.B) {
 	}
 }
 
-// exchangeData draws contributions of n points to a candidate, their nearest and
+// exchangeData draws point losses of n points to a candidate, their nearest and
 // their second nearest centre.
 func exchangeData(rng *rand.Rand, n, k int) (own, near, next []float32, labels []uint16) {
 	own, near, next, labels = make([]float32, n), make([]float32, n), make([]float32, n), make([]uint16, n)
@@ -321,11 +321,11 @@ func BenchmarkExchange(b *testing.B) {
 	}
 }
 
-func BenchmarkContributions(b *testing.B) {
+func BenchmarkPointLosses(b *testing.B) {
 	for _, root := range []bool{false, true} {
 		b.Run(fmt.Sprintf("root=%t", root), func(b *testing.B) {
 			own, _, _, _ := exchangeData(rand.New(rand.NewPCG(1, 1)), 2048, 1)
-			run(b, len(own), 0, 8*len(own), func() { Contributions(own, root, 2) })
+			run(b, len(own), 0, 8*len(own), func() { PointLosses(own, root, 2) })
 		})
 	}
 }

@@ -610,10 +610,10 @@ func TestExchangeEqualsPortable(t *testing.T) {
 			}
 			for _, root := range []bool{false, true} {
 				want, got := slices.Clone(near), slices.Clone(near)
-				contributionsPortable(want, root, 0.7)
-				Contributions(got, root, 0.7)
+				pointLossesPortable(want, root, 0.7)
+				PointLosses(got, root, 0.7)
 				if !sameBits(want, got) {
-					t.Fatalf("Contributions n=%d root=%t:\n%v\n%v", n, root, want, got)
+					t.Fatalf("PointLosses n=%d root=%t:\n%v\n%v", n, root, want, got)
 				}
 			}
 		}
@@ -661,9 +661,9 @@ func TestKernelsDoNotAllocate(t *testing.T) {
 					"AssignAccumulateWeighted": func() {
 						AssignAccumulateWeighted(points, c, nil, nil, nil, weighted)
 					},
-					"Exchange":      func() { Exchange(dist, dist, second, labels, nil, exchanges) },
-					"Contributions": func() { Contributions(dist, true, 3) },
-					"CostRows":      func() { CostRows(*p, 3, n, c, 16, costs[:(n-3)*k]) },
+					"Exchange":    func() { Exchange(dist, dist, second, labels, nil, exchanges) },
+					"PointLosses": func() { PointLosses(dist, true, 3) },
+					"CostRows":    func() { CostRows(*p, 3, n, c, 16, costs[:(n-3)*k]) },
 					"TopTwo": func() {
 						if d < TopTwoDims {
 							TopTwo(*p, c.rows, r2, 1e-6, 1, labels, u32, dist)

@@ -40,7 +40,7 @@ func (e *Exchanges) Reset() {
 // contributes own[i] if it goes to the candidate, near[i] at the centre that
 // labels[i] names, its nearest, and next[i] >= near[i] at the second nearest. So
 // it adds weight*min(own, near) to the base and weight*(max(min(next, own), near)
-// - near) to the gain of its label. Contributions are at least +0; weights may be
+// - near) to the gain of its label. Point losses are at least +0; weights may be
 // nil for ones; a point with the label K adds to the base alone.
 func Exchange(own, near, next []float32, labels []uint16, weights []float64, e *Exchanges) {
 	checkLength("Exchange", "near", len(near), len(own))
@@ -73,14 +73,14 @@ func exchangePortable(own, near, next []float32, labels []uint16, weights []floa
 	}
 }
 
-// Contributions replaces squared distances, at least +0, by what they add to a
+// PointLosses replaces squared distances, at least +0, by what they add to a
 // loss: min(dist, most), or min(sqrt(dist), most) where root is set.
-func Contributions(dist []float32, root bool, most float32) {
-	contributions(dist, root, most)
+func PointLosses(dist []float32, root bool, most float32) {
+	pointLosses(dist, root, most)
 }
 
-// contributionsPortable is the reference form of [Contributions].
-func contributionsPortable(dist []float32, root bool, most float32) {
+// pointLossesPortable is the reference form of [PointLosses].
+func pointLossesPortable(dist []float32, root bool, most float32) {
 	for i, x := range dist {
 		if root {
 			x = float32(math.Sqrt(float64(x))) // rounds once: a float64 root is exact enough
@@ -105,7 +105,7 @@ func exchange(own, near, next []float32, labels []uint16, weights []float64, tab
 	exchangePortable(own, near, next, labels, weights, table, base)
 }
 
-func contributions(dist []float32, root bool, most float32) {
+func pointLosses(dist []float32, root bool, most float32) {
 	for current != generic && len(dist) >= Lanes {
 		n := min(len(dist)/Lanes, blocksPerCall)
 		if root {
@@ -115,5 +115,5 @@ func contributions(dist []float32, root bool, most float32) {
 		}
 		dist = dist[n*Lanes:]
 	}
-	contributionsPortable(dist, root, most)
+	pointLossesPortable(dist, root, most)
 }

@@ -255,7 +255,7 @@ func FuzzQuantise(f *testing.F) {
 	})
 }
 
-// FuzzExchange takes contributions of any finite size from the data.
+// FuzzExchange takes point losses of any finite size from the data.
 func FuzzExchange(f *testing.F) {
 	fuzzSeeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -270,7 +270,7 @@ func FuzzExchange(f *testing.F) {
 			restore := forcePath(path)
 			got, root := NewExchanges(k), slices.Clone(own)
 			Exchange(own, near, next, labels, weights, got)
-			Contributions(root, true, 1e5)
+			PointLosses(root, true, 1e5)
 			restore()
 			table, base := make([]float64, (k+1)*weightedChains), [weightedChains]float64{}
 			exchangePortable(own, near, next, labels, weights, table, &base)
@@ -279,7 +279,7 @@ func FuzzExchange(f *testing.F) {
 				same = same && math.Float64bits(g) == math.Float64bits(tree((*[weightedChains]float64)(table[j*weightedChains:])))
 			}
 			want := slices.Clone(own)
-			contributionsPortable(want, true, 1e5)
+			pointLossesPortable(want, true, 1e5)
 			if !same || !sameBits(want, root) {
 				t.Fatalf("%s n=%d k=%d: %v\n%v\n%v", path, n, k, got, root, want)
 			}

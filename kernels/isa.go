@@ -136,7 +136,7 @@ var kernelTable = []struct {
 	{"AddMembers", []path{avx2}},
 	{"AssignAccumulateRadius", all},
 	{"Exchange", all},
-	{"Contributions", all},
+	{"PointLosses", all},
 	{"Reassign", ranked},
 	{"MeasureBounds", all},
 	{"UpdateSums", all},

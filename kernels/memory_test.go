@@ -258,8 +258,8 @@ func (g *guardedRun) bounds() {
 	e.Gains, e.table = g.doubles(k), g.doubles(len(e.table))
 	Exchange(g.dist, g.dist, g.second, g.labels, nil, e)
 	Exchange(g.dist, g.dist, g.second, g.labels, g.doubles(n), e)
-	Contributions(g.dist, true, 1)
-	Contributions(g.dist, false, 1)
+	PointLosses(g.dist, true, 1)
+	PointLosses(g.dist, false, 1)
 }
 
 func (g *guardedRun) weigh() {

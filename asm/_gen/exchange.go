@@ -9,8 +9,8 @@ import (
 // exchangeFile emits the kernels of the local search.
 func exchangeFile(s isa) {
 	exchange(s)
-	contributions(s, "Roots", "min(sqrt(dist), most)", true)
-	contributions(s, "Squares", "min(dist, most)", false)
+	pointLosses(s, "Roots", "min(sqrt(dist), most)", true)
+	pointLosses(s, "Squares", "min(dist, most)", false)
 }
 
 // exchange emits the sums over the exchanges with one candidate.
@@ -106,8 +106,8 @@ func (s isa) widened(h int, narrow ...reg.VecVirtual) []reg.VecVirtual {
 	return wide
 }
 
-// contributions emits the bound of distances, or of their roots.
-func contributions(s isa, name, what string, root bool) {
+// pointLosses emits the bound of distances, or of their roots.
+func pointLosses(s isa, name, what string, root bool) {
 	function(name+s.name, "func(dist *float32, panels int, most float32)",
 		"replaces panels > 0 groups of 16 distances by "+what+".")
 	dist := Load(Param("dist"), GP64())

@@ -211,7 +211,7 @@ func (w *pairWorker) compare(p *pairs, a, b int) pairExtremes {
 		kernels.CostRows(*p.points, lo, hi, p.tiles[b], p.bits, costs)
 		for i := lo; i < hi; i++ {
 			out.row(p.starts, i, first, costs[(i-lo)*count:(i-lo+1)*count], roots)
-			kernels.Contributions(roots, true, math.MaxFloat32)
+			kernels.PointLosses(roots, true, math.MaxFloat32)
 			p.addRow(i, first, roots, columns)
 			if i+1 < end && p.own[i+1] == p.own[i] {
 				continue

@@ -18,20 +18,20 @@ type lossKind struct {
 	cap float32
 }
 
-// apply turns squared distances into contributions.
+// apply turns squared distances into point losses.
 func (f lossKind) apply(dist []float32) {
 	if f.cap == 0 {
-		kernels.Contributions(dist, !f.squared, float32(math.Inf(1)))
+		kernels.PointLosses(dist, !f.squared, float32(math.Inf(1)))
 		return
 	}
-	kernels.Contributions(dist, !f.squared, f.cap)
+	kernels.PointLosses(dist, !f.squared, f.cap)
 	for i, x := range dist {
 		dist[i] = float32(x+f.cap) - f.cap
 	}
 }
 
 // swapper evaluates exchanges of a centre for a candidate on one party's
-// records. It keeps, for every record, the contributions of its nearest and its
+// records. It keeps, for every record, the point losses of its nearest and its
 // second nearest centre, so all k exchanges with one candidate cost one pass of
 // O(n) instead of k passes of O(nk).
 type swapper struct {
