@@ -108,6 +108,32 @@ func readCSV(t *testing.T, path string) [][]string {
 	return rows
 }
 
+// Columns of one name are told apart by their order, and never taken for each other.
+func TestPredictWithColumnsOfOneName(t *testing.T) {
+	data := writeFile(t, "a.csv", "u,u,v\n0,0,5\n0,9,5\n9,0,5\n9,9,5\n0,1,5\n9,8,5\n")
+	out, labels := filepath.Join(t.TempDir(), "out"), filepath.Join(t.TempDir(), "labels.csv")
+	object(t, "run", "--data", data, "--k", "4", "--columns", "1,2", "--out", out, "--labels-out", labels, "--format",
+		"json")
+	predict := []string{"predict", "--model", filepath.Join(out, "model.json"), "--data"}
+	for _, file := range []string{data, writeFile(t, "b.csv", "v,u,u\n5,0,0\n5,0,9\n5,9,0\n5,9,9\n5,0,1\n5,9,8\n")} {
+		status, text, errOut := cohort(t, append(predict, file)...)
+		if want := readText(t, labels); status != exitDone || text != want {
+			t.Errorf("%s: status %d, %s, predicted\n%s\nwere labelled\n%s", file, status, errOut, text, want)
+		}
+	}
+	for _, text := range []string{"u,v\n1,2\n", "u,u,u\n1,2,3\n"} {
+		status, _, errOut := cohort(t, append(predict, writeFile(t, "c.csv", text))...)
+		if status != exitWrong || !strings.Contains(errOut, `of the name "u" and the model 2`) {
+			t.Errorf("%q: status %d, %s", text, status, errOut)
+		}
+	}
+	three := writeFile(t, "c.csv", "u,u,u\n9,9,0\n")
+	status, text, errOut := cohort(t, append(predict, three, "--columns", "1,3")...)
+	if want := readCSV(t, labels)[3][1]; status != exitDone || !strings.HasPrefix(strings.Fields(text)[1], "1,"+want+",") {
+		t.Errorf("status %d, %s, %s, not cluster %s", status, errOut, text, want)
+	}
+}
+
 // Labels, sizes, model and predictions of one run agree, and each party's file has its own rows only.
 func TestLabelsModelPredictStart(t *testing.T) {
 	dir := t.TempDir()

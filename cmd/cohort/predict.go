@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -111,12 +110,9 @@ func modelColumns(m *library.Model, t *dataset.Table) ([]float64, error) {
 		}
 		return t.Rows, nil
 	}
-	at := make([]int, d)
-	for h, name := range m.Columns {
-		if at[h] = slices.Index(t.Columns, name); at[h] < 0 {
-			return nil, fault.Request("--data", fmt.Sprintf("has no column %q", name), "give the columns of the model: "+
-				strings.Join(m.Columns, ", "))
-		}
+	at, err := placesOf(m.Columns, t.Columns)
+	if err != nil {
+		return nil, err
 	}
 	rows := make([]float64, 0, t.N*d)
 	for i := range t.N {
@@ -125,4 +121,31 @@ func modelColumns(m *library.Model, t *dataset.Table) ([]float64, error) {
 		}
 	}
 	return rows, nil
+}
+
+// placesOf are the places of a model's columns among those of a file, by their names. Columns of one name are in one
+// order in both; where the file has more of them, or fewer, nobody knows which are the model's.
+func placesOf(model, file []string) ([]int, error) {
+	places, wanted := make(map[string][]int), make(map[string]int)
+	for i, name := range file {
+		places[name] = append(places[name], i)
+	}
+	for _, name := range model {
+		wanted[name]++
+	}
+	at := make([]int, len(model))
+	for _, name := range model {
+		switch found := places[name]; {
+		case len(found) == 0:
+			return nil, fault.Request("--data", fmt.Sprintf("has no column %q", name), "give the columns of the model: "+
+				strings.Join(model, ", "))
+		case len(found) != wanted[name]:
+			return nil, fault.Request("--data", fmt.Sprintf("has %s of the name %q and the model %d",
+				fault.Count(len(found), "column"), name, wanted[name]), "choose them by their numbers with --columns")
+		}
+	}
+	for h, name := range model {
+		at[h], places[name] = places[name][0], places[name][1:]
+	}
+	return at, nil
 }
