@@ -100,7 +100,7 @@ type Options struct {
 // Fit clusters the records.
 func Fit(ctx context.Context, data Data, o Options) (*Model, error) {
 	if _, err := o.method(); err != nil {
-		return nil, err
+		return nil, fault.OfLibrary(err)
 	}
 	p := PrepareOptions{Bounds: o.Bounds, OneScale: o.OneScale, Unit: o.Settings["metric"] == cosine, Workers: o.Workers,
 		Account: o.Account}

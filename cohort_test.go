@@ -108,6 +108,37 @@ func TestFitAFile(t *testing.T) {
 	}
 }
 
+// Errors name what a program can set, and no flags of the command line.
+func TestErrorsOfAProgram(t *testing.T) {
+	file := func(text string) Data {
+		path := filepath.Join(t.TempDir(), "a.csv")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return File(path)
+	}
+	account := &Account{File: privacy.LedgerFile{Path: filepath.Join(t.TempDir(), "ledger")}}
+	good := "x;y\n1;2\n3;4\n9;8\n"
+	for _, c := range []struct {
+		text    string
+		o       Options
+		request bool
+		want    string
+	}{
+		{"x;y\n1;\n", Options{K: 1}, false, "the cell is empty: correct the cell, or leave the column out"},
+		{"x;y\n1;2\n1;2,5\n", Options{K: 1}, false, "write numbers with a point, or correct the cell"},
+		{good, Options{K: 2, Epsilon: 1, Account: account}, true, "which no budget covers: give public ones"},
+		{good, Options{K: 2, Epsilon: 1, Method: "lloyd"}, true, "choose a private method, or leave epsilon out"},
+		{good, Options{K: 2, Method: "hybrid"}, true, "hybrid is private and needs a budget, such as epsilon 1"},
+	} {
+		_, err := Fit(context.Background(), file(c.text), c.o)
+		if err == nil || strings.Contains(err.Error(), "--") || !strings.HasSuffix(err.Error(), c.want) ||
+			fault.IsRequest(err) != c.request {
+			t.Errorf("%q: error %v, not %q", c.text, err, c.want)
+		}
+	}
+}
+
 func TestStartAndPureBudget(t *testing.T) {
 	data := blobs(t)
 	start := [][]float64{{0, 0, 0}, {9, 9, 9}, {-9, 9, 0}, {9, -9, 0}}

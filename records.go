@@ -52,7 +52,8 @@ type Records struct {
 }
 
 // Prepare reads records once for many fits. It borrows the data until it returns.
-func Prepare(ctx context.Context, data Data, o PrepareOptions) (*Records, error) {
+func Prepare(ctx context.Context, data Data, o PrepareOptions) (r *Records, err error) {
+	defer func() { err = fault.OfLibrary(err) }()
 	noData := fault.Request("data", "is nil", "give records, such as cohort.Rows(points, n, d)")
 	switch t, ok := data.(*dataset.Table); {
 	case ctx == nil:
@@ -84,7 +85,7 @@ func Prepare(ctx context.Context, data Data, o PrepareOptions) (*Records, error)
 	case len(lo) > 0 || len(hi) > 0:
 		opts.Bounds = &dataset.Bounds{Lo: lo, Hi: hi}
 	}
-	r := &Records{account: o.Account, oneScale: o.OneScale || o.Unit}
+	r = &Records{account: o.Account, oneScale: o.OneScale || o.Unit}
 	if o.Account != nil {
 		if r.salt, err = o.Account.File.Salt(); err != nil {
 			return nil, err
@@ -108,7 +109,8 @@ func (r *Records) D() int { return r.prepared.Points.D }
 func (r *Records) Close() { r.prepared.Close() }
 
 // Fit clusters the records.
-func (r *Records) Fit(ctx context.Context, o Options) (*Model, error) {
+func (r *Records) Fit(ctx context.Context, o Options) (_ *Model, err error) {
+	defer func() { err = fault.OfLibrary(err) }()
 	if ctx == nil {
 		return nil, engine.ErrNoContext
 	}

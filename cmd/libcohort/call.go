@@ -16,7 +16,6 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/cohort-engine/cohort/cmd/libcohort/request"
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/internal/fault"
@@ -90,7 +89,7 @@ func run(c *C.cohort_call, work func(context.Context, *call) error) (status C.in
 	status = statusOf(err)
 	if c != nil {
 		c.status = status
-		message := request.Plain(strings.ToValidUTF8(err.Error(), "?"))
+		message := fault.Plain(strings.ToValidUTF8(err.Error(), "?"))
 		if status == C.COHORT_CANCELLED {
 			message = "call: was cancelled: call again for a result"
 		}

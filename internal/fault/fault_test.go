@@ -100,3 +100,28 @@ func TestCount(t *testing.T) {
 		}
 	}
 }
+
+// Options lose their dashes wherever they stand in a text, and nothing else does.
+func TestPlain(t *testing.T) {
+	for message, want := range map[string]string{
+		"--epsilon: is 1: leave --epsilon out":      "epsilon: is 1: leave epsilon out",
+		"the records are few (tighten --bounds)":    "the records are few (tighten bounds)",
+		"keep all pairs (--keep-pairs), or use -- ": "keep all pairs (keep-pairs), or use -- ",
+		"a--b -- 1 --1 -":                           "a--b -- 1 --1 -",
+		"x: is empty: correct the cell, or leave the column out with --columns, or choose what to do with --missing": "" +
+			"x: is empty: correct the cell, or leave the column out",
+		"state the bounds with --bounds or --bounds-file":                    "state the bounds",
+		"f: STRING is no number: leave it out, such as with --columns -name": "f: STRING is no number: leave it out",
+		"f: \"1,5\" is not a number: give --decimal-comma if numbers are written 1,5, or correct the cell": "" +
+			"f: \"1,5\" is not a number: write numbers with a point, or correct the cell",
+		"": "",
+	} {
+		if got := Plain(message); got != want {
+			t.Errorf("%q, not %q", got, want)
+		}
+		err := OfLibrary(Request(message, "", ""))
+		if err.Error() != want || !IsRequest(err) {
+			t.Errorf("%q as an error is %v", message, err)
+		}
+	}
+}

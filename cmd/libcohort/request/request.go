@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/cohort-engine/cohort"
 	"github.com/cohort-engine/cohort/engine"
@@ -229,23 +228,4 @@ func (o *Options) fit(ctx context.Context, p *Prepared, methods method.List, eng
 		Settings: settings, Methods: methods,
 		Clients: o.Clients, Parties: parties, Start: o.Start, Account: p.account, Seed: o.Seed, Ordered: o.Ordered,
 		NoLabels: o.NoLabels, Engine: eng, Observer: watch})
-}
-
-// alone are the texts of the command line of what a library does not take.
-var alone = strings.NewReplacer(" with --columns", "", " with --bounds or --bounds-file", "",
-	", or choose what to do with --missing", "")
-
-// Plain is an error's text with options named as callers of a library do: without the dashes of the command line, and
-// without what it alone takes.
-func Plain(message string) string {
-	message = alone.Replace(message)
-	var b strings.Builder
-	for i := 0; i < len(message); i++ {
-		begins := i == 0 || strings.IndexByte(" (", message[i-1]) >= 0
-		if rest := message[i:]; begins && len(rest) > 2 && rest[:2] == "--" && 'a' <= rest[2] && rest[2] <= 'z' {
-			i += 2
-		}
-		b.WriteByte(message[i])
-	}
-	return b.String()
 }

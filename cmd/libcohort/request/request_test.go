@@ -107,21 +107,3 @@ func TestFile(t *testing.T) {
 		t.Errorf("an option that came too late: %v", err)
 	}
 }
-
-// Options lose their dashes wherever they stand in a text, and nothing else does.
-func TestPlain(t *testing.T) {
-	for message, want := range map[string]string{
-		"--epsilon: is 1: leave --epsilon out":      "epsilon: is 1: leave epsilon out",
-		"the records are few (tighten --bounds)":    "the records are few (tighten bounds)",
-		"keep all pairs (--keep-pairs), or use -- ": "keep all pairs (keep-pairs), or use -- ",
-		"a--b -- 1 --1 -":                           "a--b -- 1 --1 -",
-		"x: is empty: correct the cell, or leave the column out with --columns, or choose what to do with --missing": "" +
-			"x: is empty: correct the cell, or leave the column out",
-		"state the bounds with --bounds or --bounds-file": "state the bounds",
-		"": "",
-	} {
-		if got := Plain(message); got != want {
-			t.Errorf("%q, not %q", got, want)
-		}
-	}
-}
