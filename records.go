@@ -149,7 +149,7 @@ func (r *Records) Fit(ctx context.Context, o Options) (_ *Model, err error) {
 		return nil, pay.Lost(paid, err)
 	}
 	if err := pay.End(paid, res); err != nil {
-		return nil, err
+		return nil, pay.Lost(paid, err)
 	}
 	model := NewModel(res, r.prepared.Bounds, r.prepared.Table.Columns, r.prepared.FractionBits)
 	if model.OneScale = r.oneScale; r.prepared.Unit {

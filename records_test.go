@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -323,6 +324,30 @@ func TestCancelledAfterItsCharge(t *testing.T) {
 	if _, err := Fit(ctx, data, o); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "was charged to") {
 		t.Errorf("the charge is not told: %v", err)
 	}
+	o.Observer = nil
+	if _, err := Fit(context.Background(), data, o); err != nil {
+		t.Error(err)
+	}
+	if s, err := account.File.State(); err != nil || len(s.Runs) != 1 {
+		t.Errorf("%+v, error %v", s, err)
+	}
+}
+
+// A fit whose end cannot be entered in the ledger file says that it was charged; the same request has its result then.
+func TestEndThatCannotBeEntered(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ledger")
+	account := &Account{File: privacy.LedgerFile{Path: path}}
+	data, o := blobs(t), Options{K: 3, Epsilon: 1, Bounds: Range(-200, 200), Account: account}
+	move := func(from, to string) {
+		if err := os.Rename(from, to); err != nil {
+			t.Error(err)
+		}
+	}
+	o.Observer = atJobEnd(func() { move(path, path+".away") })
+	if _, err := Fit(context.Background(), data, o); err == nil || !strings.Contains(err.Error(), "was charged to") {
+		t.Errorf("the charge is not told: %v", err)
+	}
+	move(path+".away", path)
 	o.Observer = nil
 	if _, err := Fit(context.Background(), data, o); err != nil {
 		t.Error(err)
