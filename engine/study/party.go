@@ -1,7 +1,10 @@
 package study
 
 import (
+	"bytes"
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -74,6 +77,7 @@ type Party struct {
 	roster  *Roster
 	terms   *Terms
 	agreed  []byte // hash of the roster that it agreed to
+	records []byte // digest of the records that it agreed with; nil of a server's
 	charged bool   // or may have
 	done    bool   // nobody needs anything of it any more, nor it of them
 	conn    *bus.Conn
@@ -120,6 +124,9 @@ func Take(ctx context.Context, j Join) (*engine.Result, error) {
 			return nil, err
 		}
 		rows = part.Points.N
+		if err := p.hold(part, ids); err != nil {
+			return nil, err
+		}
 	}
 	if err := p.enrol(ctx, rows); err != nil {
 		return nil, err
@@ -147,7 +154,8 @@ func (p *Party) recall() error {
 			id = new(identity)
 			err = json.Unmarshal(b, id)
 		case recordConsent:
-			p.agreed = b
+			n := min(len(b), sha256.Size)
+			p.agreed, p.records = b[:n], b[n:]
 		case recordCharge:
 			p.charged = true
 		case recordDone:
@@ -302,6 +310,27 @@ func (p *Party) fetchStudy(ctx context.Context) (*Study, error) {
 	return s, err
 }
 
+// hold refuses records that are not those which this party agreed with: its ledger has paid for them alone.
+func (p *Party) hold(part dataset.Part, ids []string) error {
+	key, err := derived(p.keys.root[:], p.Invitation.Study, "records")
+	if err != nil {
+		return err
+	}
+	n := dataset.Normalised{Points: part.Points, FractionBits: part.FractionBits, Weights: part.Weights}
+	h := hmac.New(sha256.New, key[:])
+	h.Write(n.Digest(key[:]))
+	for _, id := range ids {
+		fmt.Fprintf(h, "%d %s", len(id), id)
+	}
+	digest := h.Sum(nil)
+	if p.agreed != nil && len(p.records) > 0 && !bytes.Equal(p.records, digest) {
+		return fault.Request("--data", "has other records than this party has agreed to take part with",
+			"give those, read by the same flags")
+	}
+	p.records = digest
+	return nil
+}
+
 // enrol gives the party's keys, gets everybody's, asks and pays.
 func (p *Party) enrol(ctx context.Context, rows int) error {
 	v := p.Invitation
@@ -345,7 +374,7 @@ func (p *Party) enrol(ctx context.Context, rows int) error {
 		return err
 	}
 	if p.agreed == nil {
-		if err := p.note(recordConsent, hash[:]); err != nil {
+		if err := p.note(recordConsent, append(hash[:], p.records...)); err != nil {
 			return err
 		}
 	}
@@ -353,9 +382,9 @@ func (p *Party) enrol(ctx context.Context, rows int) error {
 }
 
 // pay charges the party's ledger, before anything is signed. The journal says first
-// that it may have happened, then that it has.
+// that it may have happened. A party that begins again may have got a ledger since.
 func (p *Party) pay(t *Terms) error {
-	if p.Charge == nil || p.agreed != nil || p.self.Serves() {
+	if p.Charge == nil || p.self.Serves() {
 		return nil
 	}
 	again := p.charged

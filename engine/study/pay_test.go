@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/method"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
@@ -133,6 +134,64 @@ func TestPaysBeforeItSpeaks(t *testing.T) {
 				t.Errorf("paid %d times, signed %v, %d sums begun: %v", paid.Load(), signed(), spoken.Load(), errs[0])
 			}
 		})
+	}
+}
+
+// A party that begins again after it has agreed pays from a ledger that it has got since, and takes part with the
+// records that it has agreed with or not at all.
+func TestWhoBeginsAgainPays(t *testing.T) {
+	n := newNetwork(t, newFixture(t, "sulloyd", 2, 60, method.Settings{"noise": "split", "mechanism": "gaussian"}))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	c := n.coordinator(t)
+	defer c.Close()
+	var roles sync.WaitGroup
+	defer roles.Wait()
+	roles.Go(func() { _, _ = c.Run(ctx) })
+	join := make([]Join, 2)
+	for p, v := range c.Invitations() {
+		join[p] = n.join(t, v)
+	}
+	agreed := make(chan struct{})
+	join[1].Agree = func(ctx context.Context, _ *Terms) error {
+		select {
+		case <-agreed:
+		case <-ctx.Done():
+		}
+		return nil
+	}
+	roles.Go(func() {
+		if _, err := Take(ctx, join[1]); err != nil {
+			t.Error(err)
+		}
+	})
+	first, interrupt := context.WithCancel(ctx)
+	go func() {
+		defer interrupt()
+		for signed := false; !signed && pause(ctx, time.Millisecond) == nil; {
+			c.mu.Lock()
+			signed = c.consents[0] != nil
+			c.mu.Unlock()
+		}
+	}()
+	if _, err := Take(first, join[0]); !errors.Is(err, context.Canceled) {
+		t.Fatalf("the first life ended with %v", err)
+	}
+	paid := 0
+	again := join[0]
+	again.Charge = func(*Terms, bool) error {
+		paid++
+		return nil
+	}
+	other := again
+	other.Load = func(context.Context, *Study, int) (dataset.Part, []string, error) { return n.parts[1], nil, nil }
+	_, err := Take(ctx, other)
+	if !fault.IsRequest(err) || !strings.Contains(err.Error(), "has other records") || paid > 0 {
+		t.Errorf("other records: paid %d times, %v", paid, err)
+	}
+	close(agreed)
+	if _, err := Take(ctx, again); err != nil || paid != 1 {
+		t.Errorf("paid %d times, %v", paid, err)
 	}
 }
 
