@@ -94,7 +94,7 @@ func run(c *C.cohort_call, work func(context.Context, *call) error) (status C.in
 			message = "call: was cancelled: call again for a result"
 		}
 		to := unsafe.Slice((*byte)(unsafe.Pointer(&c.text[0])), len(c.text))
-		to[copy(to[:len(to)-1], message)] = 0
+		to[copy(to, fault.Cut(message, len(to)-1))] = 0
 	}
 	return status
 }

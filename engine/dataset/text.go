@@ -632,7 +632,7 @@ func isText(c byte) bool { return c >= ' ' && c < 0x7f || c == '\t' || c == '\n'
 func cellFault(path string, row, column int, cell []byte, err error) error {
 	shown := string(cell)
 	if len(shown) > 40 {
-		shown = shown[:40] + "..."
+		shown = fault.Cut(shown, 40) + "..."
 	}
 	why := fmt.Sprintf("%q is %v", shown, err)
 	switch {

@@ -125,3 +125,11 @@ func TestPlain(t *testing.T) {
 		}
 	}
 }
+
+func TestCut(t *testing.T) {
+	for most, want := range []string{"", "a", "a", "aü", "aü", "aü", "aü年", "aü年"} {
+		if got := Cut("aü年", most); got != want {
+			t.Errorf("%d bytes: %q, not %q", most, got, want)
+		}
+	}
+}

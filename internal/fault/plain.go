@@ -1,6 +1,9 @@
 package fault
 
-import "strings"
+import (
+	"strings"
+	"unicode/utf8"
+)
 
 // alone are the texts of the command line of what a library does not take, and what is said in their place.
 var alone = strings.NewReplacer(" with --columns", "", " with --bounds or --bounds-file", "",
@@ -43,4 +46,15 @@ func OfLibrary(err error) error {
 		return &plain{p, err}
 	}
 	return err
+}
+
+// Cut is the beginning of a text that has at most so many bytes, in whole characters.
+func Cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	for most > 0 && !utf8.RuneStart(text[most]) {
+		most--
+	}
+	return text[:most]
 }

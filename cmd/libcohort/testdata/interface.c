@@ -148,6 +148,15 @@ static void refusals(void) {
     fit(&d, 1, "{\"k\": 4, \"settings\": {\"branch\": \"tree\"}}", COHORT_WRONG_REQUEST, "branch");
     fit(&d, 1, "{\"k\": 4, \"settings\": {\"iterations\": [1]}}", COHORT_WRONG_REQUEST, "number");
     fit(&d, 1, "{\"k\": 4, \"ledger\": {}}", COHORT_WRONG_REQUEST, "path");
+    for (int at = 0; at < 2; at++) { /* a long text is cut between characters, of two bytes here */
+        char name[2001], options[2100];
+        for (int i = 0; i < 1000; i++) memcpy(name + 2 * i, "\xc3\xbc", 3);
+        snprintf(options, sizeof options, "{\"k\": 4, \"settings\": {\"%s%s\": 1}}", at ? "x" : "", name);
+        cohort_call call = COHORT_CALL;
+        CHECK(cohort_fit(engine, &d, 1, NULL, options, &call, &none) == COHORT_WRONG_REQUEST);
+        size_t length = strlen(call.text);
+        CHECK(length > 1000 && length < sizeof call.text && call.text[length - 1] == '\xbc');
+    }
     bad.kind = 77;
     fit(&bad, 1, "{\"k\": 4}", COHORT_WRONG_REQUEST, "kind 77");
     bad = whole(), bad.rows = -5;
