@@ -108,6 +108,32 @@ func readCSV(t *testing.T, path string) [][]string {
 	return rows
 }
 
+// First centroids are matched with the columns of the data by their names, where both have such.
+func TestStartOfNamedColumns(t *testing.T) {
+	data := writeFile(t, "a.csv", "u,v\n0,5\n1,5\n9,6\n8,6\n")
+	run := func(start string) []string {
+		return []string{"run", "--data", data, "--k", "2", "--start", writeFile(t, "s.csv", start), "--format", "json"}
+	}
+	want := object(t, run("u,v\n0.5,5\n8.5,6\n")...)
+	for _, start := range []string{"v,u\n5,0.5\n6,8.5\n", "0.5,5\n8.5,6\n"} {
+		m := object(t, run(start)...)
+		if m["nicv"] != want["nicv"] || m["iterations"].(float64) > 1 {
+			t.Errorf("%q: %v iterations to NICV %v, not %v", start, m["iterations"], m["nicv"], want["nicv"])
+		}
+	}
+	model := filepath.Join(t.TempDir(), "out")
+	object(t, append(run("u,v\n0.5,5\n8.5,6\n"), "--out", model)...)
+	swapped := writeFile(t, "b.csv", "v,u\n5,0\n5,1\n6,9\n6,8\n")
+	m := object(t, "run", "--data", swapped, "--k", "2", "--start", filepath.Join(model, "model.json"), "--format", "json")
+	if m["nicv"] != want["nicv"] || m["iterations"].(float64) > 1 {
+		t.Errorf("a model: %v iterations to NICV %v, not %v", m["iterations"], m["nicv"], want["nicv"])
+	}
+	status, _, errOut := cohort(t, run("u,w\n0.5,5\n8.5,6\n")...)
+	if status != exitWrong || !strings.Contains(errOut, `--start: has no column "v"`) {
+		t.Errorf("centroids of other columns: status %d, %s", status, errOut)
+	}
+}
+
 // Columns of one name are told apart by their order, and never taken for each other.
 func TestPredictWithColumnsOfOneName(t *testing.T) {
 	data := writeFile(t, "a.csv", "u,u,v\n0,0,5\n0,9,5\n9,0,5\n9,9,5\n0,1,5\n9,8,5\n")
@@ -191,9 +217,8 @@ func TestLabelsModelPredictStart(t *testing.T) {
 	}
 	checkNPY(t, npy, two)
 	// A run that starts from the model stays there.
-	for _, start := range []string{"model.json", "centroids.csv"} {
-		again := object(t, "run", "--data", a+","+b, "--k", "2", "--start", filepath.Join(out, start),
-			"--format", "json")
+	for _, start := range []string{filepath.Join(out, "model.json"), filepath.Join(out, "centroids.csv")} {
+		again := object(t, "run", "--data", a+","+b, "--k", "2", "--start", start, "--format", "json")
 		if again["iterations"].(float64) > 1 || again["nicv"] != m["nicv"] {
 			t.Errorf("%s: %v iterations to NICV %v, want that of the start, %v", start, again["iterations"],
 				again["nicv"], m["nicv"])

@@ -476,36 +476,38 @@ func (in *input) warnings() []string {
 	return w
 }
 
-// readStart reads first centroids: those of a model, or rows of any data file.
+// readStart reads first centroids: those of a model, or rows of any data file. Where they and the data have names of
+// columns, these say which is which.
 func (in *input) readStart(ctx context.Context, path string) error {
 	if path == "" {
 		return nil
 	}
-	var rows [][]float64
+	var t *dataset.Table
 	if filepath.Ext(path) == ".json" {
 		m, err := openModel(path)
 		if err != nil {
 			return err
 		}
-		rows = m.Centroids
+		t = &dataset.Table{N: len(m.Centroids), D: len(m.Lower), Columns: m.Columns, Rows: slices.Concat(m.Centroids...)}
 	} else {
-		t, err := dataset.Open(ctx, path, dataset.ReadOptions{})
-		if err != nil {
+		var err error
+		if t, err = dataset.Open(ctx, path, dataset.ReadOptions{Named: in.table.Columns}); err != nil {
 			return err
 		}
-		for i := range t.N {
-			rows = append(rows, t.Row(i))
-		}
 	}
-	if len(rows) != in.k {
-		return fault.Request("--start", fmt.Sprintf("%s has %s for %s", path, fault.Count(len(rows), "centroid"),
+	if t.N != in.k {
+		return fault.Request("--start", fmt.Sprintf("%s has %s for %s", path, fault.Count(t.N, "centroid"),
 			fault.Count(in.k, "cluster")),
 			"give one row per cluster")
 	}
+	numbers, err := columns{"data", in.table.Columns, in.table.D}.of("--start", t)
+	if err != nil {
+		return err
+	}
+	rows := slices.Collect(slices.Chunk(numbers, in.table.D))
 	for i := 0; in.norm.Unit && i < len(rows); i++ {
 		dataset.ToUnit(rows[i])
 	}
-	var err error
 	in.start, err = in.norm.Bounds.Normalise(rows)
 	return err
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	library "github.com/cohort-engine/cohort"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/internal/fault"
 )
@@ -75,7 +74,7 @@ func predict(ctx context.Context, model, data string, read dataset.ReadOptions, 
 	if err != nil {
 		return err
 	}
-	rows, err := modelColumns(m, t)
+	rows, err := columns{"model", m.Columns, len(m.Lower)}.of("--data", t)
 	if err != nil {
 		return err
 	}
@@ -100,21 +99,28 @@ func predict(ctx context.Context, model, data string, read dataset.ReadOptions, 
 	return json.NewEncoder(w).Encode(map[string]any{"clusters": labels, "distances": distances})
 }
 
-// modelColumns returns the rows with the model's columns, in its order.
-func modelColumns(m *library.Model, t *dataset.Table) ([]float64, error) {
-	d := len(m.Lower)
-	if m.Columns == nil || t.Columns == nil {
-		if t.D != d {
-			return nil, fault.Request("--data", fmt.Sprintf("has %s and the model %d", fault.Count(t.D, "column"), d),
-				"give the columns of the model")
+// columns are those that a file must have: of a model, or of the data.
+type columns struct {
+	whose string
+	names []string // nil if they have none
+	d     int
+}
+
+// of returns the rows of a file that a flag has named with these columns in this order, by their names where both have
+// such.
+func (c columns) of(flag string, t *dataset.Table) ([]float64, error) {
+	if c.names == nil || t.Columns == nil {
+		if t.D != c.d {
+			return nil, fault.Request(flag, fmt.Sprintf("has %s and the %s %d", fault.Count(t.D, "column"), c.whose, c.d),
+				"give the columns of the "+c.whose)
 		}
 		return t.Rows, nil
 	}
-	at, err := placesOf(m.Columns, t.Columns)
+	at, err := c.places(flag, t.Columns)
 	if err != nil {
 		return nil, err
 	}
-	rows := make([]float64, 0, t.N*d)
+	rows := make([]float64, 0, t.N*c.d)
 	for i := range t.N {
 		for _, h := range at {
 			rows = append(rows, t.Row(i)[h])
@@ -123,28 +129,28 @@ func modelColumns(m *library.Model, t *dataset.Table) ([]float64, error) {
 	return rows, nil
 }
 
-// placesOf are the places of a model's columns among those of a file, by their names. Columns of one name are in one
-// order in both; where the file has more of them, or fewer, nobody knows which are the model's.
-func placesOf(model, file []string) ([]int, error) {
+// places are those of the columns in a file, by their names. Columns of one name are in one order in both; where the
+// file has more of them, or fewer, nobody knows which are meant.
+func (c columns) places(flag string, file []string) ([]int, error) {
 	places, wanted := make(map[string][]int), make(map[string]int)
 	for i, name := range file {
 		places[name] = append(places[name], i)
 	}
-	for _, name := range model {
+	for _, name := range c.names {
 		wanted[name]++
 	}
-	at := make([]int, len(model))
-	for _, name := range model {
+	at := make([]int, c.d)
+	for _, name := range c.names {
 		switch found := places[name]; {
 		case len(found) == 0:
-			return nil, fault.Request("--data", fmt.Sprintf("has no column %q", name), "give the columns of the model: "+
-				strings.Join(model, ", "))
+			return nil, fault.Request(flag, fmt.Sprintf("has no column %q", name),
+				fmt.Sprintf("give the columns of the %s: %s", c.whose, strings.Join(c.names, ", ")))
 		case len(found) != wanted[name]:
-			return nil, fault.Request("--data", fmt.Sprintf("has %s of the name %q and the model %d",
-				fault.Count(len(found), "column"), name, wanted[name]), "choose them by their numbers with --columns")
+			return nil, fault.Request(flag, fmt.Sprintf("has %s of the name %q and the %s %d",
+				fault.Count(len(found), "column"), name, c.whose, wanted[name]), "choose them by their numbers with --columns")
 		}
 	}
-	for h, name := range model {
+	for h, name := range c.names {
 		at[h], places[name] = places[name][0], places[name][1:]
 	}
 	return at, nil
