@@ -62,7 +62,7 @@ func Measure(ctx context.Context, pool *Pool, e Evaluation, centroids []float64,
 			empty++
 		}
 	}
-	nicv := wcss / float64(n)
+	nicv := wcss / float64(max(n, 1)) // 0 of no records
 	q := Quality{NICV: &nicv, WCSS: &wcss, EmptyClusters: &empty, Clamped: &e.Clamped}
 	if predicted != nil {
 		a, err := metrics.Compare(e.Labels, predicted)

@@ -219,6 +219,21 @@ func TestQualityOff(t *testing.T) {
 }
 
 // writeFile writes a file of the test's folder and returns its path.
+// What was paid for can be printed, whatever figures are asked for of records that nobody has.
+func TestQualityOfNoRecords(t *testing.T) {
+	none := writeFile(t, "none.csv", "a,b,c,class\n")
+	for _, m := range catalog.Methods() {
+		if !m.Private || !m.Takes("public-n") {
+			continue
+		}
+		r := object(t, "run", "--data", none, "--label-column", "class", "--k", "2", "--method", m.Name, "--epsilon", "1",
+			"--delta", "1e-5", "--bounds", "0:9", "--public-n", "500", "--quality", "full", "--format", "json")
+		if r["nicv"] != 0.0 || r["wcss"] != 0.0 || r["empty_clusters"] != 2.0 {
+			t.Errorf("%s: NICV %v, WCSS %v, %v empty clusters", m.Name, r["nicv"], r["wcss"], r["empty_clusters"])
+		}
+	}
+}
+
 func writeFile(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)

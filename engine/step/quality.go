@@ -180,7 +180,7 @@ func (q *Quality) read(sum []int64, k int) (engine.Quality, error) {
 			empty++
 		}
 	}
-	nicv, clamped := wcss/float64(n), int(sum[q.limbs+q.k])
+	nicv, clamped := wcss/float64(max(n, 1)), int(sum[q.limbs+q.k]) // 0 of no records
 	out := engine.Quality{NICV: &nicv, WCSS: &wcss, EmptyClusters: &empty, Clamped: &clamped}
 	if q.classes == nil {
 		return out, nil

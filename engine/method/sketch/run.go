@@ -264,7 +264,9 @@ func (r *run) Connect(ctx context.Context, rt *engine.Runtime, options protocol.
 	if err != nil {
 		return nil, err
 	}
-	res.Details["relative_intersection_error"] = intersectionError(v.grid, exact, r.job.Own())
+	if n := r.job.Own(); n > 0 {
+		res.Details["relative_intersection_error"] = intersectionError(v.grid, exact, n)
+	}
 	part := dataset.Part{Points: j.Clients[0].Points, FractionBits: j.Clients[0].FractionBits}
 	res.Quality, err = engine.Measure(ctx, rt.Pool(), engine.Evaluation{Part: part, Labels: j.Labels,
 		Clamped: j.Clamped}, s.Centroids(), j.K)
