@@ -178,6 +178,22 @@ func TestPrivateBoundsOfColumns(t *testing.T) {
 	}
 }
 
+// Clients with a file each pay for bounds, and sizes of clusters at each, from a ledger file; not those of one table.
+func TestPrivateBoundsOfFilesWithSizes(t *testing.T) {
+	rows, dir := writeFile(t, "a.csv", csvOf(1000, 0)), t.TempDir()
+	for ledger, c := range map[string]struct {
+		data string
+		want int
+	}{"one": {rows + "," + rows, exitDone}, "two": {rows + " --clients 2", exitWrong},
+		"three": {rows + "," + rows + " --private-n 0.1", exitDone}} {
+		status, _, errOut := cohort(t, strings.Fields("run --k 2 --method fastlloyd --epsilon 1 --delta 1e-6 "+
+			"--private-bounds 0.2 --ledger "+filepath.Join(dir, ledger)+" --data "+c.data)...)
+		if status != c.want || status == exitWrong && !strings.Contains(errOut, "give a file of each client") {
+			t.Errorf("%s: status %d, %s", c.data, status, errOut)
+		}
+	}
+}
+
 // Bounds that noise hides are a guess, which the headline says; what was paid for is not lost.
 func TestPrivateBoundsThatAreGuessed(t *testing.T) {
 	rows := writeFile(t, "a.csv", csvOf(20, 0))

@@ -26,6 +26,8 @@ import (
 type input struct {
 	table *dataset.Table
 	norm  *dataset.Normalised
+	// apart says that clients have files of their own although the table does not list them.
+	apart bool
 	// k is the number of clusters asked for, or what a built-in set was made with.
 	k int
 	// digests identify the columns in a ledger file under its salt; empty if there is none.
@@ -396,9 +398,10 @@ func (in *input) later(o *options, m *method.Method, n int) ([]*privacy.Ledger, 
 	return append(run, count), err
 }
 
-// shaped is the input with n records of which nothing but that is known.
+// shaped is the input with n records of which nothing but that is known, and whether each client has a file of its own.
 func (in *input) shaped(n int) *input {
 	shape := *in
+	shape.apart = len(in.table.Files) > 0
 	shape.table = &dataset.Table{Name: in.table.Name, N: n, D: in.table.D, Columns: in.table.Columns}
 	return &shape
 }
@@ -564,7 +567,11 @@ func (in *input) shares(o *options) ([]dataset.Part, error) {
 	if err != nil {
 		return nil, err
 	}
-	return in.norm.Split(o.clients, proportions, o.seed)
+	parts, err := in.norm.Split(o.clients, proportions, o.seed)
+	for i := range parts {
+		parts[i].Dealt = parts[i].Dealt && !in.apart
+	}
+	return parts, err
 }
 
 // classes is the number of distinct labels; every built-in set has some.
