@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 	"sync"
 
@@ -27,6 +28,7 @@ type local struct {
 	meetings        int          // of all parties
 	goal            int          // rounds that parties may end before they wait
 	sums            [2]*localSum // of this round and the last one, which a slow party may not have read
+	adder           *seat        // the server's, while it serves
 	memo            []memoValue  // of calls that not all roles have made
 	abreast         []*seat      // whose work waits for the pool
 	each            func(worker, index int)
@@ -58,12 +60,61 @@ type seat struct {
 	stop           func()
 	pause          func(struct{}) bool
 	left           bool
-	taken          int                         // sums taken part in
-	met            int                         // meetings taken part in
+	taken          int // sums taken part in
+	met            int // meetings taken part in
+	awaits         awaited
+	sum            *localSum                        // that it waits for,
+	round          int                              // or round to go on from,
+	from           Role                             // or sender of a message
+	add            func(total *secagg.Masked) error // to a sum, the server's
+	addErr         error
+	last           int                         // sum that it serves
 	work           func(context.Context) error // to be done abreast of the others'
 	workErr        error
 	sent, received int64
 	mail           map[Role][][]byte
+}
+
+// awaited is what a role that has paused waits for.
+type awaited int
+
+const (
+	nothing    awaited = iota
+	theSum             // of all vectors, from the server
+	allVectors         // of a sum, at the server
+	nextRound          // that it may go on to
+	theOthers          // to meet
+	aMessage           // or that nobody is left to send it
+	theWork            // that is done abreast
+	theEnd             // of what the server serves
+)
+
+// ready tells whether there is what the role waits for.
+func (s *seat) ready() bool {
+	switch s.awaits {
+	case theSum:
+		return s.sum.done
+	case allVectors:
+		return s.parties == 0 || s.complete()
+	case nextRound:
+		return s.goal > s.round+1
+	case theOthers:
+		return s.meetings >= s.met*s.parties
+	case aMessage:
+		sender := s.at(s.from)
+		return len(s.mail[s.from]) > 0 || sender == nil || sender.left
+	case theWork:
+		return s.work == nil
+	case theEnd:
+		return s.parties == 0 || s.taken == s.last || s.addErr != nil
+	}
+	return true
+}
+
+// complete tells whether the sum that this server is to return has the vectors of all parties.
+func (s *seat) complete() bool {
+	sum := s.sums[s.taken%2]
+	return sum != nil && sum.number == s.taken && !sum.done && sum.arrived == s.parties
 }
 
 func newLocal(rt *engine.Runtime, views *Views, noisy bool) *local {
@@ -145,7 +196,7 @@ func (l *local) lead(ctx context.Context, s *seat) error {
 func (l *local) turn(ctx context.Context, stop func() bool) (bool, error) {
 	before, running := l.events, false
 	for _, s := range l.order {
-		if s.next != nil && !s.left {
+		if s.next != nil && !s.left && s.ready() {
 			s.next()
 			if err := s.player.err; err != nil {
 				return false, err
@@ -256,26 +307,28 @@ func (l *local) close() {
 	}
 }
 
-// wait gives others their turns until ready.
-func (s *seat) wait(ctx context.Context, ready func() bool) error {
-	if ready() {
-		return nil
-	}
-	for !ready() {
-		if err := ctx.Err(); err != nil {
-			return err
+// wait gives others their turns until there is what the role waits for.
+func (s *seat) wait(ctx context.Context, what awaited) error {
+	s.awaits = what
+	if !s.ready() {
+		for !s.ready() {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if !s.pause(struct{}{}) {
+				return context.Canceled
+			}
 		}
-		if !s.pause(struct{}{}) {
-			return context.Canceled
-		}
+		s.events++
 	}
-	s.events++
+	s.awaits = nothing
 	return nil
 }
 
 // barrier holds the role after a round until it may go on.
 func (s *seat) barrier(ctx context.Context, round int) error {
-	return s.wait(ctx, func() bool { return s.goal > round+1 })
+	s.round = round
+	return s.wait(ctx, nextRound)
 }
 
 // meet holds the party until all that have not left are here, as often. The first party goes on first, after the others
@@ -287,7 +340,7 @@ func (s *seat) meet(ctx context.Context) error {
 	if s.next != nil && !s.pause(struct{}{}) {
 		return context.Canceled
 	}
-	return s.wait(ctx, func() bool { return s.meetings >= s.met*s.parties })
+	return s.wait(ctx, theOthers)
 }
 
 // Send implements Transport.
@@ -307,9 +360,8 @@ func (s *seat) Send(_ context.Context, to Role, message []byte) error {
 
 // Receive implements Transport.
 func (s *seat) Receive(ctx context.Context, from Role) ([]byte, error) {
-	sender := s.at(from)
-	err := s.wait(ctx, func() bool { return len(s.mail[from]) > 0 || sender == nil || sender.left })
-	if err != nil {
+	s.from = from
+	if err := s.wait(ctx, aMessage); err != nil {
 		return nil, err
 	}
 	box := s.mail[from]
@@ -334,7 +386,11 @@ func (s *seat) Sum(ctx context.Context, round int, own *secagg.Masked) error {
 	s.events++
 	s.sent += int64(own.WireBytes())
 	s.views.masked(Server, round, MaskedLocal, s.role, own)
-	if err := s.wait(ctx, func() bool { return sum.done }); err != nil {
+	if s.addUp() && s.next != nil && !s.pause(struct{}{}) { // the first party goes on first
+		return context.Canceled
+	}
+	s.sum = sum
+	if err := s.wait(ctx, theSum); err != nil {
 		return err
 	}
 	s.received += int64(sum.total.SumBytes())
@@ -379,12 +435,33 @@ func (s *seat) prepare(v *secagg.Masked) {
 	}
 }
 
+// serve lets a server serve so many sums, until no party is left. What it adds of its own it adds when the last party
+// hands its vector over, which saves a turn.
+func (s *seat) serve(ctx context.Context, sums int, add func(total *secagg.Masked) error) error {
+	s.adder, s.add, s.last = s, add, s.taken+min(sums, math.MaxInt-s.taken)
+	s.addUp()
+	err := s.wait(ctx, theEnd)
+	s.adder = nil
+	return cmp.Or(s.addErr, err)
+}
+
+// addUp lets the server, if it serves, return the sum under way once all vectors are there, and tells whether it did.
+func (l *local) addUp() bool {
+	a := l.adder
+	if a == nil || l.parties == 0 || a.taken == a.last || !a.complete() {
+		return false
+	}
+	total := l.sums[a.taken%2].total
+	if a.addErr = a.add(total); a.addErr != nil {
+		return false
+	}
+	a.giveBack(total)
+	return true
+}
+
 // Collect implements Transport.
 func (s *seat) Collect(ctx context.Context, _ int) (*secagg.Masked, error) {
-	err := s.wait(ctx, func() bool {
-		sum := s.sums[s.taken%2]
-		return s.parties == 0 || sum != nil && sum.number == s.taken && !sum.done && sum.arrived == s.parties
-	})
+	err := s.wait(ctx, allVectors)
 	if err != nil || s.parties == 0 {
 		return nil, err
 	}
@@ -393,6 +470,11 @@ func (s *seat) Collect(ctx context.Context, _ int) (*secagg.Masked, error) {
 
 // Return implements Transport.
 func (s *seat) Return(_ context.Context, total *secagg.Masked) error {
+	s.giveBack(total)
+	return nil
+}
+
+func (s *seat) giveBack(total *secagg.Masked) {
 	sum := s.sums[s.taken%2]
 	s.views.masked(Server, s.taken, MaskedGlobal, Server, total)
 	sum.done = true
@@ -400,7 +482,6 @@ func (s *seat) Return(_ context.Context, total *secagg.Masked) error {
 	s.events++
 	s.received += int64(sum.arrived) * int64(total.WireBytes())
 	s.sent += int64(sum.arrived) * int64(total.SumBytes())
-	return nil
 }
 
 // Abreast implements Transport.
@@ -408,7 +489,7 @@ func (s *seat) Abreast(ctx context.Context, work func(context.Context) error) er
 	s.work = work
 	s.local.abreast = append(s.local.abreast, s)
 	s.events++
-	if err := s.wait(ctx, func() bool { return s.work == nil }); err != nil {
+	if err := s.wait(ctx, theWork); err != nil {
 		return err
 	}
 	return s.workErr
@@ -423,6 +504,7 @@ func (s *seat) Leave() {
 	s.events++
 	if !s.role.Serves() {
 		s.parties--
+		s.addUp()
 	}
 }
 

@@ -210,7 +210,7 @@ func (p *Party) admit(r *Release, round int, groups []Group, length int) error {
 
 // encode brings a vector onto the release's grid.
 func (p *Party) encode(round int, groups []Group, words []int64) {
-	span := p.Begin(engine.PhaseEncode, round)
+	span := p.Follow(engine.PhaseEncode, round) // what the vector is filled with
 	at := 0
 	for _, g := range groups {
 		if g.Shift > 0 {
@@ -534,27 +534,30 @@ func Serve(ctx context.Context, p *Party) (*Outcome, error) {
 
 // ServeSums is Serve for the next so many sums.
 func ServeSums(ctx context.Context, p *Party, sums int) error {
+	if p.seat != nil && !p.Plan.tellsNoise {
+		round, groups, err := p.noiseOf(ctx, p.sums)
+		if err != nil {
+			return err
+		}
+		return p.seat.serve(ctx, sums, func(total *secagg.Masked) (err error) {
+			if err = p.addDrawn(round, groups, total); err == nil {
+				p.sums++
+				round, groups, err = p.noiseOf(ctx, p.sums)
+			}
+			return err
+		})
+	}
 	for end := p.sums + min(sums, math.MaxInt-p.sums); p.sums < end; p.sums++ {
 		round, groups, err := p.noiseOf(ctx, p.sums)
 		if err != nil {
 			return err
 		}
-		if len(groups) > 0 { // before the round
-			p.Streams()
-			p.noiseRoom(valuesOf(groups))
-		}
 		total, err := p.transport.Collect(ctx, p.sums)
 		if err != nil || total == nil {
 			return err
 		}
-		if len(groups) > 0 {
-			noise := p.noiseRoom(total.Len())
-			p.draw(round, groups, noise)
-			err := total.Add(noise)
-			clear(noise)
-			if err != nil {
-				return err
-			}
+		if err := p.addDrawn(round, groups, total); err != nil {
+			return err
 		}
 		if err := p.transport.Return(ctx, total); err != nil {
 			return err
@@ -563,21 +566,39 @@ func ServeSums(ctx context.Context, p *Party, sums int) error {
 	return nil
 }
 
+// addDrawn adds the noise that the server draws to a sum.
+func (p *Party) addDrawn(round int, groups []Group, total *secagg.Masked) error {
+	if len(groups) == 0 {
+		return nil
+	}
+	noise := p.noiseRoom(total.Len())
+	p.draw(round, groups, noise)
+	err := total.Add(noise)
+	clear(noise)
+	return err
+}
+
 // noiseOf is the noise that the server draws for the t-th sum, none if it draws
-// none or party 1, who would tell it, has left.
+// none or party 1, who would tell it, has left. It sets up for it, which is no part of the round.
 func (p *Party) noiseOf(ctx context.Context, t int) (round int, groups []Group, err error) {
 	switch {
 	case p.Plan.ServerNoise != nil:
-		return t, p.Plan.ServerNoise(t), nil
+		round, groups = t, p.Plan.ServerNoise(t)
 	case p.Plan.tellsNoise:
 		told, err := p.transport.Receive(ctx, 0)
 		if errors.Is(err, ErrLeft) {
 			return 0, nil, nil
 		}
+		if err == nil {
+			round, groups, err = decodeGroups(told)
+		}
 		if err != nil {
 			return 0, nil, err
 		}
-		return decodeGroups(told)
 	}
-	return 0, nil, nil
+	if len(groups) > 0 {
+		p.Streams()
+		p.noiseRoom(valuesOf(groups))
+	}
+	return round, groups, nil
 }
