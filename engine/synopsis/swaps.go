@@ -143,10 +143,10 @@ func (w *swaps) try(steps int, src Source) bool {
 
 // A swap of few centres changes much of the whole, which is sooner gone through than told apart: with up to roughMost
 // it is first made on all points. There sums have another order, so that what is not worse by more than a share
-// roughly of the loss, far above what rounding comes to and far below what most swaps lose, is made again.
+// roughly of the loss, above what rounding comes to and below what nearly all swaps lose, is made again.
 const (
 	roughMost = 16
-	roughly   = 1e-6
+	roughly   = 1e-9
 )
 
 // hopeless tells whether putting the centre out where it is now, and some Lloyd steps, leave the state or make it
