@@ -321,10 +321,8 @@ func (r *narrowing) sum(q, p int) Mem { return Mem{Base: r.room, Disp: 64 * (nar
 
 // multiply adds the products of points with the word of a centroid, disp bytes on, to its sums.
 func (r *narrowing) multiply(sums, points []reg.VecVirtual, disp int) {
-	word := ZMM()
-	VPBROADCASTD(Mem{Base: r.c, Disp: disp}, word)
 	for p, x := range points {
-		VPDPWSSD(word, x, sums[p])
+		VPDPWSSD_BCST(Mem{Base: r.c, Disp: disp}, x, sums[p])
 	}
 }
 

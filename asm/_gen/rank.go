@@ -208,19 +208,19 @@ func (r *ranking) eachRow(left reg.GPVirtual, name string, whole, single func())
 }
 
 // centroid leaves the upper halves of the sums of a pair of panels and the centroid at disp, which lower those of its
-// column.
+// column. Products that broadcast their word by themselves read one register less, which leaves more to the additions.
 func (r *ranking) centroid(disp, column int) reg.VecVirtual {
 	sums, word := avx512.vectors(2), avx512.vectors(2)
 	VPBROADCASTD(Mem{Base: r.c, Disp: disp}, sums[0])
 	VMOVDQA32(sums[0], sums[1])
 	for w := 0; w < r.words; w++ {
-		VPBROADCASTD(Mem{Base: r.c, Disp: disp + 4*(w+1)}, word[0])
 		if w%rankBlock > 0 || w+rankBlock > r.words || r.words == rankBlock {
 			for v, sum := range sums {
-				VPDPWSSD(word[0], r.points[v][w], sum)
+				VPDPWSSD_BCST(Mem{Base: r.c, Disp: disp + 4*(w+1)}, r.points[v][w], sum)
 			}
 			continue
 		}
+		VPBROADCASTD(Mem{Base: r.c, Disp: disp + 4*(w+1)}, word[0])
 		w++
 		VPBROADCASTD(Mem{Base: r.c, Disp: disp + 4*(w+1)}, word[1])
 		for v, sum := range sums {
