@@ -73,6 +73,16 @@ func TestAccountComposesReleases(t *testing.T) {
 	}
 }
 
+// Noise of next to no scale bounds nothing, and says so.
+func TestAccountOfNoNoise(t *testing.T) {
+	for _, mechanism := range []string{"gaussian", "discrete-gaussian", "laplace", "discrete-laplace"} {
+		status, out, errOut := cohort(t, "account", "--mechanism", mechanism, "--scale", "1e-300", "--delta", "1e-9")
+		if status != exitDone || !strings.Contains(out, "no bound") {
+			t.Errorf("%s: status %d, %s\n%s", mechanism, status, errOut, out)
+		}
+	}
+}
+
 func TestAccountRefusesBadInput(t *testing.T) {
 	for _, args := range []string{
 		"", "--mechanism nosuch --scale 1", "--mechanism gaussian", "--mechanism gaussian --scale 0 --delta .1",

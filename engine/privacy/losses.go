@@ -198,7 +198,10 @@ func (g DiscreteGaussianStep) Losses() []*Losses {
 	var sum float64
 	for z := -n; z <= n; z++ {
 		x := float64(z)
-		m := math.Exp(-x * x / (2 * g.Sigma * g.Sigma))
+		m := 1.0
+		if z != 0 { // 0 has its mass where Sigma^2 underflows, too
+			m = math.Exp(-x * x / (2 * g.Sigma * g.Sigma))
+		}
 		sum += m
 		if m > 0 {
 			l.atoms = append(l.atoms, atom{(d*d - 2*x*d) / (2 * g.Sigma * g.Sigma), m})
