@@ -250,6 +250,35 @@ func TestOpenSeveralFilesAndLabels(t *testing.T) {
 	}
 }
 
+// Columns of several files that have names are of the same names in one order, or chosen.
+func TestOpenSeveralFilesWithNames(t *testing.T) {
+	dir, ctx := t.TempDir(), context.Background()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	a, b := write("a.csv", "u,v\n1,2\n"), write("b.csv", "v,u\n2,1\n")
+	other, bare := write("c.csv", "u,w\n1,2\n"), write("d.csv", "1,2\n")
+	for _, c := range []struct {
+		second, columns, want string
+	}{
+		{a, "", ""}, {bare, "", ""}, {b, "u,v", ""}, {other, "1,2", ""},
+		{b, "", `b.csv: has column "v" where ` + a + ` has "u"`},
+		{other, "", `c.csv: has column "w" where ` + a + ` has "v"`},
+	} {
+		got, err := Open(ctx, a+","+c.second, ReadOptions{Columns: c.columns})
+		switch {
+		case c.want == "" && (err != nil || !slices.Equal(got.Rows, []float64{1, 2, 1, 2})):
+			t.Errorf("%s, columns %q: %+v, %v", c.second, c.columns, got, err)
+		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
+			t.Errorf("%s, columns %q: error is %v, want %q", c.second, c.columns, err, c.want)
+		}
+	}
+}
+
 func TestOpenMNISTFolder(t *testing.T) {
 	dir := t.TempDir()
 	for name, b := range map[string][]byte{

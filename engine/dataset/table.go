@@ -178,8 +178,25 @@ func OpenFiles(ctx context.Context, spec string, opts ReadOptions) (Source, erro
 		if err := all.add(s); err != nil {
 			return nil, err
 		}
+		if opts.Columns != "" {
+			continue // whoever chose them by numbers takes them for the same
+		}
+		if err := sameNames(all.parts[0].Schema(), s.Schema()); err != nil {
+			return nil, err
+		}
 	}
 	return all, nil
+}
+
+// sameNames refuses a file whose columns have other names than the first one's, or the same in another order.
+func sameNames(first, s Schema) error {
+	for i := range min(len(first.Columns), len(s.Columns)) {
+		if s.Columns[i] != first.Columns[i] {
+			return fault.Failed(s.Name, fmt.Sprintf("has column %q where %s has %q", s.Columns[i], first.Name,
+				first.Columns[i]), "give files with the same columns in one order, or choose them with --columns", nil)
+		}
+	}
+	return nil
 }
 
 // splitPaths separates a comma list of paths; a path that exists as it stands is
