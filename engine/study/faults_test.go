@@ -922,6 +922,7 @@ func FuzzControl(f *testing.F) {
 		}
 		f.Add([]byte(token))
 		f.Add(b[:len(b)-checkBytes])
+		f.Add(bytes.Replace(b[:len(b)-checkBytes], []byte(`"b":"eA=="`), []byte(`"b":""`), 1)) // no user
 	}
 	f.Add(encode(request{Version: version, Ask: askEnrol, Entry: &e, Proof: "x"}))
 	f.Add(encode(request{Version: version, Ask: askRoster, Part: 3}))

@@ -106,7 +106,7 @@ func ParseToken(token string) (*Invitation, error) {
 func readInvitation(b []byte) (v *Invitation, ok bool) {
 	var w wireInvitation
 	if json.Unmarshal(b, &w) != nil || len(w.Pin) != 32 || len(w.Study) != 32 || len(w.Secret) != 16 ||
-		!bus.Known(protocol.Role(w.Party-1)) {
+		!bus.Known(protocol.Role(w.Party-1)) || w.User != nil && len(w.User) == 0 || w.CA != nil && len(w.CA) == 0 {
 		return nil, false
 	}
 	if id, err := hex.DecodeString(w.ID); err != nil || len(id) != 8 {
