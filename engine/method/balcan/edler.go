@@ -71,6 +71,9 @@ var edlerTakes = protocol.Takes{Private: true, Iterations: true, Mechanisms: []p
 // edlerClusters bounds k: the scores of so many clusters' exchanges take half a gigabyte.
 const edlerClusters = 8192
 
+// edlerWidth bounds the width of a column, so that squares of distances, in the columns' own units, are finite.
+const edlerWidth = 1e150
+
 // check checks the fields.
 func (j *Edler) check() error {
 	if err := j.Check(edlerName, edlerTakes); err != nil {
@@ -160,6 +163,10 @@ func (j *Edler) plan() (*edlerPlan, error) {
 	for h := range e.width {
 		e.width[h] = j.Bounds.Hi[h] - j.Bounds.Lo[h]
 		e.r = max(e.r, e.width[h])
+	}
+	if e.r > edlerWidth {
+		return nil, fault.Request("bounds", fmt.Sprintf("are %g wide, and the noise follows from squares of distances", e.r),
+			fmt.Sprintf("give a width of at most %g: choose another unit", float64(edlerWidth)))
 	}
 	if e.stretched = !j.OneRange && slices.Min(e.width) < e.r; e.stretched {
 		for h := range e.width {

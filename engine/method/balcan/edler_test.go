@@ -343,3 +343,27 @@ func TestEdlerMostClusters(t *testing.T) {
 		}
 	}
 }
+
+// Bounds so wide that squares of distances are infinite are refused before anything is paid for.
+func TestEdlerWidest(t *testing.T) {
+	norm, _ := datasettest.Builtin(t, "blobs", dataset.Generator{N: 1000, D: 2, K: 2, Seed: 1})
+	job := &Edler{}
+	job.K, job.Clients, job.Budget = 2, norm.Table(), privacy.Budget{Epsilon: 1}
+	for _, hi := range []float64{edlerWidth, 2 * edlerWidth} {
+		job.Bounds = dataset.Bounds{Lo: make([]float64, 2), Hi: []float64{1, hi}}
+		plan, err := job.plan()
+		if (err != nil) != (hi > edlerWidth) {
+			t.Fatalf("width %g: %v", hi, err)
+		}
+		if err != nil {
+			continue
+		}
+		for _, r := range plan.Releases {
+			for _, e := range r.Entries {
+				if math.IsInf(e.Sensitivity, 0) || math.IsInf(e.Scale, 0) {
+					t.Errorf("%s: sensitivity %g, scale %g", e.What, e.Sensitivity, e.Scale)
+				}
+			}
+		}
+	}
+}
