@@ -106,8 +106,8 @@ type released struct {
 
 // scaled is the mechanism of a family with a noise scale.
 func scaled(name string, scale float64) (privacy.Mechanism, error) {
-	if !(scale > 0) || math.IsInf(scale, 1) {
-		return nil, fault.Range("--scale", scale, "positive and finite")
+	if !(scale > 0 && scale <= 1e150) { // its square is finite
+		return nil, fault.Range("--scale", scale, "positive and at most 1e150")
 	}
 	switch name {
 	case "gaussian":

@@ -86,7 +86,7 @@ func TestAccountOfNoNoise(t *testing.T) {
 func TestAccountRefusesBadInput(t *testing.T) {
 	for _, args := range []string{
 		"", "--mechanism nosuch --scale 1", "--mechanism gaussian", "--mechanism gaussian --scale 0 --delta .1",
-		"--mechanism gaussian --scale NaN --delta .1",
+		"--mechanism gaussian --scale NaN --delta .1", "--mechanism gaussian --scale 1e300 --delta .1",
 		"--mechanism gaussian --scale 1", "--mechanism gaussian --scale 1 --delta 1",
 		"--mechanism gaussian --scale 1 --delta -1",
 		"--mechanism gaussian --epsilon 1", "--mechanism gaussian --epsilon -1 --delta .1",
