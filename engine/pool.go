@@ -5,7 +5,6 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
-	"time"
 )
 
 // spinRounds bounds the busy wait of an idle worker (and of a caller that waits
@@ -16,17 +15,9 @@ import (
 // spinYield is the number of rounds between two offers of the core to other goroutines, some 7 us. Two workers that
 // offer theirs at the same time go on on each other's, away from their caches, and one that finds none goes to sleep:
 // with an offer each 0.4 us a run of 257 regions met five of that.
-//
-// lostCore is how long a worker must have been away between two offers to know that it shares its core with another
-// program. Who used up its share of a core by waiting is taken off it amid work that all wait for: for the time
-// crowdedFor workers wait no longer than from one offer to the next, and those asleep are woken for regions that two
-// glances, alone apart, have seen.
 const (
 	spinRounds = 1 << 19
 	spinYield  = 1 << 12
-	lostCore   = 500 * time.Microsecond
-	crowdedFor = 100 * time.Millisecond
-	alone      = 2 * time.Millisecond
 )
 
 // Pool is a fixed set of workers that run parallel regions. The goroutine that
@@ -37,10 +28,7 @@ const (
 // few: what idle workers look at all the time lies apart from what changes before a region begins.
 type Pool struct {
 	workers int
-	spin    int // busy waits before blocking
-	begun   time.Time
-	watch   *time.Timer // while cores are shared
-	watched atomic.Uint64
+	spin    int        // busy waits before blocking
 	mu      sync.Mutex // held during a parallel region
 	helpers []helper   // workers 1, 2, ...
 	done    chan struct{}
@@ -58,7 +46,6 @@ type Pool struct {
 	// has missed the region.
 	state   atomic.Uint64
 	closing atomic.Bool
-	shared  atomic.Int64 // since begun: until then cores are shared
 	_       [linePair]byte
 
 	fn      func(worker, index int)
@@ -107,11 +94,9 @@ func NewPool(workers int) *Pool {
 
 // newPool is NewPool with a number of busy waits before blocking.
 func newPool(workers, spin int) *Pool {
-	p := &Pool{workers: workers, spin: spin, begun: time.Now(), helpers: make([]helper, workers-1),
-		done: make(chan struct{}, 1), shares: make([]share, workers)}
+	p := &Pool{workers: workers, spin: spin, helpers: make([]helper, workers-1), done: make(chan struct{}, 1),
+		shares: make([]share, workers)}
 	p.state.Store(stateShut)
-	p.watch = time.AfterFunc(time.Hour, p.glance)
-	p.watch.Stop()
 	for i := range p.helpers {
 		p.helpers[i].wake = make(chan struct{}, 1)
 		p.exit.Add(1)
@@ -200,8 +185,10 @@ func (p *Pool) Run(ctx context.Context, n int, fn func(worker, index int)) error
 		p.stop.Store(false)
 	}
 	p.state.Store(p.state.Load()&^(stateShut|stateSleeps|stateHelpers) + stateRegion)
-	if !p.crowded() {
-		p.wakeSleepers()
+	for i := range p.helpers {
+		if h := &p.helpers[i]; h.asleep.Load() {
+			h.signal()
+		}
 	}
 	p.take(0)
 	p.await()
@@ -213,15 +200,6 @@ func (p *Pool) Run(ctx context.Context, n int, fn func(worker, index int)) error
 		return ctx.Err()
 	}
 	return nil
-}
-
-// wakeSleepers wakes the helpers that are asleep.
-func (p *Pool) wakeSleepers() {
-	for i := range p.helpers {
-		if h := &p.helpers[i]; h.asleep.Load() {
-			h.signal()
-		}
-	}
 }
 
 // take runs indices of the current region until none is left: the worker's own
@@ -269,13 +247,12 @@ func (p *Pool) await() {
 	if p.state.Or(stateShut)&stateHelpers == 0 {
 		return
 	}
-	from := time.Duration(0)
 	for i := 1; i <= p.spin; i++ {
 		if p.state.Load()&stateHelpers == 0 {
 			return
 		}
-		if i%spinYield == 0 && p.offer(&from) {
-			break
+		if i%spinYield == 0 {
+			runtime.Gosched()
 		}
 	}
 	if p.state.Or(stateSleeps)&stateHelpers > 0 {
@@ -283,42 +260,9 @@ func (p *Pool) await() {
 	}
 }
 
-// crowded reports whether a worker shared its core with another program a short time ago.
-func (p *Pool) crowded() bool {
-	until := p.shared.Load()
-	return until > 0 && int64(time.Since(p.begun)) < until
-}
-
-// glance wakes the helpers for a region that it has seen before and, last, for one that began while cores were shared.
-func (p *Pool) glance() {
-	region, crowded := p.state.Load()/stateRegion, p.crowded()
-	if p.watched.Swap(region) == region || !crowded {
-		p.wakeSleepers()
-	}
-	if crowded {
-		p.watch.Reset(alone)
-	}
-}
-
-// offer offers the core of a worker that has waited since the given time, 0 if that is not known, to other goroutines,
-// and begins the next wait. It reports whether it should sleep instead, since it shares the core with another program.
-func (p *Pool) offer(from *time.Duration) (sleep bool) {
-	now := time.Since(p.begun)
-	if *from > 0 && now-*from > lostCore {
-		p.shared.Store(int64(now + crowdedFor))
-		p.watch.Reset(alone)
-	}
-	if p.crowded() {
-		return true
-	}
-	runtime.Gosched()
-	*from = time.Since(p.begun)
-	return false
-}
-
 func (p *Pool) work(worker int, h *helper) {
 	defer p.exit.Done()
-	seen, from := uint64(0), time.Duration(0)
+	seen := uint64(0)
 	for idle := 0; !p.closing.Load(); idle++ {
 		s := p.state.Load()
 		if open(s, seen) {
@@ -326,7 +270,7 @@ func (p *Pool) work(worker int, h *helper) {
 				continue
 			}
 			p.take(worker)
-			seen, idle, from = s/stateRegion, 0, 0
+			seen, idle = s/stateRegion, 0
 			if s = p.state.Add(^uint64(0)); s&stateSleeps != 0 && s&stateHelpers == 0 {
 				p.done <- struct{}{}
 			}
@@ -338,9 +282,9 @@ func (p *Pool) work(worker int, h *helper) {
 				<-h.wake
 			}
 			h.asleep.Store(false)
-			idle, from = 0, 0
-		case idle%spinYield == spinYield-1 && p.offer(&from):
-			idle = p.spin
+			idle = 0
+		case idle%spinYield == spinYield-1:
+			runtime.Gosched()
 		}
 	}
 }

@@ -288,41 +288,6 @@ func TestPoolSlowWorker(t *testing.T) {
 	}
 }
 
-// TestPoolSharesItsCore: a worker that has been away does not wait for regions awake for a while, and has none of the
-// short ones then, but its part of a long one.
-func TestPoolSharesItsCore(t *testing.T) {
-	p := newPool(2, spinRounds)
-	defer p.Close()
-	time.Sleep(3 * lostCore)
-	if from := lostCore; !p.offer(&from) {
-		t.Error("a worker that was away waits on")
-	}
-	p.shared.Store(int64(time.Hour))
-	p.watch.Reset(alone)
-	for deadline := time.Now().Add(10 * time.Second); !p.helpers[0].asleep.Load(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the other worker has not gone to sleep")
-		}
-	}
-	var others atomic.Int64
-	region := func(n int, took time.Duration) int64 {
-		others.Store(0)
-		if err := p.Run(context.Background(), n, func(worker, _ int) {
-			others.Add(int64(worker))
-			time.Sleep(took)
-		}); err != nil {
-			t.Fatal(err)
-		}
-		return others.Load()
-	}
-	if got := region(2, 0); got > 0 {
-		t.Errorf("a short region woke the other worker for %d indices", got)
-	}
-	if region(2, 100*time.Millisecond) == 0 {
-		t.Error("a long region did not wake the other worker")
-	}
-}
-
 // TestSolversAreKept takes a solver again, and a new one where none is idle.
 func TestSolversAreKept(t *testing.T) {
 	p := NewPool(1)
