@@ -5,10 +5,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/dataset/datasettest"
-	"github.com/cohort-engine/cohort/engine/enginetest"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/step/staged"
@@ -106,13 +104,7 @@ func weakLoss(t *testing.T, g dataset.Generator, corner bool, epsilon float64) (
 		}
 		norm.Points.Set(i, row)
 	}
-	eng := enginetest.New(t, engine.WithWorkers(2))
-	for seed := range uint64(8) {
-		res := enginetest.Run(t, eng, &Job{Problem: protocol.Problem{Clients: norm.Table(), Bounds: norm.Bounds, K: g.K,
-			Budget: privacy.Budget{Epsilon: epsilon, Delta: -1}, Seed: &seed}})
-		loss += *res.NICV / 8
-	}
-	return loss, centre
+	return meanNICV(t, norm, g.K, epsilon, 8), centre
 }
 
 // TestWeakSignal: where noise hides clusters, the loss is below that of the centre of the box, and far below where nine

@@ -100,7 +100,6 @@ func TestUnseen(t *testing.T) {
 // TestTreeOfHeavyCorner: where nine of ten records lie in a corner, clusters start among the others, too, if these are
 // too few for the tree's cells; and the corner's cells, which are wider than it is, do not keep several of them.
 func TestTreeOfHeavyCorner(t *testing.T) {
-	eng := enginetest.New(t)
 	for _, c := range []struct {
 		n, d          int
 		wider         float64 // the bounds than the records
@@ -125,13 +124,7 @@ func TestTreeOfHeavyCorner(t *testing.T) {
 			}
 			norm.Points.Set(i, row)
 		}
-		parts := norm.Table()
-		loss := 0.0
-		for seed := range uint64(10) {
-			res := enginetest.Run(t, eng, &Job{Problem: protocol.Problem{Clients: parts, Bounds: norm.Bounds, K: 5,
-				Budget: privacy.Budget{Epsilon: c.epsilon, Delta: -1}, Seed: &seed}})
-			loss += *res.NICV / 10
-		}
+		loss := meanNICV(t, norm, 5, c.epsilon, 10)
 		t.Logf("%+v: NICV %v", c, loss)
 		if loss > c.most {
 			t.Errorf("%+v: NICV %v", c, loss)
