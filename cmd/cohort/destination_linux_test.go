@@ -229,3 +229,14 @@ func signalled(t *testing.T, args string, stdin *os.File, wait time.Duration, si
 		return "", nil
 	}
 }
+
+// A recording that did not find room is no success: recorders themselves tell nobody.
+func TestRecordingsNeedRoom(t *testing.T) {
+	for _, flag := range []string{"--cpuprofile", "--trace", "--memprofile", "--timeline"} {
+		status, out, errOut := cohort(t, "profile", "--runs", "1", "--iterations", "1", flag, "/dev/full")
+		if status != exitFailed || out != "" || !strings.Contains(errOut, flag) ||
+			!strings.Contains(errOut, "free some space") || strings.Count(errOut, "\n") != 1 {
+			t.Errorf("%s: status %d, %.80q, %q", flag, status, out, errOut)
+		}
+	}
+}

@@ -96,7 +96,7 @@ func isGiven(cmd *cobra.Command, word string) bool {
 	return given
 }
 
-// sink is standard output. It remembers what went wrong with it.
+// sink is standard output, or a recorder's file. It remembers what went wrong with it.
 type sink struct {
 	io.Writer
 	err error

@@ -229,17 +229,20 @@ func (s *profileSession) measure(ctx context.Context, p *profileOptions) (err er
 		defer counters.Close()
 		profiler.Count(counters)
 	}
-	if p.cpuProfile != "" {
-		stop, err := record("--cpuprofile", p.cpuProfile, pprof.StartCPUProfile, pprof.StopCPUProfile)
-		if err != nil {
-			return err
+	for _, r := range []struct {
+		flag, path string
+		start      func(io.Writer) error
+		stop       func()
+	}{
+		{"--cpuprofile", p.cpuProfile, pprof.StartCPUProfile, pprof.StopCPUProfile},
+		{"--trace", p.trace, trace.Start, trace.Stop},
+	} {
+		if r.path == "" {
+			continue
 		}
-		defer func() { err = errors.Join(err, stop(err == nil)) }()
-	}
-	if p.trace != "" {
-		stop, err := record("--trace", p.trace, trace.Start, trace.Stop)
-		if err != nil {
-			return err
+		stop, startErr := record(r.flag, r.path, r.start, r.stop)
+		if startErr != nil {
+			return startErr
 		}
 		defer func() { err = errors.Join(err, stop(err == nil)) }()
 	}
@@ -287,7 +290,8 @@ func record(flag, path string, start func(io.Writer) error, stop func()) (func(k
 	if err != nil {
 		return nil, err
 	}
-	if err := start(f); err != nil {
+	to := &sink{Writer: f} // recorders tell nobody what they could not write
+	if err := start(to); err != nil {
 		return nil, done(err)
 	}
 	return func(keep bool) error {
@@ -296,7 +300,7 @@ func record(flag, path string, start func(io.Writer) error, stop func()) (func(k
 			_ = done(errUnfinished)
 			return nil
 		}
-		return done(nil)
+		return done(to.err)
 	}, nil
 }
 
