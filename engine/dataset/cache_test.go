@@ -180,6 +180,33 @@ func TestCacheResumes(t *testing.T) {
 	}
 }
 
+// Other records of the same size and time of change are not taken for those before.
+func TestCacheOfReplacedFile(t *testing.T) {
+	if !mapsFiles {
+		t.Skip("this system notes no time of each change")
+	}
+	c := newCaching(t, &Bounds{Lo: []float64{-2, -2, 0}, Hi: []float64{2, 2, 4000}})
+	dir := t.TempDir()
+	for _, x := range []string{"x,y,class,key\n1,2,a,3\n", "x,y,class,key\n2,1,a,3\n"} {
+		time.Sleep(20 * time.Millisecond) // a tick of the clock that the system notes changes by
+		if err := errors.Join(os.WriteFile(c.path, []byte(x), 0o600), os.Chtimes(c.path, rowsTime, rowsTime)); err != nil {
+			t.Fatal(err)
+		}
+		want, _, err := c.prepare("", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, decoded, err := c.prepare(dir, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		if decoded != 1 || !slices.Equal(p.Points.Data, want.Points.Data) {
+			t.Errorf("%d chunks were decoded, and the records are %v, want %v", decoded, p.Points.Data, want.Points.Data)
+		}
+	}
+}
+
 // TestCacheFilesThatChanged changes the files of a cache that is complete, or was interrupted, as a disk, a crash or
 // somebody would: the next preparation has the records of the source all the same.
 func TestCacheFilesThatChanged(t *testing.T) {

@@ -71,12 +71,13 @@ func until(ctx context.Context, open func() (io.ReadCloser, error)) func() (io.R
 	}
 }
 
-// FileIdentity tells a file, as it is now, from others: by its path, size and time.
+// FileIdentity tells a file, as it is now, from others: by its path, size and time of change, and by the time that the
+// system notes of each change where it does, since any program may set the former.
 func FileIdentity(path string, info fs.FileInfo) string {
 	if whole, err := filepath.Abs(path); err == nil {
 		path = whole
 	}
-	return fmt.Sprintf("%s %d %d", path, info.Size(), info.ModTime().UnixNano())
+	return fmt.Sprintf("%s %d %d %d", path, info.Size(), info.ModTime().UnixNano(), statusTime(path))
 }
 
 // stream makes a file of a reader, which is read once.

@@ -46,3 +46,12 @@ func freeDisk(dir string) float64 {
 	}
 	return float64(s.Bavail) * float64(s.Bsize)
 }
+
+// statusTime is when anything about a file was last changed, in nanoseconds, which no program can set.
+func statusTime(path string) int64 {
+	var s unix.Stat_t
+	if err := unix.Stat(path, &s); err != nil {
+		return 0
+	}
+	return s.Ctim.Nano()
+}
