@@ -81,8 +81,7 @@ func (f LedgerFile) enter(s *ledgerState, terms Terms, p PlannedRun) ([]byte, er
 	}
 	fresh, ok := s.knows(p.Columns)
 	if !ok {
-		return nil, fmt.Errorf("ledger file %s: %w: it shares no column with the tables before; use another file for "+
-			"other people", f.Path, ErrDataset)
+		return nil, f.otherPeople()
 	}
 	before := s.state()
 	start := fileStart{len(s.starts) + 1, p.What, fresh, prices, p.NotCovered, p.Mark}
@@ -94,6 +93,23 @@ func (f LedgerFile) enter(s *ledgerState, terms Terms, p PlannedRun) ([]byte, er
 	}
 	b, err := s.line(start)
 	return append(out, b...), err
+}
+
+// Knows refuses a table that shares no column with those that the file has paid for, as Start does.
+func (f LedgerFile) Knows(columns []string) error {
+	s, err := f.look()
+	if err != nil || s == nil {
+		return err
+	}
+	if _, ok := s.knows(columns); !ok {
+		return f.otherPeople()
+	}
+	return nil
+}
+
+func (f LedgerFile) otherPeople() error {
+	return fmt.Errorf("ledger file %s: %w: it shares no column with the tables before; use another file for other "+
+		"people", f.Path, ErrDataset)
 }
 
 // agree refuses terms, or digests, that are not those of the file.

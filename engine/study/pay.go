@@ -20,8 +20,8 @@ type Payment struct {
 }
 
 // Pay charges a ledger file for the study before the party has told anybody anything, and
-// returns the run's number in the file. again says that an earlier life may have paid: if it has,
-// nothing is charged, and the number is 0.
+// returns the run's number in the file. again says that an earlier life may have paid: if it has, for
+// these people, nothing is charged, and the number is 0.
 func (t *Terms) Pay(with Payment, again bool) (run int, err error) {
 	outline, err := t.Study.Outline()
 	if err != nil {
@@ -32,7 +32,7 @@ func (t *Terms) Pay(with Payment, again bool) (run int, err error) {
 		return 0, err
 	}
 	if again && t.paid(state) > 0 {
-		return 0, nil
+		return 0, with.File.Knows(with.Columns)
 	}
 	terms := with.Terms
 	if state == nil {

@@ -60,16 +60,21 @@ func TestAPaymentIsForOneStudy(t *testing.T) {
 	}
 	with := Payment{File: privacy.LedgerFile{Path: filepath.Join(t.TempDir(), "ledger")}, Columns: []string{"x"},
 		Salt: "s"}
+	others := with
+	others.Columns = []string{"y"}
 	for i, c := range []struct {
 		who   string
 		terms *Terms
+		with  Payment
 		again bool
 		run   int
 		err   error
-	}{{"the study", a, true, 1, nil}, {"the study, again", a, true, 0, nil},
-		{"another of its id", b, false, 0, privacy.ErrBudget}, {"another of its id, again", b, true, 0, privacy.ErrBudget},
-		{"the study with new keys, again", terms(t, first), true, 0, privacy.ErrBudget}} {
-		run, err := c.terms.Pay(with, c.again)
+	}{{"the study", a, with, true, 1, nil}, {"the study, again", a, with, true, 0, nil},
+		{"the study, again, with other people", a, others, true, 0, privacy.ErrDataset},
+		{"another of its id", b, with, false, 0, privacy.ErrBudget},
+		{"another of its id, again", b, with, true, 0, privacy.ErrBudget},
+		{"the study with new keys, again", terms(t, first), with, true, 0, privacy.ErrBudget}} {
+		run, err := c.terms.Pay(c.with, c.again)
 		if !errors.Is(err, c.err) || err == nil && run != c.run {
 			t.Errorf("%d, %s: run %d, %v: not run %d, %v", i, c.who, run, err, c.run, c.err)
 		}
