@@ -116,7 +116,7 @@ func (h *highPlan) run(ctx context.Context, p *staged.Party) (centroids []float3
 	if err != nil {
 		return nil, nil, err
 	}
-	radius := startRadius(distances.Quartile(), variance, p.D)
+	radius := startRadius(distances.Quartile(staged.Reach(point)), variance, p.D)
 	started := h.started
 	far := farClusters(mean, variance, distances, h.clusters)
 	if far > 0 { // of the few records beside the many, more centroids would measure noise

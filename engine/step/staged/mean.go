@@ -101,29 +101,37 @@ func (h *Distances) Quantile(q float64) float64 {
 }
 
 // The noise of all bins may make up a quartile anywhere where it is above quartileNoise of the records. Before anything
-// is released, the logarithm of the quartile, in half diagonals of the box, is about that of quartileGuess, with a
+// is released, the logarithm of the quartile, in parts of what records reach, is about that of quartileGuess, with a
 // deviation of quartileSpread, and distances are even from quartileFrom to quartileTo times it. It is sought on a grid
-// of quarters of an octave. The numbers come from generated sets of 300 to 5,000 records in 16 and 30 dimensions.
+// of quarters of an octave, up to the reach. The numbers come from generated sets of 300 to 5,000 records in 16 and 30
+// dimensions.
 const (
 	quartileNoise                 = 0.2
 	quartileGuess, quartileSpread = 0.3, 0.7
 	quartileFrom, quartileTo      = 0.8, 1.6
-	quartileFirst, quartileLast   = -32, 3
+	quartileFirst, quartileLast   = -32, 0
 )
 
+// Reach is how far records of a box are at most, in root mean square, from a point of it that is their mean; of points
+// in a corner it is taken for an eighth of the half diagonal.
+func Reach(mean []float32) float64 {
+	d := float64(len(mean))
+	return math.Sqrt(max(d-elementary.SquaredLength(Widen(mean)), d/64))
+}
+
 // Quartile is the quantile 1/4. Where noise may hide that, it is the one whose logarithm is to be expected, given the
-// bins as they were released, their noise taken to be normal. It is post-processing.
-func (h *Distances) Quartile() float64 {
+// bins as they were released, their noise taken to be normal, and how far the records reach. It is post-processing.
+func (h *Distances) Quartile(reach float64) float64 {
 	if h.Noise <= quartileNoise {
 		return h.Quantile(0.25)
 	}
 	const octave = math.Ln2 / 4
 	var logs [quartileLast - quartileFirst + 1]float64
-	half, most := float64(h.width*wideBins/2), math.Inf(-1)
+	most := math.Inf(-1)
 	for i := range logs {
 		at := float64((quartileFirst + float64(i)) * octave)
 		z := (at - elementary.Log(quartileGuess)) / quartileSpread
-		logs[i] = h.likelihood(half*elementary.Exp(at)) - float64(z*z/2)
+		logs[i] = h.likelihood(reach*elementary.Exp(at)) - float64(z*z/2)
 		most = max(most, logs[i])
 	}
 	sum, all := 0.0, 0.0
@@ -132,7 +140,7 @@ func (h *Distances) Quartile() float64 {
 		sum += float64(odds * (quartileFirst + float64(i)))
 		all += odds
 	}
-	return half * elementary.Exp(sum/all*octave)
+	return reach * elementary.Exp(sum/all*octave)
 }
 
 // likelihood is the logarithm, but for a constant, of how likely the bins as they were released are where that is the

@@ -67,6 +67,23 @@ func checkDistanceQuantile(t *testing.T, width float64) {
 	}
 }
 
+// TestReach: a quartile is within what records reach, even where noise has the last bin alone stand out, and that is
+// less about a point that is far from the centre of the box, and more than nothing in its corner.
+func TestReach(t *testing.T) {
+	const n, d = 1000, 16
+	noisy := make([]float64, staged.DistanceBins)
+	noisy[staged.DistanceBins-1] = 5 * n
+	for _, c := range []struct{ at, want float64 }{{0, 4}, {-0.6, 3.2}, {0.8, 2.4}, {1, 0.5}} {
+		reach := staged.Reach(slices.Repeat([]float32{float32(c.at)}, d))
+		if math.Abs(reach-c.want) > 1e-6 {
+			t.Errorf("at %v in all columns records reach %v, want %v", c.at, reach, c.want)
+		}
+		if got := staged.NoisyDistances(noisy, n, n, d).Quartile(reach); !(got > 0) || got > reach*(1+1e-9) {
+			t.Errorf("the quartile is %v where records reach %v", got, reach)
+		}
+	}
+}
+
 // TestQuartile compares the quartile with that of 5,000 distances in 16 columns, of which it may say less than a half
 // or more than twice in few runs, and in no more than the quantile of the bins does. Without noise to speak of the
 // two are one, and noise alone leaves the quartile where it is expected to be.
@@ -91,7 +108,7 @@ func TestQuartile(t *testing.T) {
 				noisy[b] += c.deviation * rng.NormFloat64()
 			}
 			h := staged.NoisyDistances(noisy, n, c.deviation, d)
-			found, asIs := h.Quartile(), h.Quantile(0.25)
+			found, asIs := h.Quartile(math.Sqrt(d)), h.Quantile(0.25)
 			if math.Abs(math.Log2(found/c.quartile)) > 1 {
 				far++
 			}

@@ -442,8 +442,8 @@ func widest(sums []float64, all, noise float64) int {
 }
 
 // crowded says whether the largest of k clusters has more than half of all records, and more than three clusters of the
-// mean size: those of a heavy corner of the box.
-func crowded(largest, all float64, k int) bool { return largest > max(all/2, 3*all/float64(k)) }
+// mean size, which may be in one, have with some noise: those of a heavy corner of the box.
+func crowded(largest, all float64, k int) bool { return largest > max(all/2, 3.5*all/float64(k)) }
 
 // countShare is the part of an equal round that the counts have. Of sizedRounds or more that start at random, all but
 // the last one, whose noise is that of the answer, have sizeShare, so that sums of counts tell which centroids have no
