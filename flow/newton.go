@@ -53,6 +53,7 @@ func (s *Solver) ascend(ctx context.Context, run Runner, p *Problem, target floa
 	a := &s.ascent
 	k := p.k()
 	a.resize(k)
+	a.some.drawn = false
 	s.setRanges(p)
 	prices := s.prices[:k]
 	a.level(p, prices)
@@ -194,7 +195,10 @@ func (s *Solver) step(ctx context.Context, run Runner, p *Problem, outside, leas
 		a.prices[j] = prices[j] + int64(x*a.scale)
 	}
 	if vacant {
-		slope := s.refill(p)
+		slope, err := s.refill(ctx, run, p)
+		if err != nil {
+			return 0, err
+		}
 		predicted, along = predicted+slope/2, along+slope // until they have their points
 	}
 	if predicted <= 0 {
@@ -386,36 +390,45 @@ func (a *ascent) solve() {
 	// z keeps the inverse of the diagonal, 0 where a cluster is not active.
 	for j, active := range a.active {
 		if !active {
-			r[j], z[j] = 0, 0
+			r[j], z[j], d[j] = 0, 0, 0
 			continue
 		}
 		z[j] = 1 / z[j]
 		r[j] = a.excess[j] - q[j]
+		d[j] = r[j] * z[j]
 	}
-	rz := 0.0
-	for j := range d {
-		d[j] = float64(r[j] * z[j])
-		rz += float64(r[j] * d[j])
-	}
+	rz := dot(r, d)
 	enough := 1e-3 * rz
 	for rounds := 60; rounds > 0 && rz > enough; rounds-- {
 		a.product(d, q)
-		dq := 0.0
-		for j, y := range d {
-			dq += float64(q[j] * y)
-		}
-		alpha, next := rz/dq, 0.0
+		alpha := rz / dot(d, q)
 		for j, y := range d {
 			a.step[j] += float64(alpha * y)
 			r[j] -= float64(alpha * q[j])
-			next += float64(r[j] * float64(r[j]*z[j]))
+			q[j] = r[j] * z[j]
 		}
+		next := dot(r, q)
 		beta := next / rz
-		for j := range d {
-			d[j] = float64(r[j]*z[j]) + float64(beta*d[j])
+		for j, y := range q {
+			d[j] = y + float64(beta*d[j])
 		}
 		rz = next
 	}
+}
+
+// dot returns the sum of the products of x and y: four sums in turn, which do not wait for each other.
+func dot(x, y []float64) float64 {
+	var a, b, c, d float64
+	for ; len(x) >= 4 && len(y) >= 4; x, y = x[4:], y[4:] {
+		a += float64(x[0] * y[0])
+		b += float64(x[1] * y[1])
+		c += float64(x[2] * y[2])
+		d += float64(x[3] * y[3])
+	}
+	for j := range x {
+		a += float64(x[j] * y[j])
+	}
+	return a + b + (c + d)
 }
 
 // product sets q to the product of d and the matrix of a step, the Laplacian of edges plus the diagonal damp.
@@ -423,9 +436,15 @@ func (a *ascent) product(d, q []float64) {
 	for j, x := range d {
 		q[j] = float64(a.damp[j] * x)
 	}
-	for _, e := range a.edges {
-		f := float64(e.count * (d[e.u] - d[e.v]))
-		q[e.u] += f
-		q[e.v] -= f
+	for at := 0; at < len(a.edges); {
+		u := a.edges[at].u // has several in a row
+		x, sum := d[u], q[u]
+		for ; at < len(a.edges) && a.edges[at].u == u; at++ {
+			e := &a.edges[at]
+			f := float64(e.count * (x - d[e.v]))
+			sum += f
+			q[e.v] -= f
+		}
+		q[u] = sum
 	}
 }

@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"context"
 	"math"
 	"slices"
 
@@ -40,30 +41,50 @@ func (s *Solver) markVacant(p *Problem) (some bool) {
 // refill moves the prices of vacant clusters to where they have the points that they want, by some of the points, after
 // those of the others have moved: a step that did not know of theirs would lag behind. It returns the slope of the dual
 // along these moves.
-func (s *Solver) refill(p *Problem) (slope float64) {
+func (s *Solver) refill(ctx context.Context, run Runner, p *Problem) (slope float64, err error) {
 	a, each := &s.ascent, s.refillEach(p)
-	a.some.take(p, a.seen.labels, a.prices, each)
+	h := &a.some
+	h.take(p, a.seen.labels, a.prices, each)
+	h.lacking = h.lacking[:0]
 	for j, vacant := range a.vacant {
-		wanted := int(float64(a.seen.size[j])-a.excess[j]) / each
-		if !vacant || wanted >= len(a.some.values) {
-			continue
+		if wanted := int(float64(a.seen.size[j])-a.excess[j]) / each; vacant && wanted < len(h.values) {
+			h.lacking = append(h.lacking, lack{cluster: j, price: a.prices[j], count: wanted})
 		}
-		fall := float64(a.some.lower(j, a.prices[j], wanted)) / a.scale
-		a.step[j] = a.stop(j, float64(a.prices[j])/a.scale, -fall)
+	}
+	for index := range h.lacking {
+		fall, err := h.lower(ctx, run, index)
+		if err != nil {
+			return 0, err
+		}
+		j := h.lacking[index].cluster
+		a.step[j] = a.stop(j, float64(a.prices[j])/a.scale, -float64(fall)/a.scale)
 		a.prices[j] += int64(a.step[j] * a.scale)
 		slope += float64(a.excess[j] * a.step[j])
 	}
-	return slope
+	return slope, nil
 }
 
 // handful is some of the points, in boxes: where points are in order these are small, and most are too far from a
 // cluster to be looked at.
 type handful struct {
 	problem Problem // its points
+	drawn   bool    // they are those of the problem at hand
 	cover   cover
 	values  []int64 // costs plus prices in their clusters
-	boxes   offers  // to be looked at: by what their points are above their values, at least
-	takes   offers  // points that take a cluster, the dearest first: less what they are above their values
+	fallen  []int   // when their values fell: in the last look since which they did
+	looks   int
+	lacking []lack
+	first   int // of those that have points in takes
+	takes   []offers
+	boxes   []offers // of the workers: to be looked at, by what their points are above their values, at least
+	seek    func(worker, index int)
+}
+
+// lack is a cluster that wants points: its price is to fall until it has so many.
+type lack struct {
+	cluster int
+	price   int64
+	count   int
 }
 
 // handfulLeaf is the number of points in the smallest box of a handful.
@@ -71,60 +92,104 @@ const handfulLeaf = kernels.Lanes
 
 // take takes every so manieth point, with its label and prices.
 func (h *handful) take(p *Problem, labels []uint16, prices []int64, each int) {
-	n, d := (p.Points.N+each-1)/each, p.Points.D
-	points := h.problem.Points
+	n := (p.Points.N + each - 1) / each
+	if !h.drawn {
+		h.draw(p, n, each)
+	}
+	h.values, h.fallen = sized(h.values, n), sized(h.fallen, n)
+	for q := range h.values {
+		label := int(labels[q*each])
+		h.values[q] = h.problem.cost(q, label) + prices[label]
+	}
+	h.cover.note(h.values, handfulLeaf)
+}
+
+// draw takes n points, every so manieth one.
+func (h *handful) draw(p *Problem, n, each int) {
+	d, points := p.Points.D, h.problem.Points
 	if points.N != n || points.D != d {
 		points = *kernels.NewPanels(n, d)
 	}
-	h.problem = Problem{Points: points, Centroids: p.Centroids, FractionBits: p.FractionBits}
-	h.values = sized(h.values, n)
-	for q := range h.values {
-		i := q * each
-		from, to := at(int32(i), d), at(int32(q), d)
+	for q := range n {
+		from, to := at(int32(q*each), d), at(int32(q), d)
 		for range d {
 			points.Data[to] = p.Points.Data[from]
 			from, to = from+kernels.Lanes, to+kernels.Lanes
 		}
-		label := int(labels[i])
-		h.values[q] = p.cost(i, label) + prices[label]
 	}
+	h.problem = Problem{Points: points, Centroids: p.Centroids, FractionBits: p.FractionBits}
 	h.cover.set(points, handfulLeaf)
-	h.cover.note(h.values, handfulLeaf)
+	h.drawn = true
 }
 
-// lower returns by how much the price of cluster j has to fall, or may rise if that is negative, until all but the last
-// of count+1 points come to it, and lets those that come have its value.
-func (h *handful) lower(j int, price int64, count int) int64 {
-	h.boxes, h.takes = h.boxes[:0], h.takes[:0]
-	h.open(len(levels)-1, 0, len(h.cover.most[len(levels)-1]), j, price)
-	for len(h.boxes) > 0 && (len(h.takes) <= count || h.boxes[0].distance < -h.takes[0].distance) {
-		box := int(h.boxes.take().node)
+// ahead is the number of clusters whose points all workers find at a time: more have too many of them in common.
+const ahead = 8
+
+// look finds the points of the next clusters that lack some.
+func (h *handful) look(ctx context.Context, run Runner, first int) error {
+	if h.seek == nil {
+		h.seek = h.nearest
+	}
+	h.takes, h.boxes = atLeast(h.takes, ahead), atLeast(h.boxes, run.Workers())
+	h.first = first
+	h.looks++
+	return run.Run(ctx, min(ahead, len(h.lacking)-first), h.seek)
+}
+
+// nearest finds the count+1 points that take the cluster first, the dearest first, less what they are above their
+// values.
+func (h *handful) nearest(worker, index int) {
+	l, boxes, takes := h.lacking[h.first+index], &h.boxes[worker], h.takes[index][:0]
+	*boxes = (*boxes)[:0]
+	h.open(boxes, len(levels)-1, 0, len(h.cover.most[len(levels)-1]), l)
+	for len(*boxes) > 0 && (len(takes) <= l.count || (*boxes)[0].distance < -takes[0].distance) {
+		box := int(boxes.take().node)
 		if level := box % len(levels); level > 0 {
-			h.open(level-1, box/len(levels)*ratio, ratio, j, price)
+			h.open(boxes, level-1, box/len(levels)*ratio, ratio, l)
 			continue
 		}
 		first := box / len(levels) * handfulLeaf
 		for q := first; q < min(len(h.values), first+handfulLeaf); q++ {
-			h.takes.keep(count+1, h.problem.cost(q, j)+price-h.values[q], int32(q))
+			takes.keep(l.count+1, h.problem.cost(q, l.cluster)+l.price-h.values[q], int32(q))
 		}
 	}
-	by := -h.takes[0].distance
-	for _, o := range h.takes {
-		h.values[o.node] += min(0, -o.distance-by)
+	h.takes[index] = takes
+}
+
+// lower returns by how much the price of a cluster that lacks points has to fall, or may rise if that is negative,
+// until all but the last of count+1 points come to it, and lets those that come have its value. Values only fall:
+// points that were found before and have kept theirs are still the first.
+func (h *handful) lower(ctx context.Context, run Runner, index int) (int64, error) {
+	if index%ahead == 0 {
+		if err := h.look(ctx, run, index); err != nil {
+			return 0, err
+		}
 	}
-	for _, o := range h.takes {
+	fallen := func(o offer) bool { return h.fallen[o.node] == h.looks }
+	if slices.ContainsFunc(h.takes[index-h.first], fallen) {
+		h.nearest(0, index-h.first)
+	}
+	takes := h.takes[index-h.first]
+	by := -takes[0].distance
+	for _, o := range takes {
+		if fall := -o.distance - by; fall < 0 {
+			h.values[o.node] += fall
+			h.fallen[o.node] = h.looks
+		}
+	}
+	for _, o := range takes {
 		leaf := int(o.node) / handfulLeaf
 		h.cover.most[0][leaf] = slices.Max(h.values[leaf*handfulLeaf : min(len(h.values), (leaf+1)*handfulLeaf)])
 	}
-	return by
+	return by, nil
 }
 
 // open lists the boxes of a level from the first on, up to the given number.
-func (h *handful) open(level, first, count, j int, price int64) {
+func (h *handful) open(boxes *offers, level, first, count int, l lack) {
 	d := h.problem.Points.D
 	scale := math.Ldexp(1-pruneRounding, 2*h.problem.FractionBits)
 	for index := first; index < min(len(h.cover.most[level]), first+count); index++ {
-		near, _ := extent(h.cover.boxes[level][index*2*d:(index+1)*2*d], h.problem.Centroids[j*d:(j+1)*d])
-		h.boxes.add(offer{int64(near*scale) + price - h.cover.most[level][index], int32(index*len(levels) + level)})
+		near, _ := extent(h.cover.boxes[level][index*2*d:(index+1)*2*d], h.problem.Centroids[l.cluster*d:(l.cluster+1)*d])
+		boxes.add(offer{int64(near*scale) + l.price - h.cover.most[level][index], int32(index*len(levels) + level)})
 	}
 }

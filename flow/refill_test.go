@@ -1,10 +1,12 @@
 package flow
 
 import (
+	"context"
 	"math/rand/v2"
 	"slices"
 	"testing"
 
+	"github.com/cohort-engine/cohort/internal/parallel"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
@@ -49,32 +51,46 @@ func TestLowerSkipsBlocks(t *testing.T) {
 
 func compareLower(t *testing.T, p *Problem, labels []uint16, prices []int64, rnd *rand.Rand) {
 	t.Helper()
-	var h handful
 	for _, each := range []int{1, 3} {
-		h.take(p, labels, prices, each)
-		want := slices.Clone(h.values)
-		for range 30 {
-			j, count := rnd.IntN(len(prices)), rnd.IntN(len(want))
-			price := prices[j]
-			above := make([]int64, len(want))
-			for q, value := range want {
-				above[q] = p.cost(q*each, j) + price - value
+		for _, run := range []Runner{parallel.Serial{}, two{}} {
+			var h handful
+			h.take(p, labels, prices, each)
+			for range 30 {
+				j, most := rnd.IntN(len(prices)), rnd.IntN(len(h.values))+1
+				h.lacking = append(h.lacking, lack{cluster: j, price: prices[j], count: rnd.IntN(most)})
 			}
-			by := slices.Sorted(slices.Values(above))[count]
-			for q, x := range above {
-				want[q] += min(0, x-by)
-			}
-			if got := h.lower(j, price, count); got != by || !slices.Equal(h.values, want) {
-				t.Fatalf("n %d, d %d, every %d: lower %d of cluster %d by %d, want %d, and values differ: %t",
-					p.Points.N, p.Points.D, each, count, j, got, by, !slices.Equal(h.values, want))
-			}
-			for level, leaves := range levels {
-				for b, most := range h.cover.most[level] {
-					first := b * leaves * handfulLeaf
-					values := h.values[first:min(len(h.values), first+leaves*handfulLeaf)]
-					if most < slices.Max(values) {
-						t.Fatalf("a box has %d, and a point of it %d", most, slices.Max(values))
-					}
+			compareWithSorting(t, p, run, &h, each)
+		}
+	}
+}
+
+// two is two workers, one after the other.
+type two struct{ parallel.Serial }
+
+func (two) Workers() int { return 2 }
+
+func compareWithSorting(t *testing.T, p *Problem, run Runner, h *handful, each int) {
+	t.Helper()
+	want := slices.Clone(h.values)
+	for index, l := range h.lacking {
+		above := make([]int64, len(want))
+		for q, value := range want {
+			above[q] = p.cost(q*each, l.cluster) + l.price - value
+		}
+		by := slices.Sorted(slices.Values(above))[l.count]
+		for q, x := range above {
+			want[q] += min(0, x-by)
+		}
+		if got, err := h.lower(context.Background(), run, index); err != nil || got != by || !slices.Equal(h.values, want) {
+			t.Fatalf("n %d, d %d, every %d: lower %+v by %d, want %d, and values differ: %t", p.Points.N, p.Points.D, each,
+				l, got, by, !slices.Equal(h.values, want))
+		}
+		for level, leaves := range levels {
+			for b, most := range h.cover.most[level] {
+				first := b * leaves * handfulLeaf
+				values := h.values[first:min(len(h.values), first+leaves*handfulLeaf)]
+				if most < slices.Max(values) {
+					t.Fatalf("a box has %d, and a point of it %d", most, slices.Max(values))
 				}
 			}
 		}
