@@ -370,6 +370,7 @@ func FuzzParseFloat(f *testing.F) {
 func FuzzRead(f *testing.F) {
 	f.Add([]byte("a,b\n1,2\n"), "")
 	f.Add([]byte("1 2\n3 4\n"), "1")
+	f.Add([]byte(",b\n1,2\n"), "c")
 	f.Add([]byte("\"1\";\"2\n"), "1-2")
 	f.Add(npy("<f8", true, "(2, 2)", []float64{1, 2, 3, 4}), "")
 	f.Add(npy("<f4", false, "(2147483647, 2)", []float32{1}), "")

@@ -54,7 +54,7 @@ func TestNamed(t *testing.T) {
 }
 
 func TestNear(t *testing.T) {
-	names := []string{"hybrid", "k", "n", "lsf", "sketch", "sketch-basic", "fastlloyd-table3"}
+	names := []string{"hybrid", "k", "n", "lsf", "", "sketch", "sketch-basic", "fastlloyd-table3"} // a column has no name
 	for word, want := range map[string]string{"hybird": "hybrid", "HYBRD": "hybrid", "skecth": "sketch",
 		"sketch-": "sketch or sketch-basic", "lfs": "lsf", "table3": "fastlloyd-table3", "kk": "k", "l": "", "": "", "x": "",
 		"ktc": "", "kmeans": "", "lloyd": "fastlloyd-table3"} {

@@ -68,7 +68,7 @@ func distance(a, b string) int {
 
 // abbreviates reports whether a is b without some of its letters, and stands in it or begins as it does.
 func abbreviates(a, b string) bool {
-	if a == "" || a[0] != b[0] {
+	if a == "" || b == "" || a[0] != b[0] {
 		return strings.Contains(b, a)
 	}
 	for j := 0; j < len(b) && a != ""; j++ {
