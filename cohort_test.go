@@ -15,12 +15,14 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/catalog/standard"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/enginetest"
 	"github.com/cohort-engine/cohort/engine/method"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/internal/fault"
+	"github.com/cohort-engine/cohort/kernels"
 )
 
 func blobs(t *testing.T) *dataset.Table {
@@ -276,8 +278,18 @@ func TestNothingIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	closed, err := Prepare(ctx, good, PrepareOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed.Close()
 	eng := enginetest.New(t)
 	two := &dataset.Matrix[float64]{Data: []float64{1, 2, 3, 4}, N: 2, D: 2}
+	narrow := &dataset.Normalised{Points: kernels.NewPanels(2, 1), FractionBits: m.FractionBits}
+	assign := func(ctx context.Context, m *Model, pool *engine.Pool, records *dataset.Normalised) error {
+		_, _, err := m.Assign(ctx, pool, records)
+		return err
+	}
 	p, err := m.Predictor()
 	if err != nil {
 		t.Fatal(err)
@@ -312,6 +324,14 @@ func TestNothingIsRefused(t *testing.T) {
 		"predict to short labels":     func() error { return p.Nearest(ctx, eng, two, make([]int32, 1), nil) },
 		"predict to short distances":  func() error { return p.Nearest(ctx, eng, two, nil, make([]float64, 1)) },
 		"load from nothing":           func() error { _, err := Load(nil); return err },
+		"fit closed records":          func() error { _, err := closed.Fit(ctx, Options{K: 2}); return err },
+		"an engine of nothing":        func() error { return fit(ctx, good, Options{K: 2, Engine: new(engine.Engine)}) },
+		"assign without context":      func() error { return assign(none, m, eng.Pool(), &records.prepared.Normalised) },
+		"assign without pool":         func() error { return assign(ctx, m, nil, &records.prepared.Normalised) },
+		"assign nothing":              func() error { return assign(ctx, m, eng.Pool(), nil) },
+		"assign other columns":        func() error { return assign(ctx, m, eng.Pool(), narrow) },
+		"assign closed records":       func() error { return assign(ctx, m, eng.Pool(), &closed.prepared.Normalised) },
+		"count nothing":               func() error { return m.CountRecords(ctx, eng.Pool(), nil) },
 	} {
 		if err := attempt(try); !fault.IsRequest(err) {
 			t.Errorf("%s: %v", what, err)

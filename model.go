@@ -141,7 +141,7 @@ func (m *Model) Count(labels []int32) {
 
 // CountRecords sets the sizes of the clusters by records that are on the model's grid already.
 func (m *Model) CountRecords(ctx context.Context, pool *engine.Pool, records *dataset.Normalised) error {
-	centroids, err := m.bounds().Normalise(m.Centroids)
+	centroids, err := m.beside(ctx, pool, records)
 	if err == nil {
 		m.Sizes, err = engine.Sizes(ctx, pool, records.Points, records.FractionBits, centroids, len(m.Centroids))
 	}
@@ -151,16 +151,33 @@ func (m *Model) CountRecords(ctx context.Context, pool *engine.Pool, records *da
 // Assign is Nearest for records that are on the model's grid already.
 func (m *Model) Assign(ctx context.Context, pool *engine.Pool, records *dataset.Normalised) (labels []int32,
 	distances []float64, err error) {
+	centroids, err := m.beside(ctx, pool, records)
+	if err != nil {
+		return nil, nil, err
+	}
 	n := records.Points.N
 	labels, distances = make([]int32, n), make([]float64, n)
-	centroids, err := m.bounds().Normalise(m.Centroids)
-	if err == nil {
-		err = engine.Nearest(ctx, pool, records.Points, records.FractionBits, centroids, len(m.Centroids), labels, distances)
-	}
+	err = engine.Nearest(ctx, pool, records.Points, records.FractionBits, centroids, len(m.Centroids), labels, distances)
 	for i, x := range distances {
 		distances[i] = math.Sqrt(x)
 	}
 	return labels, distances, err
+}
+
+// beside is the centroids on the grid of records that are to be compared with them.
+func (m *Model) beside(ctx context.Context, pool *engine.Pool, records *dataset.Normalised) ([]float64, error) {
+	switch {
+	case ctx == nil:
+		return nil, engine.ErrNoContext
+	case pool == nil:
+		return nil, fault.Request("pool", "is nil", "give that of an engine")
+	case records == nil || records.Points == nil:
+		return nil, fault.Request("records", "are nil, or closed", "prepare them")
+	case records.Points.D != len(m.Lower):
+		return nil, fault.Request("records", fmt.Sprintf("have %s and the model %d",
+			fault.Count(records.Points.D, "column"), len(m.Lower)), "give the columns of the model")
+	}
+	return m.grid()
 }
 
 func (m *Model) bounds() dataset.Bounds {

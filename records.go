@@ -114,6 +114,9 @@ func (r *Records) Fit(ctx context.Context, o Options) (_ *Model, err error) {
 	if ctx == nil {
 		return nil, engine.ErrNoContext
 	}
+	if r.prepared.Points == nil {
+		return nil, fault.Request("records", "are closed", "prepare them again")
+	}
 	m, err := o.method()
 	if err != nil {
 		return nil, err

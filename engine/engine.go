@@ -115,8 +115,8 @@ var ErrNoContext = fault.Request("context", "is nil", "give context.Background()
 // alone: not what goes on within a region or a phase, which is the engine's own observers' to see.
 func (e *Engine) Run(ctx context.Context, job Job, further ...Observer) (*Result, error) {
 	switch {
-	case e.closed.Load():
-		return nil, fault.Request("engine", "is closed", "make a new one")
+	case e.closed.Load() || e.pool == nil:
+		return nil, fault.Request("engine", "is closed, or was not made by New", "make a new one")
 	case ctx == nil:
 		return nil, ErrNoContext
 	case job == nil:
