@@ -23,7 +23,7 @@ func (s *Solver) approach(ctx context.Context, run Runner, p *Problem, plain boo
 		return 0, s.evaluate(ctx, run, p, s.prices[:k], &s.ascent.seen, 0, true)
 	}
 	if plain && p.Points.D == 1 {
-		s.line.solve(p, s.prices[:k])
+		s.onLine(p)
 		_, err := s.ascend(ctx, run, p, math.Inf(1))
 		return 0, err
 	}
@@ -77,6 +77,19 @@ func (s *Solver) approach(ctx context.Context, run Runner, p *Problem, plain boo
 		window = min(window, s.ascent.quantile(room))
 	}
 	return window, nil
+}
+
+// onLine sets the prices of a plain problem on a line.
+func (s *Solver) onLine(p *Problem) {
+	scale := math.Ldexp(1, p.FractionBits)
+	x, clusters := make([]int64, p.Points.N), make([]int64, p.k())
+	for i := range x {
+		x[i] = int64(float64(p.Points.Data[at(int32(i), 1)]) * scale)
+	}
+	for j, y := range p.Centroids {
+		clusters[j] = int64(float64(y) * scale)
+	}
+	s.line.Solve(x, p.Weights, clusters, p.Lo, p.Hi, s.prices[:p.k()])
 }
 
 // improve brings the prices close to the optimum of a subsample of the given size. Where

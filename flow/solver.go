@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/cohort-engine/cohort/flow/line"
 	"github.com/cohort-engine/cohort/internal/parallel"
 	"github.com/cohort-engine/cohort/kernels"
 )
@@ -39,7 +40,7 @@ type Solver struct {
 	all             choice // from all clusters, at the prices of a pass
 	filter          filter
 	ascent          ascent
-	line            line
+	line            line.Solver
 	stalled         bool // single precision or Newton's steps do not serve
 	members         members
 	ties            ties

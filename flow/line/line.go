@@ -1,4 +1,6 @@
-package flow
+// Package line solves the size-constrained assignment of points on a line, where an optimal one gives the clusters
+// intervals in the order of their centroids. Package flow takes its prices for plain problems of one dimension.
+package line
 
 import (
 	"cmp"
@@ -8,14 +10,12 @@ import (
 	"sort"
 )
 
-// line finds the prices of a problem on a line, where clusters have the units of
-// intervals in the order of their centroids: sum F_j(b_j) over the ends b_j of the
-// intervals is least, with F_j convex and every difference of ends within bounds. That
-// is an L-natural-convex problem, and steepest descent by steps of falling powers of two
-// solves it (Murota 2003): a step moves some of the ends, the best ones, by the same
-// number of units, and a walk along the line finds which. Sorting aside it takes a few
-// k log n evaluations for each power.
-type line struct {
+// Solver finds the ends of the intervals and the prices that prove them optimal: sum F_j(b_j) over the ends b_j is
+// least, with F_j convex and every difference of ends within bounds. That is an L-natural-convex problem, and steepest
+// descent by steps of falling powers of two solves it (Murota 2003): a step moves some of the ends, the best ones, by
+// the same number of units, and a walk along the line finds which. Sorting aside it takes a few k log n evaluations for
+// each power. A Solver keeps its memory; the zero value is ready to use.
+type Solver struct {
 	x        []int64   // distinct coordinates, ascending
 	units    []int64   // units before each, and all
 	sums     []int64   // their sums of coordinates
@@ -27,9 +27,12 @@ type line struct {
 	moves    []bool    // [2j+b]: end j-1 moves in the best way in which end j does (b=1) or stays
 }
 
-// solve sets the prices of p.
-func (l *line) solve(p *Problem, prices []int64) {
-	l.sort(p)
+// Solve sets the prices of clusters at some places, of sizes from lo to hi that some assignment has. It overwrites the
+// coordinates x of the points, at least one, which are integers of 32 bits as those of the clusters are. Weights are
+// their multiplicities; nil means 1 each.
+func (l *Solver) Solve(x []int64, weights []int32, clusters []int64, lo, hi []int, prices []int64) {
+	l.sort(x, weights)
+	l.begin(clusters, lo, hi)
 	k, total := len(l.clusters), l.units[len(l.x)]
 	step := int64(1)
 	for 2*step <= total/int64(k) {
@@ -45,12 +48,14 @@ func (l *line) solve(p *Problem, prices []int64) {
 	l.price(prices)
 }
 
-// sort sorts the points and the clusters and makes the ends feasible.
-func (l *line) sort(p *Problem) {
-	k, scale := p.k(), math.Ldexp(1, p.FractionBits)
-	points := make([]int64, p.Points.N) // x << 32 + weight
-	for i := range points {
-		points[i] = int64(float64(p.Points.Data[at(int32(i), 1)])*scale)<<32 + p.weight(i)
+// sort sorts the points, and makes those at a place one.
+func (l *Solver) sort(points []int64, weights []int32) {
+	for i := range points { // x << 32 + weight
+		weight := int64(1)
+		if weights != nil {
+			weight = int64(weights[i])
+		}
+		points[i] = points[i]<<32 + weight
 	}
 	slices.Sort(points)
 	l.x, l.units, l.sums = l.x[:0], append(l.units[:0], 0), append(l.sums[:0], 0)
@@ -64,19 +69,23 @@ func (l *line) sort(p *Problem) {
 		l.units[m] += weight
 		l.sums[m] += weight * x
 	}
+}
+
+// begin sorts the clusters and makes the ends feasible.
+func (l *Solver) begin(clusters []int64, lo, hi []int) {
+	k, total := len(clusters), l.units[len(l.x)]
 	l.clusters = l.clusters[:0]
-	for j := range k {
+	for j := range clusters {
 		l.clusters = append(l.clusters, int32(j))
 	}
 	slices.SortFunc(l.clusters, func(a, b int32) int {
-		return cmp.Or(cmp.Compare(p.Centroids[a], p.Centroids[b]), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(clusters[a], clusters[b]), cmp.Compare(a, b))
 	})
-	total := l.units[len(l.x)]
 	l.centre, l.lo, l.hi, l.ends = l.centre[:0], l.lo[:0], l.hi[:0], append(l.ends[:0], 0)
 	least, room := int64(0), int64(0)
 	for _, j := range l.clusters {
-		l.centre = append(l.centre, int64(float64(p.Centroids[j])*scale))
-		l.lo, l.hi = append(l.lo, min(int64(p.Lo[j]), total)), append(l.hi, min(int64(p.Hi[j]), total))
+		l.centre = append(l.centre, clusters[j])
+		l.lo, l.hi = append(l.lo, min(int64(lo[j]), total)), append(l.hi, min(int64(hi[j]), total))
 		least, room = least+l.lo[len(l.lo)-1], room+l.hi[len(l.hi)-1]-l.lo[len(l.lo)-1]
 	}
 	var below, part int64 // share what is above the minima in proportion to the room
@@ -86,17 +95,17 @@ func (l *line) sort(p *Problem) {
 		share, _ := bits.Div64(high, low, uint64(max(1, room)))
 		l.ends = append(l.ends, below+int64(share))
 	}
-	l.gain, l.moves = sized(l.gain, k+1), sized(l.moves, 2*k+2)
+	l.gain, l.moves = slices.Grow(l.gain[:0], k+1)[:k+1], slices.Grow(l.moves[:0], 2*k+2)[:2*k+2]
 }
 
 // before returns the sum of the coordinates of the first b units.
-func (l *line) before(b int64) int64 {
+func (l *Solver) before(b int64) int64 {
 	q := sort.Search(len(l.x)-1, func(q int) bool { return l.units[q+1] >= b })
 	return l.sums[q] + (b-l.units[q])*l.x[q]
 }
 
 // descend moves the best of the ends by step, and reports whether that pays.
-func (l *line) descend(step int64) bool {
+func (l *Solver) descend(step int64) bool {
 	k, total := len(l.clusters), l.units[len(l.x)]
 	for j := 1; j < k; j++ {
 		l.gain[j] = math.Inf(1)
@@ -144,7 +153,7 @@ func (l *line) descend(step int64) bool {
 // price sets prices at which the units are where distance plus price is least: that of a
 // cluster less that of the one before lies between what the last unit of the latter and
 // the first of the former ask for, and its sign is what the size asks for.
-func (l *line) price(prices []int64) {
+func (l *Solver) price(prices []int64) {
 	const far = math.MaxInt64 / 4
 	k, total := len(l.clusters), l.units[len(l.x)]
 	type interval struct{ lo, hi int64 }
