@@ -188,7 +188,7 @@ func (s *Solver) draw(ctx context.Context, run Runner, p *Problem, size int) err
 	}
 	s.scale(p)
 	if s.ordered {
-		s.order.part.set(points, leafPoints)
+		s.order.part.Set(points, leafPoints)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/cohort-engine/cohort/flow/tree"
 	"github.com/cohort-engine/cohort/internal/parallel"
 	"github.com/cohort-engine/cohort/kernels"
 )
@@ -13,30 +14,32 @@ import (
 // and in the larger runs of a cover. A column lists its moves by looking at the clusters of those leaves alone that may
 // have some.
 type blocks struct {
-	order     order
+	halves    tree.Halves
+	ids       []int32 // of the clusters in order
+	rows      []float32
 	points    kernels.Panels // the centroids in order
 	clusters  int
-	cover     cover
+	cover     tree.Cover
 	potential []int64 // in order
 	norm      float64 // the largest square, in grid units
 }
 
 // of returns the clusters of a leaf.
 func (b *blocks) of(index int) []int32 {
-	return b.order.ids[index*b.clusters : min(len(b.order.ids), (index+1)*b.clusters)]
+	return b.ids[index*b.clusters : min(len(b.ids), (index+1)*b.clusters)]
 }
 
 // set makes the blocks of the centroids, which have such squares.
 func (b *blocks) set(p *Problem, clusters int, norm []float64) {
-	k, d, o := p.k(), p.Points.D, &b.order
+	k, d := p.k(), p.Points.D
 	b.clusters, b.norm = clusters, slices.Max(norm)
-	o.rows = append(o.rows[:0], p.Centroids...)
-	_ = o.halve(context.Background(), parallel.Serial{}, k, d, clusters) // the background does not end
+	b.rows = append(b.rows[:0], p.Centroids...)
+	b.ids, _ = b.halves.Order(context.Background(), parallel.Serial{}, b.rows, d, clusters) // the background does not end
 	if b.points.N != k || b.points.D != d {
 		b.points = *kernels.NewPanels(k, d)
 	}
-	kernels.Pack(&b.points, o.rows)
-	b.cover.set(b.points, clusters)
+	kernels.Pack(&b.points, b.rows)
+	b.cover.Set(b.points, clusters)
 }
 
 // see notes the largest potential of each block.
@@ -44,10 +47,10 @@ func (m *members) see() {
 	m.t.fallen = false
 	b := &m.blocks
 	b.potential = b.potential[:0]
-	for _, j := range b.order.ids {
+	for _, j := range b.ids {
 		b.potential = append(b.potential, m.t.potential[j])
 	}
-	b.cover.note(b.potential, b.clusters)
+	b.cover.Note(b.potential, b.clusters)
 }
 
 // enlist adds to the row of column u the other moves whose reduced cost may be at most the
@@ -82,7 +85,7 @@ func (m *members) enlist(worker int, u int32, most int64) {
 	} else {
 		m.gauge(u, w)
 		w.some = w.some[:0]
-		least = m.within(u, len(levels)-1, 0, len(m.blocks.cover.most[len(levels)-1]), most, w)
+		least = m.within(u, len(tree.Runs)-1, 0, len(m.blocks.cover.Most[len(tree.Runs)-1]), most, w)
 		for _, v := range w.some {
 			take(v, m.moveBound(u, v, w))
 		}
@@ -101,12 +104,12 @@ func (m *members) enlist(worker int, u int32, most int64) {
 func (m *members) within(u int32, level, first, count int, most int64, w *laying) (least int64) {
 	b := &m.blocks
 	least = infinity
-	for index := first; index < min(first+count, len(b.cover.most[level])); index++ {
+	for index := first; index < min(first+count, len(b.cover.Most[level])); index++ {
 		switch bound := m.blockBound(u, level, index, w); {
 		case bound > most:
 			least = min(least, bound)
 		case level > 0:
-			least = min(least, m.within(u, level-1, index*ratio, ratio, most, w))
+			least = min(least, m.within(u, level-1, index*tree.Ratio, tree.Ratio, most, w))
 		default:
 			w.some = append(w.some, b.of(index)...)
 		}
@@ -158,11 +161,11 @@ func (m *members) moveBound(u, v int32, w *laying) int64 {
 // |v-a|^2 - |u-a|^2 - 2 r |v-u|, too.
 func (m *members) blockBound(u int32, level, index int, w *laying) int64 {
 	d, square := m.d, m.scale*m.scale
-	box := m.blocks.cover.boxes[level][index*2*d : (index+1)*2*d]
-	near, _ := extent(box, w.place)
-	_, far := extent(box, m.p.Centroids[int(u)*d:int(u)*d+d])
+	box := m.blocks.cover.Boxes[level][index*2*d : (index+1)*2*d]
+	near, _ := tree.Extent(box, w.place)
+	_, far := tree.Extent(box, m.p.Centroids[int(u)*d:int(u)*d+d])
 	near *= square
 	margin := 2 * w.reach * math.Sqrt(far*square)
 	bound := near - w.away - margin - 1e-9*(near+w.away+margin+m.norm[u]+m.blocks.norm) - 2
-	return int64(bound) + m.t.potential[u] - m.blocks.cover.most[level][index]
+	return int64(bound) + m.t.potential[u] - m.blocks.cover.Most[level][index]
 }

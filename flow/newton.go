@@ -5,6 +5,8 @@ import (
 	"context"
 	"math"
 	"slices"
+
+	"github.com/cohort-engine/cohort/flow/tree"
 )
 
 // ascent raises the dual by passes. The dual is concave in the prices; its gradient
@@ -287,14 +289,14 @@ func (a *ascent) quantile(share float64) float64 {
 	}
 	a.gaps = a.gaps[:0]
 	for i := 0; i < len(a.seen.gap); i += max(1, len(a.seen.gap)/looked) {
-		a.gaps = append(a.gaps, ranked(a.seen.gap[i], i))
+		a.gaps = append(a.gaps, tree.Rank(a.seen.gap[i], i))
 	}
 	return max(a.share(share), math.SmallestNonzeroFloat32, 1/a.scale)
 }
 
 // share returns what the given share of the gaps is below.
 func (a *ascent) share(share float64) float64 {
-	bits := nth(a.gaps, a.gaps, int(float64(len(a.gaps))*share)) >> 32
+	bits := tree.Nth(a.gaps, a.gaps, int(float64(len(a.gaps))*share)) >> 32
 	return float64(math.Float32frombits(uint32(max(0, bits))))
 }
 

@@ -5,31 +5,18 @@ import (
 	"math"
 	"slices"
 
+	"github.com/cohort-engine/cohort/flow/tree"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
-// order is a problem's points in the order of a k-d tree: points that follow each
-// other are close together, so that a box around them has few clusters to choose from,
-// and one out of each of equal runs is a stratified sample.
+// order is a problem's points in the order of a k-d tree: a box around those that follow each other has few clusters to
+// choose from, and one out of each of equal runs is a stratified sample.
 type order struct {
 	problem Problem
 	ids     []int32 // point q here is point ids[q] of the problem
-	rows    []float32
-	runs    []run
-	parts   []run
 
-	// Of halve: the rows in their next order, and what that goes by.
-	d            int
-	work         func(worker, index int)
-	spare        []float32
-	keys, others []int64
-	moved        []int32
-
-	whole, part cover // of all points, and of the sample
+	whole, part tree.Cover // of all points, and of the sample
 }
-
-// run is the points [first, last).
-type run struct{ first, last int }
 
 // leafPoints is the number of points in a leaf of the tree, and the smallest box.
 const leafPoints = 4 * kernels.Lanes
@@ -88,115 +75,22 @@ func (o *order) holds(p *Problem) bool {
 // sort orders the points of p.
 func (o *order) sort(ctx context.Context, workers Runner, p *Problem) error {
 	n, d := p.Points.N, p.Points.D
-	o.rows = sized(o.rows, n*d)
+	rows := make([]float32, n*d)
 	for i := range n {
-		p.Points.Point(i, o.rows[i*d:i*d+d])
+		p.Points.Point(i, rows[i*d:i*d+d])
 	}
-	if err := o.halve(ctx, workers, n, d, leafPoints); err != nil {
+	var halves tree.Halves
+	ids, err := halves.Order(ctx, workers, rows, d, leafPoints)
+	if err != nil {
 		return err
 	}
+	o.ids = ids
 	if own := &o.problem.Points; own.N != n || own.D != d {
 		*own = *kernels.NewPanels(n, d)
 	}
-	kernels.Pack(&o.problem.Points, o.rows)
-	o.rows, o.spare, o.keys, o.others, o.moved = nil, nil, nil, nil, nil
-	o.whole.set(o.problem.Points, leafPoints)
+	kernels.Pack(&o.problem.Points, rows)
+	o.whole.Set(o.problem.Points, leafPoints)
 	return nil
-}
-
-// halve orders the rows: runs are cut in two, across their longest side, at a multiple of the rows of a leaf, all of
-// the same size side by side.
-func (o *order) halve(ctx context.Context, workers Runner, n, d, leaf int) error {
-	o.d, o.spare, o.keys, o.others = d, sized(o.spare, n*d), sized(o.keys, n), sized(o.others, n)
-	o.ids, o.moved = sized(o.ids, n), sized(o.moved, n)
-	for i := range o.ids {
-		o.ids[i] = int32(i)
-	}
-	if o.work == nil {
-		o.work = o.cut
-	}
-	o.runs = append(o.runs[:0], run{0, n})
-	for len(o.runs) > 0 {
-		o.parts = o.parts[:0]
-		for _, r := range o.runs {
-			if leaves := (r.last - r.first + leaf - 1) / leaf; leaves > 1 {
-				o.parts = append(o.parts, run{r.first, r.first + leaves/2*leaf}, run{r.first + leaves/2*leaf, r.last})
-			}
-		}
-		if err := workers.Run(ctx, len(o.parts)/2, o.work); err != nil {
-			return err
-		}
-		o.runs, o.parts = o.parts, o.runs
-	}
-	return nil
-}
-
-// cut moves the least rows of two parts, by the coordinate that spreads most, to the first of them.
-func (o *order) cut(_, index int) {
-	d, first, middle, last := o.d, o.parts[2*index].first, o.parts[2*index].last, o.parts[2*index+1].last
-	axis, widest, rows := 0, float32(-1), o.rows[first*d:last*d]
-	for c := range d {
-		lo, hi := rows[c], rows[c]
-		for at := c; at < len(rows); at += d {
-			x := rows[at]
-			if x < lo {
-				lo = x
-			}
-			if x > hi {
-				hi = x
-			}
-		}
-		if hi-lo > widest {
-			axis, widest = c, hi-lo
-		}
-	}
-	keys, ids, spare := o.keys[first:last], o.ids[first:last], o.spare[first*d:last*d]
-	for i := range keys {
-		keys[i] = ranked(rows[i*d+axis], i)
-	}
-	moved := o.moved[first:last]
-	most := nth(keys, o.others[first:last], middle-first-1) // of the first part
-	places := [2]int{middle - first, 0}
-	for i, key := range keys {
-		part := &places[uint64(key-most-1)>>63]
-		moved[*part] = ids[i]
-		copy(spare[*part*d:(*part+1)*d], rows[i*d:(i+1)*d])
-		*part++
-	}
-	copy(rows, spare)
-	copy(ids, moved)
-}
-
-// ranked returns a number that orders as x does, other than -0, and i after it.
-func ranked(x float32, i int) int64 {
-	bits := int32(math.Float32bits(x + 0))
-	return int64(bits^bits>>31&math.MaxInt32)<<32 | int64(i)
-}
-
-// nth returns the number that sorting would put at place n, of different ones: by its bytes, from the first on. It
-// overwrites spare, which is as long as x, and may be x.
-func nth(x, spare []int64, n int) int64 {
-	sign := uint8(128) // is in the first one
-	for shift := 56; len(x) > 1; shift -= 8 {
-		var counts [256]int
-		for _, y := range x {
-			counts[uint8(y>>shift)^sign]++
-		}
-		own := uint8(0)
-		for ; n >= counts[own]; own++ {
-			n -= counts[own]
-		}
-		left := 0
-		for _, y := range x {
-			spare[left] = y
-			if uint8(y>>shift)^sign == own { // no branch, as it is written
-				left++
-			}
-		}
-		sign = 0
-		x = spare[:left]
-	}
-	return x[0]
 }
 
 // restore gives the result of the ordered problem the points of the problem. Its labels and those of v change places.
@@ -215,61 +109,6 @@ func (o *order) restore(res *Result, v *view) {
 		res.Extra[at].Point = o.ids[res.Extra[at].Point]
 	}
 	slices.SortFunc(res.Extra, byPoint)
-}
-
-// ratio is the number of boxes in one of the next level.
-const ratio = 8
-
-// levels are the sizes of the runs of points that have boxes, in leaves.
-var levels = [...]int{1, ratio, ratio * ratio}
-
-// cover holds boxes around the runs of points of each level.
-type cover struct {
-	boxes [len(levels)][]float32 // the least and the largest of each coordinate
-	most  [len(levels)][]int64   // no value of the points that were noted is larger
-}
-
-// note notes the largest of some values of the points, so many in a leaf, in each box.
-func (b *cover) note(values []int64, leaf int) {
-	size := leaf
-	for level := range levels {
-		b.most[level] = b.most[level][:0]
-		for first := 0; first < len(values); first += size {
-			b.most[level] = append(b.most[level], slices.Max(values[first:min(len(values), first+size)]))
-		}
-		values, size = b.most[level], ratio
-	}
-}
-
-// set makes the boxes of points, so many in a leaf.
-func (b *cover) set(points kernels.Panels, leaf int) {
-	n, d := points.N, points.D
-	for level := range levels {
-		count := (n + leaf*levels[level] - 1) / (leaf * levels[level])
-		b.boxes[level] = sized(b.boxes[level], count*2*d)
-		for index := range count {
-			box := b.boxes[level][index*2*d : (index+1)*2*d]
-			for c := range d {
-				box[c], box[d+c] = math.MaxFloat32, -math.MaxFloat32
-			}
-			if level > 0 {
-				below := b.boxes[level-1]
-				for child := index * ratio; child < (index+1)*ratio && child*2*d < len(below); child++ {
-					for c := range d {
-						box[c], box[d+c] = min(box[c], below[child*2*d+c]), max(box[d+c], below[child*2*d+d+c])
-					}
-				}
-				continue
-			}
-			for i := index * leaf; i < min(n, (index+1)*leaf); i++ {
-				from := at(int32(i), d)
-				for c := range d {
-					x := points.Data[from+c*kernels.Lanes]
-					box[c], box[d+c] = min(box[c], x), max(box[d+c], x)
-				}
-			}
-		}
-	}
 }
 
 // choice is the clusters that may be among the cheapest two within a box, by more than
@@ -320,7 +159,7 @@ func (c *choice) prune(s *Solver, w *scratch, wider *choice, box []float32) {
 	if wider.compare(best, widths, value); t.several > 1 {
 		for at := range value {
 			price := wider.places[at*(d+1)]
-			near, _ := extent(box, wider.places[at*(d+1)+1:][:d])
+			near, _ := tree.Extent(box, wider.places[at*(d+1)+1:][:d])
 			value[at] = min(value[at], near+price+t.lowest-pruneRounding*(near+price+math.Abs(t.lowest)))
 		}
 	}
@@ -393,7 +232,7 @@ func (c *choice) confine(reach float64, box []float32, value []float64) (best in
 	d, least := len(box)/2, math.Inf(1)
 	best = -1
 	for at := range value {
-		near, far := extent(box, c.places[at*(d+1)+1:][:d])
+		near, far := tree.Extent(box, c.places[at*(d+1)+1:][:d])
 		if near*(1-pruneRounding) > reach {
 			value[at] = math.Inf(1)
 		}
@@ -402,18 +241,6 @@ func (c *choice) confine(reach float64, box []float32, value []float64) (best in
 		}
 	}
 	return best
-}
-
-// extent returns the squares of the least and the largest distance of a place from a box.
-func extent[T, U float32 | float64](box []T, place []U) (near, far float64) {
-	for h, y := range place {
-		lo, hi := float64(box[h])-float64(y), float64(y)-float64(box[len(place)+h])
-		out := max(0, lo, hi)
-		in := max(-lo, -hi)
-		near += out * out
-		far += in * in
-	}
-	return near, far
 }
 
 // beginCells prepares a pass that looks at points with all clusters or, where they are in order, at those of boxes with
@@ -449,14 +276,14 @@ func (s *Solver) beginCells(run Runner) {
 	if certain := certainWindows * v.window; certain <= apart && v.window > 0 && (v.exact || p.Points.N*k > 4<<20) {
 		v.certain = certain
 	}
-	t.near, t.lowest, t.cover, t.top = v.certain, float64(lowest)*s.unit, &s.order.whole, len(levels)-1
+	t.near, t.lowest, t.cover, t.top = v.certain, float64(lowest)*s.unit, &s.order.whole, len(tree.Runs)-1
 	if p == &s.sample {
 		t.cover = &s.order.part
 	}
-	for t.top > 0 && p.Points.N < 16*levels[t.top]*leafPoints {
+	for t.top > 0 && p.Points.N < 16*tree.Runs[t.top]*leafPoints {
 		t.top--
 	}
-	t.size = levels[t.top] * leafPoints
+	t.size = tree.Runs[t.top] * leafPoints
 }
 
 // lookAtCells is the shard of such a pass, which goes down the boxes of points in order with fewer and fewer clusters.
@@ -485,11 +312,11 @@ func (s *Solver) lookAtLeaf(w *scratch, c *choice, first, last int) {
 // has the given choice.
 func (s *Solver) descend(w *scratch, level int, wider *choice, first, last int) {
 	t := &s.pass
-	d, step, c := t.p.Points.D, levels[level]*leafPoints, &w.choices[level]
+	d, step, c := t.p.Points.D, tree.Runs[level]*leafPoints, &w.choices[level]
 	for ; first < last; first += step {
 		end := min(last, first+step)
 		index := first / step * 2 * d
-		c.prune(s, w, wider, t.cover.boxes[level][index:index+2*d])
+		c.prune(s, w, wider, t.cover.Boxes[level][index:index+2*d])
 		if level > 0 && len(c.clusters) > 1 {
 			s.descend(w, level-1, c, first, end)
 		} else {

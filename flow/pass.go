@@ -7,6 +7,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/cohort-engine/cohort/flow/tree"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
@@ -59,7 +60,7 @@ type passTask struct {
 
 	// Of points in order: their boxes, the level of the largest ones, and how much dearer than
 	// another a cluster is at most that is looked at in a box.
-	cover  *cover
+	cover  *tree.Cover
 	top    int
 	near   float64
 	lowest float64 // price
@@ -87,7 +88,7 @@ type scratch struct {
 	extra       []Membership
 	more        []entry // clusters of a point, with its costs plus prices
 
-	choices [len(levels)]choice
+	choices [len(tree.Runs)]choice
 	value   []float64
 	middle  []float64 // of a box, and its widths
 	widths  []float64
@@ -396,7 +397,7 @@ func (s *Solver) spacing(share float64) float64 {
 			best, second = max(best, 0), max(second, 0)
 			best = min(best, second)
 		}
-		a.gaps = append(a.gaps, ranked(float32(float64(second-best)*s.unit), i))
+		a.gaps = append(a.gaps, tree.Rank(float32(float64(second-best)*s.unit), i))
 	}
 	return max(s.unit, a.share(share))
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/cohort-engine/cohort/flow/tree"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
@@ -69,7 +70,7 @@ func (s *Solver) refill(ctx context.Context, run Runner, p *Problem) (slope floa
 type handful struct {
 	problem Problem // its points
 	drawn   bool    // they are those of the problem at hand
-	cover   cover
+	cover   tree.Cover
 	values  []int64 // costs plus prices in their clusters
 	fallen  []int   // when their values fell: in the last look since which they did
 	looks   int
@@ -101,7 +102,7 @@ func (h *handful) take(p *Problem, labels []uint16, prices []int64, each int) {
 		label := int(labels[q*each])
 		h.values[q] = h.problem.cost(q, label) + prices[label]
 	}
-	h.cover.note(h.values, handfulLeaf)
+	h.cover.Note(h.values, handfulLeaf)
 }
 
 // draw takes n points, every so manieth one.
@@ -118,7 +119,7 @@ func (h *handful) draw(p *Problem, n, each int) {
 		}
 	}
 	h.problem = Problem{Points: points, Centroids: p.Centroids, FractionBits: p.FractionBits}
-	h.cover.set(points, handfulLeaf)
+	h.cover.Set(points, handfulLeaf)
 	h.drawn = true
 }
 
@@ -141,14 +142,14 @@ func (h *handful) look(ctx context.Context, run Runner, first int) error {
 func (h *handful) nearest(worker, index int) {
 	l, boxes, takes := h.lacking[h.first+index], &h.boxes[worker], h.takes[index][:0]
 	*boxes = (*boxes)[:0]
-	h.open(boxes, len(levels)-1, 0, len(h.cover.most[len(levels)-1]), l)
+	h.open(boxes, len(tree.Runs)-1, 0, len(h.cover.Most[len(tree.Runs)-1]), l)
 	for len(*boxes) > 0 && (len(takes) <= l.count || (*boxes)[0].distance < -takes[0].distance) {
 		box := int(boxes.take().node)
-		if level := box % len(levels); level > 0 {
-			h.open(boxes, level-1, box/len(levels)*ratio, ratio, l)
+		if level := box % len(tree.Runs); level > 0 {
+			h.open(boxes, level-1, box/len(tree.Runs)*tree.Ratio, tree.Ratio, l)
 			continue
 		}
-		first := box / len(levels) * handfulLeaf
+		first := box / len(tree.Runs) * handfulLeaf
 		for q := first; q < min(len(h.values), first+handfulLeaf); q++ {
 			takes.keep(l.count+1, h.problem.cost(q, l.cluster)+l.price-h.values[q], int32(q))
 		}
@@ -179,7 +180,7 @@ func (h *handful) lower(ctx context.Context, run Runner, index int) (int64, erro
 	}
 	for _, o := range takes {
 		leaf := int(o.node) / handfulLeaf
-		h.cover.most[0][leaf] = slices.Max(h.values[leaf*handfulLeaf : min(len(h.values), (leaf+1)*handfulLeaf)])
+		h.cover.Most[0][leaf] = slices.Max(h.values[leaf*handfulLeaf : min(len(h.values), (leaf+1)*handfulLeaf)])
 	}
 	return by, nil
 }
@@ -188,8 +189,9 @@ func (h *handful) lower(ctx context.Context, run Runner, index int) (int64, erro
 func (h *handful) open(boxes *offers, level, first, count int, l lack) {
 	d := h.problem.Points.D
 	scale := math.Ldexp(1-pruneRounding, 2*h.problem.FractionBits)
-	for index := first; index < min(len(h.cover.most[level]), first+count); index++ {
-		near, _ := extent(h.cover.boxes[level][index*2*d:(index+1)*2*d], h.problem.Centroids[l.cluster*d:(l.cluster+1)*d])
-		boxes.add(offer{int64(near*scale) + l.price - h.cover.most[level][index], int32(index*len(levels) + level)})
+	for index := first; index < min(len(h.cover.Most[level]), first+count); index++ {
+		box, centroid := h.cover.Boxes[level][index*2*d:(index+1)*2*d], h.problem.Centroids[l.cluster*d:(l.cluster+1)*d]
+		near, _ := tree.Extent(box, centroid)
+		boxes.add(offer{int64(near*scale) + l.price - h.cover.Most[level][index], int32(index*len(tree.Runs) + level)})
 	}
 }

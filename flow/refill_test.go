@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/cohort-engine/cohort/flow/tree"
 	"github.com/cohort-engine/cohort/internal/parallel"
 	"github.com/cohort-engine/cohort/kernels"
 )
@@ -85,8 +86,8 @@ func compareWithSorting(t *testing.T, p *Problem, run Runner, h *handful, each i
 			t.Fatalf("n %d, d %d, every %d: lower %+v by %d, want %d, and values differ: %t", p.Points.N, p.Points.D, each,
 				l, got, by, !slices.Equal(h.values, want))
 		}
-		for level, leaves := range levels {
-			for b, most := range h.cover.most[level] {
+		for level, leaves := range tree.Runs {
+			for b, most := range h.cover.Most[level] {
 				first := b * leaves * handfulLeaf
 				values := h.values[first:min(len(h.values), first+leaves*handfulLeaf)]
 				if most < slices.Max(values) {
