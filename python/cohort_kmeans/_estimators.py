@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 import numbers
+import os
+import sys
 import warnings
 from typing import Any, Optional, Sequence, Union
 
@@ -66,8 +68,19 @@ def _integer(name: str, value: Any, least: int) -> int:
     return int(value)
 
 
+def _path(name: str, value: Any) -> str:
+    try:
+        path = os.fsdecode(value)
+        path.encode()  # names go to the library in UTF-8
+    except (TypeError, UnicodeEncodeError):
+        path = ""
+    if not path or "\0" in path:
+        raise ValueError(f"{name}: is {value!r}: give the path of a file, in UTF-8")
+    return path
+
+
 def _real(name: str, value: Any, least: float, above: bool = False) -> float:
-    good = isinstance(value, numbers.Real) and not isinstance(value, bool) and value >= least and not math.isinf(value)
+    good = isinstance(value, numbers.Real) and not isinstance(value, bool) and least <= value <= sys.float_info.max
     if not good or above and value == least:
         raise ValueError(f"{name}: is {value!r}, must be a finite number {'above' if above else 'of at least'} {least:g}")
     return float(value)
@@ -643,7 +656,7 @@ class PrivateKMeans(_Private):
                 raise ValueError(f"{name}: is given without a ledger file, so that nothing adds up what fits cost: give ledger, too")
         if self.ledger is not None:
             epsilon, delta = _pair(self.ledger_budget)
-            terms = {"path": str(self.ledger), "epsilon": epsilon, "delta": delta, "composition": self.composition}
+            terms = {"path": _path("ledger", self.ledger), "epsilon": epsilon, "delta": delta, "composition": self.composition}
             options["ledger"] = {name: value for name, value in terms.items() if value is not None}
         source, array = self._source(X, reset=True)
         # Under a public number of records a refusal would tell that there are fewer.

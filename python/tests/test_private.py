@@ -1,6 +1,7 @@
 """Fits with a budget, and several holders."""
 
 import copy
+import os
 import pickle
 import warnings
 
@@ -134,7 +135,7 @@ def test_pure_and_other_methods(blobs):
         PrivateKMeans(3, bounds=(0, 100), settings={"radius": 0.5}).fit(X)
     with pytest.raises(ValueError, match="not private.*leave epsilon out"):  # no flags of the command line
         PrivateKMeans(3, bounds=(0, 100), method="lloyd").fit(X)
-    for epsilon in (0, -1, np.nan, np.inf, None, "1"):
+    for epsilon in (10**400, 0, -1, np.nan, np.inf, None, "1"):
         with pytest.raises(ValueError, match="epsilon"):
             PrivateKMeans(3, epsilon=epsilon, bounds=(0, 100)).fit(X)
     assert {"hybrid", "fastlloyd", "sketch", "lloyd"} <= {m["name"] for m in methods()}
@@ -160,6 +161,16 @@ def test_ledger_file(blobs, tmp_path):
     with pytest.raises(ValueError, match="simulation"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         PrivateKMeans(3, bounds=(0, 100), ledger=tmp_path / "other.ledger", random_state=0).fit(X)
+
+
+def test_ledger_file_is_the_one_that_was_named(blobs, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for path in (b"bytes.ledger", "text.ledger"):
+        PrivateKMeans(3, bounds=(0, 100), ledger=path).fit(blobs[0])
+    for path in (True, 5, "", "a\0b", "\udcff", open(os.devnull)):
+        with pytest.raises(ValueError, match="ledger: is .* give the path"):
+            PrivateKMeans(3, bounds=(0, 100), ledger=path).fit(blobs[0])
+    assert sorted(os.listdir()) == ["bytes.ledger", "text.ledger"]
 
 
 def test_ledger_in_a_notebook(blobs):
