@@ -63,50 +63,313 @@ loop:
 TEXT ·LabelDistancesAVX2(SB), NOSPLIT, $0-56
 	MOVQ         x+0(FP), AX
 	MOVQ         panels+8(FP), CX
-	MOVQ         d+16(FP), DX
-	MOVQ         c+24(FP), BX
-	MOVQ         labels+40(FP), SI
-	MOVQ         dist+48(FP), DI
-	VPBROADCASTD d+16(FP), Y0
-	VPBROADCASTD k+32(FP), Y1
+	MOVQ         c+24(FP), DX
+	MOVQ         labels+40(FP), BX
+	MOVQ         dist+48(FP), SI
+	MOVQ         d+16(FP), DI
+	VPBROADCASTD k+32(FP), Y0
+	VPBROADCASTD d+16(FP), Y1
 	MOVL         $0x7f800000, R8
 	VMOVD        R8, X2
 	VPBROADCASTD X2, Y2
 
-panels:
-	VPMOVZXWD (SI), Y3
-	VPCMPGTD  Y3, Y1, Y5
-	VPMULLD   Y0, Y3, Y3
-	VPXOR     Y7, Y7, Y7
-	VPMOVZXWD 16(SI), Y4
-	VPCMPGTD  Y4, Y1, Y6
-	VPMULLD   Y0, Y4, Y4
-	VPXOR     Y8, Y8, Y8
+rest:
+	TESTQ     CX, CX
+	JZ        end
+	VPMOVZXWD (BX), Y3
+	VPCMPGTD  Y3, Y0, Y5
+	VPMULLD   Y1, Y3, Y3
+	VPMOVZXWD 16(BX), Y4
+	VPCMPGTD  Y4, Y0, Y6
+	VPMULLD   Y1, Y4, Y4
 	MOVQ      DX, R8
-	MOVQ      BX, R9
+	VPXOR     Y7, Y7, Y7
+	VPXOR     Y8, Y8, Y8
+	MOVQ      DI, R9
 
-dims:
+single_dims:
 	VMOVDQA     Y5, Y10
 	VPXOR       Y9, Y9, Y9
-	VGATHERDPS  Y10, (R9)(Y3*4), Y9
+	VGATHERDPS  Y10, (R8)(Y3*4), Y9
 	VSUBPS      (AX), Y9, Y9
 	VFMADD231PS Y9, Y9, Y7
 	VMOVDQA     Y6, Y10
 	VPXOR       Y9, Y9, Y9
-	VGATHERDPS  Y10, (R9)(Y4*4), Y9
+	VGATHERDPS  Y10, (R8)(Y4*4), Y9
 	VSUBPS      32(AX), Y9, Y9
 	VFMADD231PS Y9, Y9, Y8
 	ADDQ        $0x40, AX
-	ADDQ        $0x04, R9
-	DECQ        R8
-	JNZ         dims
-	VBLENDVPS   Y5, Y7, Y2, Y7
-	VMOVUPS     Y7, (DI)
-	VBLENDVPS   Y6, Y8, Y2, Y8
-	VMOVUPS     Y8, 32(DI)
-	ADDQ        $0x20, SI
-	ADDQ        $0x40, DI
-	DECQ        CX
-	JNZ         panels
+	ADDQ        $0x04, R8
+	DECQ        R9
+	JNZ         single_dims
+	VPMOVZXWD   (BX), Y3
+	VPCMPGTD    Y3, Y0, Y3
+	VBLENDVPS   Y3, Y7, Y2, Y7
+	VMOVUPS     Y7, (SI)
+	VPMOVZXWD   16(BX), Y3
+	VPCMPGTD    Y3, Y0, Y3
+	VBLENDVPS   Y3, Y8, Y2, Y8
+	VMOVUPS     Y8, 32(SI)
+	ADDQ        $0x20, BX
+	ADDQ        $0x00000040, SI
+	SUBQ        $0x01, CX
+	JMP         rest
+
+end:
+	VZEROUPPER
+	RET
+
+// func LabelDistancesFewAVX2(x *float32, panels int, d int, c *float32, k int, labels *uint16, dist *float32)
+// Requires: AVX, AVX2, FMA3
+TEXT ·LabelDistancesFewAVX2(SB), NOSPLIT, $0-56
+	MOVQ         x+0(FP), AX
+	MOVQ         panels+8(FP), CX
+	MOVQ         c+24(FP), DX
+	MOVQ         labels+40(FP), BX
+	MOVQ         dist+48(FP), SI
+	MOVQ         d+16(FP), DI
+	VPBROADCASTD k+32(FP), Y0
+	MOVL         $0x7f800000, R8
+	VMOVD        R8, X1
+	VPBROADCASTD X1, Y1
+	MOVQ         DI, R10
+	SHLQ         $0x06, R10
+	LEAQ         (R10)(R10*2), R8
+
+groups:
+	CMPQ      CX, $0x02
+	JLT       rest
+	VPMOVZXWD (BX), Y2
+	VPSLLD    $0x1c, Y2, Y3
+	VPOR      Y3, Y2, Y2
+	VPMOVZXWD 16(BX), Y3
+	VPSLLD    $0x1c, Y3, Y4
+	VPOR      Y4, Y3, Y3
+	VPMOVZXWD 32(BX), Y4
+	VPSLLD    $0x1c, Y4, Y5
+	VPOR      Y5, Y4, Y4
+	VPMOVZXWD 48(BX), Y5
+	VPSLLD    $0x1c, Y5, Y6
+	VPOR      Y6, Y5, Y5
+	MOVQ      DX, R8
+	VPXOR     Y6, Y6, Y6
+	VPXOR     Y7, Y7, Y7
+	VPXOR     Y8, Y8, Y8
+	VPXOR     Y9, Y9, Y9
+	MOVQ      DI, R9
+
+group_dims:
+	VMOVUPS     (R8), Y10
+	VMOVUPS     32(R8), Y11
+	VPERMPS     Y10, Y2, Y12
+	VPERMPS     Y11, Y2, Y13
+	VBLENDVPS   Y2, Y13, Y12, Y12
+	VSUBPS      (AX), Y12, Y12
+	VFMADD231PS Y12, Y12, Y6
+	VPERMPS     Y10, Y3, Y12
+	VPERMPS     Y11, Y3, Y13
+	VBLENDVPS   Y3, Y13, Y12, Y12
+	VSUBPS      32(AX), Y12, Y12
+	VFMADD231PS Y12, Y12, Y7
+	VPERMPS     Y10, Y4, Y12
+	VPERMPS     Y11, Y4, Y13
+	VBLENDVPS   Y4, Y13, Y12, Y12
+	VSUBPS      (AX)(R10*1), Y12, Y12
+	VFMADD231PS Y12, Y12, Y8
+	VPERMPS     Y10, Y5, Y10
+	VPERMPS     Y11, Y5, Y11
+	VBLENDVPS   Y5, Y11, Y10, Y10
+	VSUBPS      32(AX)(R10*1), Y10, Y10
+	VFMADD231PS Y10, Y10, Y9
+	ADDQ        $0x40, AX
+	ADDQ        $0x40, R8
+	DECQ        R9
+	JNZ         group_dims
+	ADDQ        R10, AX
+	VPMOVZXWD   (BX), Y2
+	VPCMPGTD    Y2, Y0, Y2
+	VBLENDVPS   Y2, Y6, Y1, Y6
+	VMOVUPS     Y6, (SI)
+	VPMOVZXWD   16(BX), Y2
+	VPCMPGTD    Y2, Y0, Y2
+	VBLENDVPS   Y2, Y7, Y1, Y7
+	VMOVUPS     Y7, 32(SI)
+	VPMOVZXWD   32(BX), Y2
+	VPCMPGTD    Y2, Y0, Y2
+	VBLENDVPS   Y2, Y8, Y1, Y8
+	VMOVUPS     Y8, 64(SI)
+	VPMOVZXWD   48(BX), Y2
+	VPCMPGTD    Y2, Y0, Y2
+	VBLENDVPS   Y2, Y9, Y1, Y9
+	VMOVUPS     Y9, 96(SI)
+	ADDQ        $0x40, BX
+	ADDQ        $0x00000080, SI
+	SUBQ        $0x02, CX
+	JMP         groups
+
+rest:
+	TESTQ     CX, CX
+	JZ        end
+	VPMOVZXWD (BX), Y2
+	VPSLLD    $0x1c, Y2, Y3
+	VPOR      Y3, Y2, Y2
+	VPMOVZXWD 16(BX), Y3
+	VPSLLD    $0x1c, Y3, Y4
+	VPOR      Y4, Y3, Y3
+	MOVQ      DX, R8
+	VPXOR     Y4, Y4, Y4
+	VPXOR     Y5, Y5, Y5
+	MOVQ      DI, R9
+
+single_dims:
+	VMOVUPS     (R8), Y6
+	VMOVUPS     32(R8), Y7
+	VPERMPS     Y6, Y2, Y8
+	VPERMPS     Y7, Y2, Y9
+	VBLENDVPS   Y2, Y9, Y8, Y8
+	VSUBPS      (AX), Y8, Y8
+	VFMADD231PS Y8, Y8, Y4
+	VPERMPS     Y6, Y3, Y6
+	VPERMPS     Y7, Y3, Y7
+	VBLENDVPS   Y3, Y7, Y6, Y6
+	VSUBPS      32(AX), Y6, Y6
+	VFMADD231PS Y6, Y6, Y5
+	ADDQ        $0x40, AX
+	ADDQ        $0x40, R8
+	DECQ        R9
+	JNZ         single_dims
+	VPMOVZXWD   (BX), Y2
+	VPCMPGTD    Y2, Y0, Y2
+	VBLENDVPS   Y2, Y4, Y1, Y4
+	VMOVUPS     Y4, (SI)
+	VPMOVZXWD   16(BX), Y2
+	VPCMPGTD    Y2, Y0, Y2
+	VBLENDVPS   Y2, Y5, Y1, Y5
+	VMOVUPS     Y5, 32(SI)
+	ADDQ        $0x20, BX
+	ADDQ        $0x00000040, SI
+	SUBQ        $0x01, CX
+	JMP         rest
+
+end:
+	VZEROUPPER
+	RET
+
+// func CutOffsetsAVX2(x *float32, panels int, d int, c *float32, k int, labels *uint16, factor *float32, unit float32, out *float32)
+// Requires: AVX, AVX2
+TEXT ·CutOffsetsAVX2(SB), NOSPLIT, $0-72
+	MOVQ         x+0(FP), AX
+	MOVQ         c+24(FP), CX
+	MOVQ         labels+40(FP), DX
+	MOVQ         factor+48(FP), BX
+	MOVQ         out+64(FP), SI
+	MOVQ         panels+8(FP), DI
+	MOVQ         d+16(FP), R8
+	VBROADCASTSS unit+56(FP), Y0
+	VPBROADCASTD k+32(FP), Y1
+	VPBROADCASTD d+16(FP), Y2
+
+panels:
+	VPMOVZXWD (DX), Y5
+	VPCMPGTD  Y5, Y1, Y7
+	VPMULLD   Y2, Y5, Y5
+	VPMOVZXWD 16(DX), Y6
+	VPCMPGTD  Y6, Y1, Y8
+	VPMULLD   Y2, Y6, Y6
+	MOVQ      CX, R10
+	VPXOR     Y3, Y3, Y3
+	VSUBPS    (BX), Y3, Y3
+	VPXOR     Y4, Y4, Y4
+	VSUBPS    32(BX), Y4, Y4
+	MOVQ      R8, R9
+
+dims:
+	VMOVDQA    Y7, Y10
+	VPXOR      Y9, Y9, Y9
+	VGATHERDPS Y10, (R10)(Y5*4), Y9
+	VSUBPS     (AX), Y9, Y9
+	VMULPS     Y3, Y9, Y9
+	VCVTTPS2DQ Y9, Y9
+	VCVTDQ2PS  Y9, Y9
+	VMULPS     Y0, Y9, Y9
+	VMOVUPS    Y9, (SI)
+	VMOVDQA    Y8, Y10
+	VPXOR      Y9, Y9, Y9
+	VGATHERDPS Y10, (R10)(Y6*4), Y9
+	VSUBPS     32(AX), Y9, Y9
+	VMULPS     Y4, Y9, Y9
+	VCVTTPS2DQ Y9, Y9
+	VCVTDQ2PS  Y9, Y9
+	VMULPS     Y0, Y9, Y9
+	VMOVUPS    Y9, 32(SI)
+	ADDQ       $0x40, AX
+	ADDQ       $0x40, SI
+	ADDQ       $0x04, R10
+	DECQ       R9
+	JNZ        dims
+	ADDQ       $0x20, DX
+	ADDQ       $0x40, BX
+	DECQ       DI
+	JNZ        panels
+	VZEROUPPER
+	RET
+
+// func CutOffsetsFewAVX2(x *float32, panels int, d int, c *float32, k int, labels *uint16, factor *float32, unit float32, out *float32)
+// Requires: AVX, AVX2
+TEXT ·CutOffsetsFewAVX2(SB), NOSPLIT, $0-72
+	MOVQ         x+0(FP), AX
+	MOVQ         c+24(FP), CX
+	MOVQ         labels+40(FP), DX
+	MOVQ         factor+48(FP), BX
+	MOVQ         out+64(FP), SI
+	MOVQ         panels+8(FP), DI
+	MOVQ         d+16(FP), R8
+	VBROADCASTSS unit+56(FP), Y0
+	VPBROADCASTD k+32(FP), Y1
+
+panels:
+	VPMOVZXWD (DX), Y3
+	VPSLLD    $0x1c, Y3, Y1
+	VPOR      Y1, Y3, Y3
+	VPMOVZXWD 16(DX), Y4
+	VPSLLD    $0x1c, Y4, Y1
+	VPOR      Y1, Y4, Y4
+	MOVQ      CX, R10
+	VPXOR     Y1, Y1, Y1
+	VSUBPS    (BX), Y1, Y1
+	VPXOR     Y2, Y2, Y2
+	VSUBPS    32(BX), Y2, Y2
+	MOVQ      R8, R9
+
+dims:
+	VMOVUPS    (R10), Y5
+	VMOVUPS    32(R10), Y6
+	VPERMPS    Y5, Y3, Y7
+	VPERMPS    Y6, Y3, Y8
+	VBLENDVPS  Y3, Y8, Y7, Y7
+	VSUBPS     (AX), Y7, Y7
+	VMULPS     Y1, Y7, Y7
+	VCVTTPS2DQ Y7, Y7
+	VCVTDQ2PS  Y7, Y7
+	VMULPS     Y0, Y7, Y7
+	VMOVUPS    Y7, (SI)
+	VPERMPS    Y5, Y4, Y5
+	VPERMPS    Y6, Y4, Y6
+	VBLENDVPS  Y4, Y6, Y5, Y5
+	VSUBPS     32(AX), Y5, Y5
+	VMULPS     Y2, Y5, Y5
+	VCVTTPS2DQ Y5, Y5
+	VCVTDQ2PS  Y5, Y5
+	VMULPS     Y0, Y5, Y5
+	VMOVUPS    Y5, 32(SI)
+	ADDQ       $0x40, AX
+	ADDQ       $0x40, SI
+	ADDQ       $0x40, R10
+	DECQ       R9
+	JNZ        dims
+	ADDQ       $0x20, DX
+	ADDQ       $0x40, BX
+	DECQ       DI
+	JNZ        panels
 	VZEROUPPER
 	RET

@@ -20,3 +20,24 @@ func CutLabelsAVX512(labels *uint16, dist *float32, panels int, r2 float32, none
 //
 //go:noescape
 func LabelDistancesAVX512(x *float32, panels int, d int, c *float32, k int, labels *uint16, dist *float32)
+
+// LabelDistancesFewAVX512 writes the squared distance, by the chain t = x-c, s = fma(t, t, s), of each point
+// of panels > 0 panels of d > 0 dimensions to the column of c [d][16] that its label names, k <= 16,
+// and +Inf where the label is k or more. k*d is below 2^31.
+//
+//go:noescape
+func LabelDistancesFewAVX512(x *float32, panels int, d int, c *float32, k int, labels *uint16, dist *float32)
+
+// CutOffsetsAVX512 writes panels of the offsets (x-c)*factor, truncated toward zero and times unit, of the points
+// of panels > 0 panels of d > 0 dimensions from the row of c [k][d] that their labels name;
+// where a label is k or more, it writes any numbers. k*d is below 2^31.
+//
+//go:noescape
+func CutOffsetsAVX512(x *float32, panels int, d int, c *float32, k int, labels *uint16, factor *float32, unit float32, out *float32)
+
+// CutOffsetsFewAVX512 writes panels of the offsets (x-c)*factor, truncated toward zero and times unit, of the points
+// of panels > 0 panels of d > 0 dimensions from the column of c [d][16], k <= 16, that their labels name;
+// where a label is k or more, it writes any numbers. k*d is below 2^31.
+//
+//go:noescape
+func CutOffsetsFewAVX512(x *float32, panels int, d int, c *float32, k int, labels *uint16, factor *float32, unit float32, out *float32)

@@ -58,40 +58,233 @@ loop:
 TEXT ·LabelDistancesAVX512(SB), NOSPLIT, $0-56
 	MOVQ         x+0(FP), AX
 	MOVQ         panels+8(FP), CX
-	MOVQ         d+16(FP), DX
-	MOVQ         c+24(FP), BX
-	MOVQ         labels+40(FP), SI
-	MOVQ         dist+48(FP), DI
-	VPBROADCASTD d+16(FP), Z0
-	VPBROADCASTD k+32(FP), Z1
+	MOVQ         c+24(FP), DX
+	MOVQ         labels+40(FP), BX
+	MOVQ         dist+48(FP), SI
+	MOVQ         d+16(FP), DI
+	VPBROADCASTD k+32(FP), Z0
+	VPBROADCASTD d+16(FP), Z1
 	MOVL         $0x7f800000, R8
 	VMOVD        R8, X2
 	VPBROADCASTD X2, Z2
 
-panels:
-	VPMOVZXWD (SI), Z3
-	VPCMPUD   $0x01, Z1, Z3, K1
-	VPMULLD   Z0, Z3, Z3
-	VPXORD    Z4, Z4, Z4
-	VPXORD    Z5, Z5, Z5
+rest:
+	TESTQ     CX, CX
+	JZ        end
+	VPMOVZXWD (BX), Z3
+	VPCMPUD   $0x01, Z0, Z3, K1
+	VPMULLD   Z1, Z3, Z3
 	MOVQ      DX, R8
-	MOVQ      BX, R9
+	VPXORD    Z4, Z4, Z4
+	MOVQ      DI, R9
 
-dims:
+single_dims:
 	KMOVW       K1, K2
-	VGATHERDPS  (R9)(Z3*4), K2, Z5
+	VPXORD      Z5, Z5, Z5
+	VGATHERDPS  (R8)(Z3*4), K2, Z5
 	VSUBPS      (AX), Z5, Z5
 	VFMADD231PS Z5, Z5, Z4
 	ADDQ        $0x40, AX
-	ADDQ        $0x04, R9
-	DECQ        R8
-	JNZ         dims
-	KNOTW       K1, K2
-	VMOVDQA32   Z2, K2, Z4
-	VMOVUPS     Z4, (DI)
-	ADDQ        $0x20, SI
-	ADDQ        $0x40, DI
-	DECQ        CX
-	JNZ         panels
+	ADDQ        $0x04, R8
+	DECQ        R9
+	JNZ         single_dims
+	KNOTW       K1, K1
+	VMOVDQA32   Z2, K1, Z4
+	VMOVUPS     Z4, (SI)
+	ADDQ        $0x20, BX
+	ADDQ        $0x00000040, SI
+	SUBQ        $0x01, CX
+	JMP         rest
+
+end:
+	VZEROUPPER
+	RET
+
+// func LabelDistancesFewAVX512(x *float32, panels int, d int, c *float32, k int, labels *uint16, dist *float32)
+// Requires: AVX, AVX512F
+TEXT ·LabelDistancesFewAVX512(SB), NOSPLIT, $0-56
+	MOVQ         x+0(FP), AX
+	MOVQ         panels+8(FP), CX
+	MOVQ         c+24(FP), DX
+	MOVQ         labels+40(FP), BX
+	MOVQ         dist+48(FP), SI
+	MOVQ         d+16(FP), DI
+	VPBROADCASTD k+32(FP), Z0
+	MOVL         $0x7f800000, R8
+	VMOVD        R8, X1
+	VPBROADCASTD X1, Z1
+	MOVQ         DI, R10
+	SHLQ         $0x06, R10
+	LEAQ         (R10)(R10*2), R11
+
+groups:
+	CMPQ      CX, $0x04
+	JLT       rest
+	VPMOVZXWD (BX), Z2
+	VPCMPUD   $0x01, Z0, Z2, K1
+	VPMOVZXWD 32(BX), Z3
+	VPCMPUD   $0x01, Z0, Z3, K2
+	VPMOVZXWD 64(BX), Z4
+	VPCMPUD   $0x01, Z0, Z4, K3
+	VPMOVZXWD 96(BX), Z5
+	VPCMPUD   $0x01, Z0, Z5, K4
+	MOVQ      DX, R8
+	VPXORD    Z6, Z6, Z6
+	VPXORD    Z7, Z7, Z7
+	VPXORD    Z8, Z8, Z8
+	VPXORD    Z9, Z9, Z9
+	MOVQ      DI, R9
+
+group_dims:
+	VMOVUPS     (R8), Z10
+	VPERMPS     Z10, Z2, Z11
+	VSUBPS      (AX), Z11, Z11
+	VFMADD231PS Z11, Z11, Z6
+	VPERMPS     Z10, Z3, Z11
+	VSUBPS      (AX)(R10*1), Z11, Z11
+	VFMADD231PS Z11, Z11, Z7
+	VPERMPS     Z10, Z4, Z11
+	VSUBPS      (AX)(R10*2), Z11, Z11
+	VFMADD231PS Z11, Z11, Z8
+	VPERMPS     Z10, Z5, Z10
+	VSUBPS      (AX)(R11*1), Z10, Z10
+	VFMADD231PS Z10, Z10, Z9
+	ADDQ        $0x40, AX
+	ADDQ        $0x40, R8
+	DECQ        R9
+	JNZ         group_dims
+	ADDQ        R10, AX
+	LEAQ        (AX)(R10*2), AX
+	KNOTW       K1, K1
+	VMOVDQA32   Z1, K1, Z6
+	VMOVUPS     Z6, (SI)
+	KNOTW       K2, K2
+	VMOVDQA32   Z1, K2, Z7
+	VMOVUPS     Z7, 64(SI)
+	KNOTW       K3, K3
+	VMOVDQA32   Z1, K3, Z8
+	VMOVUPS     Z8, 128(SI)
+	KNOTW       K4, K4
+	VMOVDQA32   Z1, K4, Z9
+	VMOVUPS     Z9, 192(SI)
+	ADDQ        $0x80, BX
+	ADDQ        $0x00000100, SI
+	SUBQ        $0x04, CX
+	JMP         groups
+
+rest:
+	TESTQ     CX, CX
+	JZ        end
+	VPMOVZXWD (BX), Z2
+	VPCMPUD   $0x01, Z0, Z2, K1
+	MOVQ      DX, R8
+	VPXORD    Z12, Z12, Z12
+	MOVQ      DI, R9
+
+single_dims:
+	VMOVUPS     (R8), Z3
+	VPERMPS     Z3, Z2, Z3
+	VSUBPS      (AX), Z3, Z3
+	VFMADD231PS Z3, Z3, Z12
+	ADDQ        $0x40, AX
+	ADDQ        $0x40, R8
+	DECQ        R9
+	JNZ         single_dims
+	KNOTW       K1, K1
+	VMOVDQA32   Z1, K1, Z12
+	VMOVUPS     Z12, (SI)
+	ADDQ        $0x20, BX
+	ADDQ        $0x00000040, SI
+	SUBQ        $0x01, CX
+	JMP         rest
+
+end:
+	VZEROUPPER
+	RET
+
+// func CutOffsetsAVX512(x *float32, panels int, d int, c *float32, k int, labels *uint16, factor *float32, unit float32, out *float32)
+// Requires: AVX, AVX512F
+TEXT ·CutOffsetsAVX512(SB), NOSPLIT, $0-72
+	MOVQ         x+0(FP), AX
+	MOVQ         c+24(FP), CX
+	MOVQ         labels+40(FP), DX
+	MOVQ         factor+48(FP), BX
+	MOVQ         out+64(FP), SI
+	MOVQ         panels+8(FP), DI
+	MOVQ         d+16(FP), R8
+	VBROADCASTSS unit+56(FP), Z0
+	VPBROADCASTD k+32(FP), Z1
+	VPBROADCASTD d+16(FP), Z2
+
+panels:
+	VPMOVZXWD (DX), Z4
+	VPCMPUD   $0x01, Z1, Z4, K1
+	VPMULLD   Z2, Z4, Z4
+	MOVQ      CX, R10
+	VPXORD    Z3, Z3, Z3
+	VSUBPS    (BX), Z3, Z3
+	MOVQ      R8, R9
+
+dims:
+	KMOVW      K1, K2
+	VPXORD     Z5, Z5, Z5
+	VGATHERDPS (R10)(Z4*4), K2, Z5
+	VSUBPS     (AX), Z5, Z5
+	VMULPS     Z3, Z5, Z5
+	VCVTTPS2DQ Z5, Z5
+	VCVTDQ2PS  Z5, Z5
+	VMULPS     Z0, Z5, Z5
+	VMOVUPS    Z5, (SI)
+	ADDQ       $0x40, AX
+	ADDQ       $0x40, SI
+	ADDQ       $0x04, R10
+	DECQ       R9
+	JNZ        dims
+	ADDQ       $0x20, DX
+	ADDQ       $0x40, BX
+	DECQ       DI
+	JNZ        panels
+	VZEROUPPER
+	RET
+
+// func CutOffsetsFewAVX512(x *float32, panels int, d int, c *float32, k int, labels *uint16, factor *float32, unit float32, out *float32)
+// Requires: AVX, AVX512F
+TEXT ·CutOffsetsFewAVX512(SB), NOSPLIT, $0-72
+	MOVQ         x+0(FP), AX
+	MOVQ         c+24(FP), CX
+	MOVQ         labels+40(FP), DX
+	MOVQ         factor+48(FP), BX
+	MOVQ         out+64(FP), SI
+	MOVQ         panels+8(FP), DI
+	MOVQ         d+16(FP), R8
+	VBROADCASTSS unit+56(FP), Z0
+	VPBROADCASTD k+32(FP), Z1
+
+panels:
+	VPMOVZXWD (DX), Z3
+	VPCMPUD   $0x01, Z1, Z3, K1
+	MOVQ      CX, R10
+	VPXORD    Z2, Z2, Z2
+	VSUBPS    (BX), Z2, Z2
+	MOVQ      R8, R9
+
+dims:
+	VMOVUPS    (R10), Z4
+	VPERMPS    Z4, Z3, Z4
+	VSUBPS     (AX), Z4, Z4
+	VMULPS     Z2, Z4, Z4
+	VCVTTPS2DQ Z4, Z4
+	VCVTDQ2PS  Z4, Z4
+	VMULPS     Z0, Z4, Z4
+	VMOVUPS    Z4, (SI)
+	ADDQ       $0x40, AX
+	ADDQ       $0x40, SI
+	ADDQ       $0x40, R10
+	DECQ       R9
+	JNZ        dims
+	ADDQ       $0x20, DX
+	ADDQ       $0x40, BX
+	DECQ       DI
+	JNZ        panels
 	VZEROUPPER
 	RET

@@ -18,3 +18,11 @@ func CutLabelsNEON(labels *uint16, dist *float32, panels int, r2 float32, none i
 //
 //go:noescape
 func LabelDistancesNEON(x *float32, panels, d int, c *float32, k int, labels *uint16, dist *float32)
+
+// CutOffsetsNEON writes panels of the offsets (x-c)*factor, truncated toward zero and
+// times unit, of the points of panels > 0 panels of d > 0 dimensions from the row of
+// c [k][d] that their labels name; where a label is k or more, it writes any numbers.
+//
+//go:noescape
+func CutOffsetsNEON(x *float32, panels, d int, c *float32, k int, labels *uint16, factor *float32, unit float32,
+	out *float32)

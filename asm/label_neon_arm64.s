@@ -182,3 +182,108 @@ store:
 	SUBS   $1, R1, R1
 	BNE    panel
 	RET
+
+// CUT makes the points in registers a and b offsets from the centroids in c and e, times
+// factors, truncated and times the unit.
+#define CUT(c, e, a, b) \
+	FSUB4S(c, a, a)       \
+	FSUB4S(e, b, b)       \
+	FMUL4S(0, a, a)       \
+	FMUL4S(1, b, b)       \
+	FCVTZS4S(a, a)        \
+	FCVTZS4S(b, b)        \
+	SCVTF4S(a, a)         \
+	SCVTF4S(b, b)         \
+	FMUL4S(31, a, a)      \
+	FMUL4S(31, b, b)
+
+// PUT stores a dimension of eight offsets at R13.
+#define PUT(a, b)           \
+	VST1 [a.S4, b.S4], (R13)  \
+	ADD  $64, R13, R13
+
+// func CutOffsetsNEON(x *float32, panels, d int, c *float32, k int, labels *uint16, factor *float32, unit float32, out *float32)
+TEXT ·CutOffsetsNEON(SB), NOSPLIT, $0-72
+	MOVD  x+0(FP), R0
+	MOVD  panels+8(FP), R1
+	MOVD  d+16(FP), R2
+	MOVD  c+24(FP), R3
+	MOVD  k+32(FP), R4
+	MOVD  labels+40(FP), R5
+	MOVD  factor+48(FP), R6
+	MOVWU unit+56(FP), R8
+	VDUP  R8, V31.S4
+	MOVD  out+64(FP), R14
+	LSL   $2, R2, R7      // bytes of a row
+
+cutpanel:
+	MOVD $2, R8          // eight points each
+	MOVD R0, R9          // they in dimension 0
+	MOVD R14, R15        // their offsets
+
+cuteight:
+	VLD1.P 32(R6), [V0.S4, V1.S4]
+	ROW(R19)
+	ROW(R20)
+	ROW(R21)
+	ROW(R22)
+	ROW(R23)
+	ROW(R24)
+	ROW(R25)
+	ROW(R26)
+	MOVD   R9, R11
+	MOVD   R15, R13
+	MOVD   R2, R12
+
+cutfour:
+	SUBS $4, R12, R12
+	BLT  cutlast
+	POINTS(V20, V21)
+	POINTS(V22, V23)
+	POINTS(V24, V25)
+	POINTS(V26, V27)
+	CENTRES(R19, R20, R21, R22)
+	VMOV V4.B16, V8.B16
+	VMOV V5.B16, V9.B16
+	VMOV V6.B16, V10.B16
+	VMOV V7.B16, V11.B16
+	CENTRES(R23, R24, R25, R26)
+	CUT(8, 4, 20, 21)
+	CUT(9, 5, 22, 23)
+	CUT(10, 6, 24, 25)
+	CUT(11, 7, 26, 27)
+	PUT(V20, V21)
+	PUT(V22, V23)
+	PUT(V24, V25)
+	PUT(V26, V27)
+	B    cutfour
+
+cutlast:
+	ADDS $4, R12, R12
+	BEQ  cutnext
+
+cutone:
+	POINTS(V20, V21)
+	VLD1.P 4(R19), V4.S[0]
+	VLD1.P 4(R20), V4.S[1]
+	VLD1.P 4(R21), V4.S[2]
+	VLD1.P 4(R22), V4.S[3]
+	VLD1.P 4(R23), V5.S[0]
+	VLD1.P 4(R24), V5.S[1]
+	VLD1.P 4(R25), V5.S[2]
+	VLD1.P 4(R26), V5.S[3]
+	CUT(4, 5, 20, 21)
+	PUT(V20, V21)
+	SUBS $1, R12, R12
+	BNE  cutone
+
+cutnext:
+	ADD  $32, R9, R9
+	ADD  $32, R15, R15
+	SUBS $1, R8, R8
+	BNE  cuteight
+	ADD  R2<<6, R0, R0
+	ADD  R2<<6, R14, R14
+	SUBS $1, R1, R1
+	BNE  cutpanel
+	RET

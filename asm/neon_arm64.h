@@ -43,6 +43,7 @@
 #define FCVTZS2D(n, d) WORD $(0x4EE1B800 | (n)<<5 | (d))
 
 // d = the signed integers of n as floats, rounded to nearest even.
+#define SCVTF4S(n, d) WORD $(0x4E21D800 | (n)<<5 | (d))
 #define SCVTF2D(n, d) WORD $(0x4E61D800 | (n)<<5 | (d))
 
 // The low 16 bits of d = the largest of the eight unsigned 16-bit integers of n.

@@ -132,8 +132,9 @@ type accumulatorScratch struct {
 	// four replicas of [K+1][4] for D <= 3, else [K+1][tablePitch] and tally [K+1].
 	table []int32
 	tally []int32
-	point []float32 // of a narrow form, which is not zero afterwards
-	slots *slotSums // made when they are needed first
+	// point, of a narrow form, and offsets, of a panel, are not zero afterwards.
+	point, offsets []float32
+	slots          *slotSums // made when they are needed first
 }
 
 const (

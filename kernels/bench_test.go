@@ -219,6 +219,16 @@ func BenchmarkDistances(b *testing.B) {
 	})
 }
 
+func BenchmarkAccumulateOffsets(b *testing.B) {
+	overPoints(b, func(b *testing.B, p *Panels, c *Centroids, labels []uint16) {
+		acc, factor := NewAccumulator(c.K, p.D, 16), make([]float32, p.N)
+		for i := range factor {
+			factor[i] = 1 << 15
+		}
+		run(b, p.N, 0, 4*p.N*p.D, func() { AccumulateOffsets(*p, c, labels, factor, acc) })
+	})
+}
+
 func BenchmarkAccumulate(b *testing.B) {
 	overPoints(b, func(b *testing.B, p *Panels, c *Centroids, labels []uint16) {
 		acc := NewAccumulator(c.K, p.D, 16)

@@ -24,6 +24,7 @@ type Centroids struct {
 	rows   []float32 // [K][D]
 	half   []float32 // [K], |c|^2/2 as one fused chain in dimension order
 	wide   *wideRows
+	few    *columns  // nil for more than Lanes
 	panel  []float32 // of Lanes rows, where halves are taken by panel
 	tiles  []float32 // the rows by tiling, for D >= exactDims, made where they are needed first after Set
 	tiled  *lazy     // nil where D is less, and for a view of tiles
@@ -44,6 +45,9 @@ func NewCentroids(k, d int) *Centroids {
 		rows: alignedFloat32(k * d),
 		half: alignedFloat32(max(k, oneTile)),
 		wide: &wideRows{},
+	}
+	if k <= Lanes {
+		c.few = &columns{}
 	}
 	if d >= exactDims {
 		c.tiling = dotTiling(k, d)
@@ -73,6 +77,9 @@ func (c *Centroids) Set(rows []float32) {
 	}
 	copy(c.rows, rows)
 	c.wide.form.made.Store(false)
+	if c.few != nil {
+		c.few.form.made.Store(false)
+	}
 	c.setHalves()
 	if c.filter != nil {
 		c.filter.form.made.Store(false)

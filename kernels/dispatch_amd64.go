@@ -364,6 +364,22 @@ func asmCutLabels(labels *uint16, dist *float32, panels int, r2 float32, none in
 	asm.CutLabelsAVX2(labels, dist, panels, r2, none)
 }
 
+func asmCutOffsets(x *float32, panels, d int, c *float32, k int, labels *uint16, factor *float32, unit float32, out *float32) {
+	if current >= avx512 {
+		asm.CutOffsetsAVX512(x, panels, d, c, k, labels, factor, unit, out)
+		return
+	}
+	asm.CutOffsetsAVX2(x, panels, d, c, k, labels, factor, unit, out)
+}
+
+func asmCutOffsetsFew(x *float32, panels, d int, c *float32, k int, labels *uint16, factor *float32, unit float32, out *float32) {
+	if current >= avx512 {
+		asm.CutOffsetsFewAVX512(x, panels, d, c, k, labels, factor, unit, out)
+		return
+	}
+	asm.CutOffsetsFewAVX2(x, panels, d, c, k, labels, factor, unit, out)
+}
+
 func asmDistanceBounds(dist, second *float32, blocks int, bounds *[4]float32) {
 	if current >= avx512 {
 		asm.DistanceBoundsAVX512(dist, second, blocks, bounds)
@@ -555,6 +571,14 @@ func asmLabelDistances(x *float32, panels, d int, c *float32, k int, labels *uin
 		return
 	}
 	asm.LabelDistancesAVX2(x, panels, d, c, k, labels, dist)
+}
+
+func asmLabelDistancesFew(x *float32, panels, d int, c *float32, k int, labels *uint16, dist *float32) {
+	if current >= avx512 {
+		asm.LabelDistancesFewAVX512(x, panels, d, c, k, labels, dist)
+		return
+	}
+	asm.LabelDistancesFewAVX2(x, panels, d, c, k, labels, dist)
 }
 
 func asmLeastDot(x *float64, stride, blocks int, coef *float64, d int, least *float64, at *int64) {

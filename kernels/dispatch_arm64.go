@@ -60,6 +60,10 @@ func asmCutLabels(labels *uint16, dist *float32, panels int, r2 float32, none in
 	asm.CutLabelsNEON(labels, dist, panels, r2, none)
 }
 
+func asmCutOffsets(x *float32, panels, d int, c *float32, k int, labels *uint16, factor *float32, unit float32, out *float32) {
+	asm.CutOffsetsNEON(x, panels, d, c, k, labels, factor, unit, out)
+}
+
 func asmDistanceBounds(dist, second *float32, blocks int, bounds *[4]float32) {
 	asm.DistanceBoundsNEON(dist, second, blocks, bounds)
 }

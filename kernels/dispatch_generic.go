@@ -56,6 +56,14 @@ func asmCutLabels(labels *uint16, dist *float32, panels int, r2 float32, none in
 	panic(noRoutine("CutLabels", 0))
 }
 
+func asmCutOffsets(x *float32, panels, d int, c *float32, k int, labels *uint16, factor *float32, unit float32, out *float32) {
+	panic(noRoutine("CutOffsets", 0))
+}
+
+func asmCutOffsetsFew(x *float32, panels, d int, c *float32, k int, labels *uint16, factor *float32, unit float32, out *float32) {
+	panic(noRoutine("CutOffsetsFew", 0))
+}
+
 func asmDistanceBounds(dist, second *float32, blocks int, bounds *[4]float32) {
 	panic(noRoutine("DistanceBounds", 0))
 }
@@ -146,6 +154,10 @@ func asmLabelCells(cells *uint32, labels *uint16, blocks int, times uint32) {
 
 func asmLabelDistances(x *float32, panels, d int, c *float32, k int, labels *uint16, dist *float32) {
 	panic(noRoutine("LabelDistances", 0))
+}
+
+func asmLabelDistancesFew(x *float32, panels, d int, c *float32, k int, labels *uint16, dist *float32) {
+	panic(noRoutine("LabelDistancesFew", 0))
 }
 
 func asmLeastDot(x *float64, stride, blocks int, coef *float64, d int, least *float64, at *int64) {

@@ -410,6 +410,44 @@ func TestDistancesEqualPortable(t *testing.T) {
 	})
 }
 
+// TestAccumulateOffsetsEqualsPortable has offsets of all sizes from centroids in and beyond the box, on each grid, of
+// more points than a row of the table may take.
+func TestAccumulateOffsetsEqualsPortable(t *testing.T) {
+	withPaths(t, func(t *testing.T) {
+		rng := rand.New(rand.NewPCG(8, 7))
+		i := 0
+		check := func(n, d, k int) {
+			i++
+			f := []int{16, 22, 19, 0, 20}[i%5]
+			p, c := packed(gridHardRows(rng, n, d, f), n, d), NewCentroids(k, d)
+			rows := gridHardRows(rng, k, d, f)
+			for i := range rows {
+				rows[i] *= float32(1 + 6*(i%2)) // at most 8 from points
+			}
+			c.Set(rows)
+			labels, factor := make([]uint16, n), make([]float32, n)
+			for i := range labels {
+				labels[i], factor[i] = uint16(rng.IntN(k+1)), float32(math.Ldexp(1, f))
+				if i%3 > 0 {
+					factor[i] *= rng.Float32()
+				}
+			}
+			want, got := NewAccumulator(k, d, f), NewAccumulator(k, d, f)
+			for range 2 {
+				accumulateOffsetsPortable(p, c, labels, factor, want)
+				AccumulateOffsets(*p, c, labels, factor, got)
+			}
+			if !slices.Equal(want.Sums, got.Sums) || !slices.Equal(want.Counts, got.Counts) {
+				t.Fatalf("n=%d d=%d k=%d f=%d:\n%v\n%v", n, d, k, f, want.Sums, got.Sums)
+			}
+		}
+		shapes(check)
+		for range 5 {
+			check(9000, 2, 1+i%2)
+		}
+	})
+}
+
 func TestCostRowsEqualPortable(t *testing.T) {
 	withPaths(t, func(t *testing.T) {
 		rng := rand.New(rand.NewPCG(6, 7))
@@ -643,21 +681,22 @@ func TestKernelsDoNotAllocate(t *testing.T) {
 				u64, v64, u32, f64 := make([]uint64, n), make([]uint64, n), make([]uint32, n), make([]float64, n)
 				centres := gridRows(rng, k, d, 16)
 				for name, fn := range map[string]func(){
-					"Set":              func() { c.Set(centres) },
-					"Arrivals":         func() { Arrivals(key, digests, 1, 1, 5, reg, states, scratch) },
-					"Continue":         func() { Continue(key, states, 1, 2, reg, scratch) },
-					"Pack":             func() { Pack(p, rows) },
-					"Quantise":         func() { Quantise(rows, wide, units) },
-					"Extend":           func() { Extend(ranges, rows) },
-					"Stale":            func() { Stale(dist, labels, second, u32[:(n+31)/32]) },
-					"StaleByDistance":  func() { StaleByDistance(dist, dist, second, DistanceBound{}, u32[:(n+31)/32]) },
-					"BoundKeys":        func() { BoundKeys(dist, second, labels, f64, KeyBound{1, 1, 1}, dist, second) },
-					"Assign":           func() { Assign(*p, c, labels, dist) },
-					"AssignRadius":     func() { AssignRadius(*p, c, 0.5, labels, nil) },
-					"Assign2":          func() { Assign2(*p, c, labels, dist, second) },
-					"Distances":        func() { Distances(*p, c, labels, dist) },
-					"AssignAccumulate": func() { AssignAccumulate(*p, c, nil, acc) },
-					"Accumulate":       func() { Accumulate(*p, labels, acc) },
+					"Set":               func() { c.Set(centres) },
+					"Arrivals":          func() { Arrivals(key, digests, 1, 1, 5, reg, states, scratch) },
+					"Continue":          func() { Continue(key, states, 1, 2, reg, scratch) },
+					"Pack":              func() { Pack(p, rows) },
+					"Quantise":          func() { Quantise(rows, wide, units) },
+					"Extend":            func() { Extend(ranges, rows) },
+					"Stale":             func() { Stale(dist, labels, second, u32[:(n+31)/32]) },
+					"StaleByDistance":   func() { StaleByDistance(dist, dist, second, DistanceBound{}, u32[:(n+31)/32]) },
+					"BoundKeys":         func() { BoundKeys(dist, second, labels, f64, KeyBound{1, 1, 1}, dist, second) },
+					"Assign":            func() { Assign(*p, c, labels, dist) },
+					"AssignRadius":      func() { AssignRadius(*p, c, 0.5, labels, nil) },
+					"Assign2":           func() { Assign2(*p, c, labels, dist, second) },
+					"Distances":         func() { Distances(*p, c, labels, dist) },
+					"AssignAccumulate":  func() { AssignAccumulate(*p, c, nil, acc) },
+					"Accumulate":        func() { Accumulate(*p, labels, acc) },
+					"AccumulateOffsets": func() { AccumulateOffsets(*p, c, labels, dist, acc) },
 					"AssignAccumulateWeighted": func() {
 						AssignAccumulateWeighted(points, c, nil, nil, nil, weighted)
 					},

@@ -131,6 +131,7 @@ var kernelTable = []struct {
 	{"Distances", all},
 	{"AssignAccumulate", ranked},
 	{"Accumulate", all},
+	{"AccumulateOffsets", all},
 	{"AssignAccumulateWeighted", all},
 	{"WeightedCost", all},
 	{"AddMembers", []path{avx2}},

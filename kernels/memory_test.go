@@ -128,6 +128,9 @@ func guardedShape(t *testing.T, rng *rand.Rand, n, d, k int, atEnd bool) {
 	if c.tiles != nil {
 		c.tiles = guarded[float32](t, k*d, atEnd)
 	}
+	if c.few != nil {
+		c.few.data = guarded[float32](t, Lanes*d, atEnd)
+	}
 	g := &guardedRun{t, rng, atEnd, n, d, k, guardedPanels(t, rng, n, d, atEnd), c, guarded[uint16](t, n, atEnd),
 		guarded[float32](t, n, atEnd), guarded[float32](t, n, atEnd)}
 	c.Set(gridRows(rng, k, d, 16))
@@ -208,6 +211,8 @@ func (g *guardedRun) accumulate() {
 	AssignAccumulate(g.p, g.c, g.labels, acc)
 	AssignAccumulate(g.p, g.c, nil, acc)
 	Accumulate(g.p, g.labels, acc)
+	acc.scratch.offsets = g.singles(offsetPanels(acc) * Lanes * g.d)
+	AccumulateOffsets(g.p, g.c, g.labels, g.singles(g.n), acc)
 	AssignAccumulateRadius(g.p, g.c, 0.5, g.labels, acc)
 	AssignAccumulateRadius(g.p, g.c, 0.5, nil, acc)
 	if hasOneTile() && g.k <= Lanes && g.d >= Lanes {

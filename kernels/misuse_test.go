@@ -123,6 +123,8 @@ func TestMisuseOfSums(t *testing.T) {
 	dist := make([]float32, 20)
 	points := NewWeightedPoints(*p, make([]float64, 20))
 	panics(t, []misuse{
+		{"AccumulateOffsets", []string{"19", "20"}, func() { AccumulateOffsets(*p, c, labels, dist[:19], acc) }},
+		{"AccumulateOffsets", []string{"k=4", "k=5"}, func() { AccumulateOffsets(*p, other, labels, dist, acc) }},
 		{"AssignAccumulate", []string{"k=4", "k=5"}, func() { AssignAccumulate(*p, other, labels, acc) }},
 		{"AssignAccumulate", []string{"19", "20"}, func() { AssignAccumulate(*p, c, short, acc) }},
 		{"Accumulate", []string{"19", "20"}, func() { Accumulate(*p, short, acc) }},

@@ -36,11 +36,9 @@ type Offsets struct {
 }
 
 type offsetWorker struct {
-	labels, inside []uint16
-	dist           []float32
-	acc            *kernels.Accumulator
-	far            []int64 // [k][d] sums of cut offsets
-	farCounts      []int64
+	labels       []uint16
+	dist         []float32            // squared, then the factors that shorten offsets
+	acc, offsets *kernels.Accumulator // of records and of offsets
 }
 
 // NewOffsets makes them for k centroids of d coordinates.
@@ -48,8 +46,8 @@ func NewOffsets(pool *engine.Pool, k, d, fractionBits int) *Offsets {
 	o := &Offsets{pool: pool, fractionBits: fractionBits, centroids: kernels.NewCentroids(k, d),
 		workers: make([]*offsetWorker, pool.Workers())}
 	for i := range o.workers {
-		o.workers[i] = &offsetWorker{acc: kernels.NewAccumulator(k, d, fractionBits), far: make([]int64, k*d),
-			farCounts: make([]int64, k)}
+		o.workers[i] = &offsetWorker{acc: kernels.NewAccumulator(k, d, fractionBits),
+			offsets: kernels.NewAccumulator(k, d, fractionBits)}
 	}
 	return o
 }
@@ -69,8 +67,7 @@ func (o *Offsets) add(ctx context.Context, p *kernels.Panels, weights Weights, c
 	}
 	for _, w := range o.workers {
 		w.acc.Reset()
-		clear(w.far)
-		clear(w.farCounts)
+		w.offsets.Reset()
 	}
 	var given []uint16
 	if o.labels != nil {
@@ -101,10 +98,10 @@ func (o *Offsets) add(ctx context.Context, p *kernels.Panels, weights Weights, c
 	for _, w := range o.workers {
 		for j := range k {
 			n := w.acc.Counts[j]
-			out.counts[j] += n + w.farCounts[j]
+			out.counts[j] += n + w.offsets.Counts[j]
 			for h, x := range o.centroids.Row(j) {
 				i := j*d + h
-				out.sums[i] += w.acc.Sums[i] - n*int64(x*scale) + w.far[i]
+				out.sums[i] += w.acc.Sums[i] - n*int64(x*scale) + w.offsets.Sums[i]
 			}
 		}
 	}
@@ -114,58 +111,26 @@ func (o *Offsets) add(ctx context.Context, p *kernels.Panels, weights Weights, c
 // room makes the scratch n records long.
 func (w *offsetWorker) room(n int) {
 	if cap(w.labels) < n {
-		w.labels, w.inside, w.dist = make([]uint16, n), make([]uint16, n), make([]float32, n)
+		w.labels, w.dist = make([]uint16, n), make([]float32, n)
 	}
-	w.labels, w.inside, w.dist = w.labels[:n], w.inside[:n], w.dist[:n]
+	w.labels, w.dist = w.labels[:n], w.dist[:n]
 }
 
-// shard adds the records of one shard, whose labels are set.
+// shard adds the records of one shard, whose labels are set: as they are where all are within the radius.
 func (w *offsetWorker) shard(p kernels.Panels, c *kernels.Centroids, radius []float64, limit []float32,
 	fractionBits int) {
-	labels, inside, dist := w.labels, w.inside, w.dist
-	kernels.Distances(p, c, labels, dist)
-	far := 0
-	for i, l := range labels {
-		inside[i] = l
-		if dist[i] > limit[l] {
-			inside[i] = uint16(c.K)
-			far++
+	kernels.Distances(p, c, w.labels, w.dist)
+	grid, far := math.Ldexp(1, fractionBits), false
+	for i, l := range w.labels {
+		factor := float32(grid)
+		if w.dist[i] > limit[l] {
+			factor, far = step.Shorten(radius[l], w.dist[i], p.D, grid), true
 		}
+		w.dist[i] = factor
 	}
-	kernels.Accumulate(p, inside, w.acc)
-	if far == 0 {
-		return
-	}
-	d := p.D
-	grid := math.Ldexp(1, fractionBits)
-	var lanes [kernels.Lanes]int
-	var factor [kernels.Lanes]float32 // length to keep, times the grid
-	var sums, rows [kernels.Lanes]int // where the lane's sums and centroid start
-	for base := 0; base < p.N; base += kernels.Lanes {
-		n := 0
-		for lane := range min(kernels.Lanes, p.N-base) {
-			i := base + lane
-			if int(inside[i]) < c.K {
-				continue
-			}
-			l := int(labels[i])
-			lanes[n] = lane
-			factor[n] = step.Shorten(radius[l], dist[i], d, grid)
-			sums[n], rows[n] = l*d, l
-			w.farCounts[l]++
-			n++
-		}
-		if n == 0 {
-			continue
-		}
-		panel := p.Data[base*d : base*d+d*kernels.Lanes]
-		for q := range n {
-			row := c.Row(rows[q])
-			out := w.far[sums[q] : sums[q]+d]
-			f, x := factor[q], panel[lanes[q]:]
-			for h, y := range row {
-				out[h] += int64(int32((x[h*kernels.Lanes] - y) * f))
-			}
-		}
+	if far {
+		kernels.AccumulateOffsets(p, c, w.labels, w.dist, w.offsets)
+	} else {
+		kernels.Accumulate(p, w.labels, w.acc)
 	}
 }

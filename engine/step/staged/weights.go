@@ -106,9 +106,9 @@ func (w *offsetWorker) weigh(p kernels.Panels, units Weights, c *kernels.Centroi
 		if w.dist[i] > limit[j] {
 			factor = step.Shorten(radius[j], w.dist[i], d, grid)
 		}
-		w.farCounts[j] += u
+		w.offsets.Counts[j] += u
 		x := p.Data[i/kernels.Lanes*kernels.Lanes*d+i%kernels.Lanes:]
-		sums := w.far[j*d : (j+1)*d]
+		sums := w.offsets.Sums[j*d : (j+1)*d]
 		for h, y := range c.Row(j) {
 			sums[h] += u * int64(int32((x[h*kernels.Lanes]-y)*factor)) / (1 << weightBits)
 		}
