@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -390,6 +391,45 @@ func TestRandomNeighbours(t *testing.T) {
 		if (sketches > 0) != slices.Contains(x.methods, "sketch") {
 			t.Errorf("%s: records have moved %d sketches", x.methods, sketches)
 		}
+	}
+}
+
+// balcan-edler, whose noise follows its own noisy counts and cannot be replayed, shows nothing of a record but in its
+// centroids.
+func TestEdlerShowsItsCentroidsAlone(t *testing.T) {
+	eng := enginetest.New(t, engine.WithWorkers(1))
+	rng, moved := rand.New(rand.NewPCG(9, 77)), 0
+	for range 60 {
+		p := newPair(rng, []string{"balcan-edler"}, []int{1, 2, 3, 6, 9}, 1+rng.IntN(300))
+		p.oneTable()
+		p.weighted, p.settings, p.budget.Delta = false, method.Settings{"calibration": "claimed"}, 0
+		var told [2]string
+		var centroids [2][][]float64
+		for side := range p.sides {
+			job, err := catalog.Methods().Job(p.method, protocol.Problem{Clients: p.parts(side), K: p.k, Records: p.records,
+				Budget: p.budget, Seed: &p.seed, NoQuality: true, Bounds: dataset.SameBounds(p.d, -1, 1)}, p.settings)
+			if err != nil {
+				t.Fatal(err)
+			}
+			res, err := eng.Run(t.Context(), job)
+			if err != nil {
+				t.Fatal(err)
+			}
+			centroids[side], res.Centroids = res.Centroids, nil
+			res.Notes = slices.DeleteFunc(res.Notes, func(note string) bool {
+				return strings.Contains(note, "coordinates of noisy means lie outside the bounds") // so say the centroids
+			})
+			told[side] = outcomeOf(res)
+		}
+		if told[0] != told[1] {
+			t.Errorf("%v: %s and %s", p, told[0], told[1])
+		}
+		if !reflect.DeepEqual(centroids[0], centroids[1]) {
+			moved++
+		}
+	}
+	if moved < 30 {
+		t.Errorf("records moved the centroids of %d pairs", moved)
 	}
 }
 
