@@ -331,6 +331,8 @@ func TestNothingIsRefused(t *testing.T) {
 		"assign nothing":              func() error { return assign(ctx, m, eng.Pool(), nil) },
 		"assign other columns":        func() error { return assign(ctx, m, eng.Pool(), narrow) },
 		"assign closed records":       func() error { return assign(ctx, m, eng.Pool(), &closed.prepared.Normalised) },
+		"count no clusters":           func() error { return m.Count([]int32{0, 2}) },
+		"count below the clusters":    func() error { return m.Count([]int32{-1}) },
 		"count nothing":               func() error { return m.CountRecords(ctx, eng.Pool(), nil) },
 	} {
 		if err := attempt(try); !fault.IsRequest(err) {

@@ -84,8 +84,7 @@ func (m *Model) label(ctx context.Context, pool *engine.Pool, records *dataset.N
 			slices.Min(m.Lower), slices.Max(m.Upper)), "divide the data by a large number", nil)
 	}
 	m.Inertia = &cost
-	m.Count(m.Labels)
-	return nil
+	return m.Count(m.Labels)
 }
 
 // order sorts the clusters by their centroids. Where there are fewer distinct ones, the others come last, and
@@ -132,11 +131,17 @@ func (m *Model) unit() float64 {
 }
 
 // Count sets Sizes to the numbers of the labels: what a model without a budget may show.
-func (m *Model) Count(labels []int32) {
-	m.Sizes = make([]float64, len(m.Centroids))
-	for _, l := range labels {
-		m.Sizes[l]++
+func (m *Model) Count(labels []int32) error {
+	sizes := make([]float64, len(m.Centroids))
+	for i, l := range labels {
+		if l < 0 || int(l) >= len(sizes) {
+			return fault.Request("labels", fmt.Sprintf("has %d for record %d of a model of %s", l, i+1,
+				fault.Count(len(sizes), "cluster")), "give labels of this model")
+		}
+		sizes[l]++
 	}
+	m.Sizes = sizes
+	return nil
 }
 
 // CountRecords sets the sizes of the clusters by records that are on the model's grid already.

@@ -140,7 +140,9 @@ func (d *delivery) label(ctx context.Context, eng *engine.Engine, r *engine.Resu
 		return err
 	}
 	if r.Epsilon == nil {
-		model.Count(labels)
+		if err := model.Count(labels); err != nil {
+			return err
+		}
 		r.Sizes = model.Sizes
 	}
 	r.Ledger.Note("the labels that were written are computed by who holds the records, from them and the released " +
