@@ -8,61 +8,73 @@ package asm
 // d = 5 or 6. The coordinates times scale, rounded to the nearest integer, fit 16 bits. A centroid
 // at c is a word, to which the products of a point with the integers of 16 bits in the next 3 are added
 // modulo 2^32, where there are more than three, for the first two of each three crosswise. The upper halves of the
-// sums count: a bit of doubts, 16 for each panel, says that the second least is at most the least plus band; else the
-// label is the number of the least.
+// sums count: a bit of doubts, 16 for each panel, says that the second least is at most the least plus band, and the
+// label is k; else the label is the number of the least. Where table is not nil, the bits of x+bias of two dimensions
+// each, as words of 64 bits modulo 2^64, are added to the row of [2][k+1][8]int64 that panel and label name, and 1 to
+// counts[label]; where a last word has one dimension, its upper bits may be any.
 //
 //go:noescape
-func Rank3VNNI(x *float32, pairs int, d int, c *int32, k int, scale float32, band int32, labels *uint16, doubts *uint16)
+func Rank3VNNI(x *float32, pairs int, d int, c *int32, k int, scale float32, band int32, labels *uint16, doubts *uint16, table *int64, counts *int32, bias float32)
 
 // Rank4VNNI ranks k centroids, 0 < k <= 128, for each point of pairs > 0 pairs of panels at x, of d dimensions,
 // d = 7 or 8. The coordinates times scale, rounded to the nearest integer, fit 16 bits. A centroid
 // at c is a word, to which the products of a point with the integers of 16 bits in the next 4 are added
 // modulo 2^32, where there are more than three, for the first two of each three crosswise. The upper halves of the
-// sums count: a bit of doubts, 16 for each panel, says that the second least is at most the least plus band; else the
-// label is the number of the least.
+// sums count: a bit of doubts, 16 for each panel, says that the second least is at most the least plus band, and the
+// label is k; else the label is the number of the least. Where table is not nil, the bits of x+bias of two dimensions
+// each, as words of 64 bits modulo 2^64, are added to the row of [2][k+1][8]int64 that panel and label name, and 1 to
+// counts[label]; where a last word has one dimension, its upper bits may be any.
 //
 //go:noescape
-func Rank4VNNI(x *float32, pairs int, d int, c *int32, k int, scale float32, band int32, labels *uint16, doubts *uint16)
+func Rank4VNNI(x *float32, pairs int, d int, c *int32, k int, scale float32, band int32, labels *uint16, doubts *uint16, table *int64, counts *int32, bias float32)
 
 // Rank5VNNI ranks k centroids, 0 < k <= 128, for each point of pairs > 0 pairs of panels at x, of d dimensions,
 // d = 9 or 10. The coordinates times scale, rounded to the nearest integer, fit 16 bits. A centroid
 // at c is a word, to which the products of a point with the integers of 16 bits in the next 5 are added
 // modulo 2^32, where there are more than three, for the first two of each three crosswise. The upper halves of the
-// sums count: a bit of doubts, 16 for each panel, says that the second least is at most the least plus band; else the
-// label is the number of the least.
+// sums count: a bit of doubts, 16 for each panel, says that the second least is at most the least plus band, and the
+// label is k; else the label is the number of the least. Where table is not nil, the bits of x+bias of two dimensions
+// each, as words of 64 bits modulo 2^64, are added to the row of [2][k+1][8]int64 that panel and label name, and 1 to
+// counts[label]; where a last word has one dimension, its upper bits may be any.
 //
 //go:noescape
-func Rank5VNNI(x *float32, pairs int, d int, c *int32, k int, scale float32, band int32, labels *uint16, doubts *uint16)
+func Rank5VNNI(x *float32, pairs int, d int, c *int32, k int, scale float32, band int32, labels *uint16, doubts *uint16, table *int64, counts *int32, bias float32)
 
 // Rank6VNNI ranks k centroids, 0 < k <= 128, for each point of pairs > 0 pairs of panels at x, of d dimensions,
 // d = 11 or 12. The coordinates times scale, rounded to the nearest integer, fit 16 bits. A centroid
 // at c is a word, to which the products of a point with the integers of 16 bits in the next 6 are added
 // modulo 2^32, where there are more than three, for the first two of each three crosswise. The upper halves of the
-// sums count: a bit of doubts, 16 for each panel, says that the second least is at most the least plus band; else the
-// label is the number of the least.
+// sums count: a bit of doubts, 16 for each panel, says that the second least is at most the least plus band, and the
+// label is k; else the label is the number of the least. Where table is not nil, the bits of x+bias of two dimensions
+// each, as words of 64 bits modulo 2^64, are added to the row of [2][k+1][8]int64 that panel and label name, and 1 to
+// counts[label]; where a last word has one dimension, its upper bits may be any.
 //
 //go:noescape
-func Rank6VNNI(x *float32, pairs int, d int, c *int32, k int, scale float32, band int32, labels *uint16, doubts *uint16)
+func Rank6VNNI(x *float32, pairs int, d int, c *int32, k int, scale float32, band int32, labels *uint16, doubts *uint16, table *int64, counts *int32, bias float32)
 
 // Rank7VNNI ranks k centroids, 0 < k <= 128, for each point of pairs > 0 pairs of panels at x, of d dimensions,
 // d = 13 or 14. The coordinates times scale, rounded to the nearest integer, fit 16 bits. A centroid
 // at c is a word, to which the products of a point with the integers of 16 bits in the next 7 are added
 // modulo 2^32, where there are more than three, for the first two of each three crosswise. The upper halves of the
-// sums count: a bit of doubts, 16 for each panel, says that the second least is at most the least plus band; else the
-// label is the number of the least.
+// sums count: a bit of doubts, 16 for each panel, says that the second least is at most the least plus band, and the
+// label is k; else the label is the number of the least. Where table is not nil, the bits of x+bias of two dimensions
+// each, as words of 64 bits modulo 2^64, are added to the row of [2][k+1][8]int64 that panel and label name, and 1 to
+// counts[label]; where a last word has one dimension, its upper bits may be any.
 //
 //go:noescape
-func Rank7VNNI(x *float32, pairs int, d int, c *int32, k int, scale float32, band int32, labels *uint16, doubts *uint16)
+func Rank7VNNI(x *float32, pairs int, d int, c *int32, k int, scale float32, band int32, labels *uint16, doubts *uint16, table *int64, counts *int32, bias float32)
 
 // Rank8VNNI ranks k centroids, 0 < k <= 128, for each point of pairs > 0 pairs of panels at x, of d dimensions,
 // d = 15 or 16. The coordinates times scale, rounded to the nearest integer, fit 16 bits. A centroid
 // at c is a word, to which the products of a point with the integers of 16 bits in the next 8 are added
 // modulo 2^32, where there are more than three, for the first two of each three crosswise. The upper halves of the
-// sums count: a bit of doubts, 16 for each panel, says that the second least is at most the least plus band; else the
-// label is the number of the least.
+// sums count: a bit of doubts, 16 for each panel, says that the second least is at most the least plus band, and the
+// label is k; else the label is the number of the least. Where table is not nil, the bits of x+bias of two dimensions
+// each, as words of 64 bits modulo 2^64, are added to the row of [2][k+1][8]int64 that panel and label name, and 1 to
+// counts[label]; where a last word has one dimension, its upper bits may be any.
 //
 //go:noescape
-func Rank8VNNI(x *float32, pairs int, d int, c *int32, k int, scale float32, band int32, labels *uint16, doubts *uint16)
+func Rank8VNNI(x *float32, pairs int, d int, c *int32, k int, scale float32, band int32, labels *uint16, doubts *uint16, table *int64, counts *int32, bias float32)
 
 // RankLongVNNI ranks the centroids of tiles > 0 tiles for each point of groups > 0 groups of four panels of d > 0 dimensions
 // at x. The coordinates times scale, rounded to the nearest integer, fit 16 bits. A tile at c is

@@ -92,16 +92,38 @@ DATA rankStepsVNNI<>+0(SB)/4, $0x00040600
 DATA rankStepsVNNI<>+4(SB)/4, $0x00800001
 GLOBL rankStepsVNNI<>(SB), RODATA|NOPTR, $8
 
-// func Rank3VNNI(x *float32, pairs int, d int, c *int32, k int, scale float32, band int32, labels *uint16, doubts *uint16)
+DATA rankOrderVNNI<>+0(SB)/4, $0x00010000
+DATA rankOrderVNNI<>+4(SB)/4, $0x00050004
+DATA rankOrderVNNI<>+8(SB)/4, $0x00090008
+DATA rankOrderVNNI<>+12(SB)/4, $0x000d000c
+DATA rankOrderVNNI<>+16(SB)/4, $0x00030002
+DATA rankOrderVNNI<>+20(SB)/4, $0x00070006
+DATA rankOrderVNNI<>+24(SB)/4, $0x000b000a
+DATA rankOrderVNNI<>+28(SB)/4, $0x000f000e
+DATA rankOrderVNNI<>+32(SB)/4, $0x00110010
+DATA rankOrderVNNI<>+36(SB)/4, $0x00150014
+DATA rankOrderVNNI<>+40(SB)/4, $0x00190018
+DATA rankOrderVNNI<>+44(SB)/4, $0x001d001c
+DATA rankOrderVNNI<>+48(SB)/4, $0x00130012
+DATA rankOrderVNNI<>+52(SB)/4, $0x00170016
+DATA rankOrderVNNI<>+56(SB)/4, $0x001b001a
+DATA rankOrderVNNI<>+60(SB)/4, $0x001f001e
+GLOBL rankOrderVNNI<>(SB), RODATA|NOPTR, $64
+
+// func Rank3VNNI(x *float32, pairs int, d int, c *int32, k int, scale float32, band int32, labels *uint16, doubts *uint16, table *int64, counts *int32, bias float32)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·Rank3VNNI(SB), $2304-64
+TEXT ·Rank3VNNI(SB), $3968-84
 	MOVQ  x+0(FP), AX
-	MOVQ  pairs+8(FP), SI
-	MOVQ  labels+48(FP), DI
-	MOVQ  doubts+56(FP), R8
-	LEAQ  (SP), R9
-	ADDQ  $0x3f, R9
-	ANDQ  $-64, R9
+	LEAQ  (SP), SI
+	ADDQ  $0x3f, SI
+	ANDQ  $-64, SI
+	MOVQ  pairs+8(FP), CX
+	MOVQ  CX, 3904(SP)
+	MOVQ  labels+48(FP), CX
+	MOVQ  CX, 3912(SP)
+	MOVQ  doubts+56(FP), CX
+	MOVQ  CX, 3920(SP)
+	MOVQ  $0x00000000, 3928(SP)
 	MOVQ  d+16(FP), CX
 	MOVQ  CX, DX
 	ANDL  $0x01, DX
@@ -110,12 +132,22 @@ TEXT ·Rank3VNNI(SB), $2304-64
 	MOVL  $0xaaaaaaaa, DX
 	KMOVD DX, K2
 	SHLQ  $0x06, CX
-	XORQ  DX, DX
+	LEAQ  3072(SI), DI
+	MOVQ  DI, 3936(SP)
+	LEAQ  2304(SI), DI
+	MOVQ  table+64(FP), DX
+	MOVQ  DX, 3952(SP)
+	MOVQ  k+32(FP), BX
+	INCQ  BX
+	SHLQ  $0x06, BX
+	ADDQ  BX, DX
+	MOVQ  DX, 3960(SP)
+	MOVQ  $0x00000020, R8
 
 pairs:
 	VBROADCASTSS  scale+40(FP), Z4
-	MOVL          $0x4b400000, BX
-	VPBROADCASTD  BX, Z5
+	MOVL          $0x4b400000, DX
+	VPBROADCASTD  DX, Z5
 	VMOVAPS       Z5, Z6
 	VFMADD231PS   (AX), Z4, Z6
 	VMOVAPS       Z5, Z7
@@ -152,7 +184,7 @@ pairs:
 	VFMADD231PS.Z 320(AX)(CX*1), Z4, K1, Z5
 	VPSLLD        $0x10, Z5, Z5
 	VMOVDQU16     Z5, K2, Z12
-	TESTQ         DX, DX
+	CMPQ          3928(SP), $0x00
 	JZ            first
 	VPMINSW       Z1, Z0, Z4
 	VPMINSW       Z2, Z4, Z4
@@ -164,7 +196,7 @@ pairs:
 	VPBROADCASTW  rankStepsVNNI<>+0(SB), Z5
 	VPBROADCASTW  rankStepsVNNI<>+2(SB), Z13
 	MOVQ          k+32(FP), DX
-	MOVQ          R9, BX
+	MOVQ          SI, BX
 
 rows_whole:
 	SUBQ   $0x04, DX
@@ -204,15 +236,28 @@ rows_single_end:
 	VPSUBW       Z5, Z10, Z10
 	VMOVDQU32    rankHalvesVNNI<>+0(SB), Z5
 	VPERMW       Z10, Z5, Z10
-	VMOVDQU32    Z10, (DI)
 	VPBROADCASTW rankStepsVNNI<>+6(SB), Z5
 	VPCMPUW      $0x05, Z5, Z10, K3
+	MOVQ         k+32(FP), DX
+	VPBROADCASTW DX, Z5
+	VMOVDQU16    Z5, K3, Z10
+	MOVQ         3912(SP), BX
+	VMOVDQU32    Z10, (BX)
+	MOVQ         3920(SP), BX
 	KMOVD        K3, DX
-	MOVL         DX, (R8)
-	ADDQ         $0x04, R8
-	ADDQ         $0x00000040, DI
-	TESTQ        SI, SI
-	JZ           stored
+	MOVL         DX, (BX)
+	ADDQ         $0x00000040, 3912(SP)
+	ADDQ         $0x04, 3920(SP)
+	CMPQ         table+64(FP), $0x00
+	JEQ          no_tables
+	VMOVDQU32    rankOrderVNNI<>+0(SB), Z1
+	VPERMW       Z10, Z1, Z10
+	VMOVDQU32    Z10, 2240(SI)
+	XORQ         R8, R8
+
+no_tables:
+	CMPQ 3904(SP), $0x00
+	JZ   stored
 
 first:
 	VPTERNLOGD $0xff, Z0, Z0, Z0
@@ -221,16 +266,127 @@ first:
 	VMOVDQA32  Z0, Z2
 	VMOVDQA32  Z0, Z3
 	MOVQ       c+24(FP), DX
-	MOVQ       R9, BX
-	LEAQ       (AX)(CX*2), R11
-	MOVQ       k+32(FP), R10
+	MOVQ       SI, BX
+	LEAQ       (AX)(CX*2), R10
+	MOVQ       k+32(FP), R9
+	LEAQ       (AX)(CX*1), R11
+	MOVQ       R11, 3944(SP)
+	MOVQ       AX, R12
+	CMPQ       table+64(FP), $0x00
+	CMOVQEQ    R11, R12
+	MOVQ       3936(SP), R11
+
+both:
+	CMPQ          R8, $0x20
+	JEQ           sums_whole
+	SUBQ          $0x04, R9
+	JLT           sums_whole_end
+	PREFETCHT0    (R10)
+	PREFETCHT0    64(R10)
+	ADDQ          $0x00000080, R10
+	VPBROADCASTD  (DX), Z4
+	VMOVDQA32     Z4, Z5
+	VPDPWSSD.BCST 4(DX), Z6, Z4
+	VPDPWSSD.BCST 4(DX), Z9, Z5
+	VPDPWSSD.BCST 8(DX), Z7, Z4
+	VPDPWSSD.BCST 8(DX), Z11, Z5
+	VPDPWSSD.BCST 12(DX), Z8, Z4
+	VPDPWSSD.BCST 12(DX), Z12, Z5
+	VPSRLD        $0x10, Z5, Z5
+	VMOVDQU16     Z4, K2, Z5
+	VPMINSW       Z5, Z0, Z0
+	CMPQ          R12, 3944(SP)
+	JGE           both_made
+	VBROADCASTSS  bias+80(FP), Z4
+	LEAQ          64(R12), R13
+	CMPQ          R13, 3944(SP)
+	CMOVQEQ       R12, R13
+	VADDPS        (R12), Z4, Z13
+	VADDPS        (R13), Z4, Z14
+	VPUNPCKLDQ    Z14, Z13, Z15
+	VPUNPCKHDQ    Z14, Z13, Z13
+	VMOVDQA32     Z15, (R11)
+	VMOVDQA32     Z13, 64(R11)
+	VADDPS        (R12)(CX*1), Z4, Z13
+	VADDPS        (R13)(CX*1), Z4, Z4
+	VPUNPCKLDQ    Z4, Z13, Z14
+	VPUNPCKHDQ    Z4, Z13, Z13
+	VMOVDQA32     Z14, 384(R11)
+	VMOVDQA32     Z13, 448(R11)
+	ADDQ          $0x00000080, R12
+	ADDQ          $0x00000080, R11
+
+both_made:
+	VPBROADCASTD  16(DX), Z4
+	VMOVDQA32     Z4, Z13
+	VPDPWSSD.BCST 20(DX), Z6, Z4
+	VPDPWSSD.BCST 20(DX), Z9, Z13
+	VPDPWSSD.BCST 24(DX), Z7, Z4
+	VPDPWSSD.BCST 24(DX), Z11, Z13
+	VPDPWSSD.BCST 28(DX), Z8, Z4
+	VPDPWSSD.BCST 28(DX), Z12, Z13
+	VPSRLD        $0x10, Z13, Z13
+	VMOVDQU16     Z4, K2, Z13
+	VPMINSW       Z13, Z1, Z1
+	VPMINSW       Z13, Z5, Z5
+	MOVWLZX       2240(SI)(R8*1), R13
+	MOVQ          counts+72(FP), R14
+	INCL          (R14)(R13*4)
+	SHLQ          $0x06, R13
+	ADDQ          3952(SP), R13
+	MOVQ          (DI)(R8*4), R14
+	ADDQ          R14, (R13)
+	MOVQ          128(DI)(R8*4), R14
+	ADDQ          R14, 8(R13)
+	MOVQ          256(DI)(R8*4), R14
+	ADDQ          R14, 16(R13)
+	VPBROADCASTD  32(DX), Z4
+	VMOVDQA32     Z4, Z13
+	VPDPWSSD.BCST 36(DX), Z6, Z4
+	VPDPWSSD.BCST 36(DX), Z9, Z13
+	VPDPWSSD.BCST 40(DX), Z7, Z4
+	VPDPWSSD.BCST 40(DX), Z11, Z13
+	VPDPWSSD.BCST 44(DX), Z8, Z4
+	VPDPWSSD.BCST 44(DX), Z12, Z13
+	VPSRLD        $0x10, Z13, Z13
+	VMOVDQU16     Z4, K2, Z13
+	VPMINSW       Z13, Z2, Z2
+	VPMINSW       Z13, Z5, Z5
+	MOVWLZX       2272(SI)(R8*1), R13
+	MOVQ          counts+72(FP), R14
+	INCL          (R14)(R13*4)
+	SHLQ          $0x06, R13
+	ADDQ          3960(SP), R13
+	MOVQ          384(DI)(R8*4), R14
+	ADDQ          R14, (R13)
+	MOVQ          512(DI)(R8*4), R14
+	ADDQ          R14, 8(R13)
+	MOVQ          640(DI)(R8*4), R14
+	ADDQ          R14, 16(R13)
+	ADDQ          $0x02, R8
+	VPBROADCASTD  48(DX), Z4
+	VMOVDQA32     Z4, Z13
+	VPDPWSSD.BCST 52(DX), Z6, Z4
+	VPDPWSSD.BCST 52(DX), Z9, Z13
+	VPDPWSSD.BCST 56(DX), Z7, Z4
+	VPDPWSSD.BCST 56(DX), Z11, Z13
+	VPDPWSSD.BCST 60(DX), Z8, Z4
+	VPDPWSSD.BCST 60(DX), Z12, Z13
+	VPSRLD        $0x10, Z13, Z13
+	VMOVDQU16     Z4, K2, Z13
+	VPMINSW       Z13, Z3, Z3
+	VPMINSW       Z13, Z5, Z5
+	VMOVDQA32     Z5, (BX)
+	ADDQ          $0x00000040, DX
+	ADDQ          $0x40, BX
+	JMP           both
 
 sums_whole:
-	SUBQ          $0x04, R10
+	SUBQ          $0x04, R9
 	JLT           sums_whole_end
-	PREFETCHT0    (R11)
-	PREFETCHT0    64(R11)
-	ADDQ          $0x00000080, R11
+	PREFETCHT0    (R10)
+	PREFETCHT0    64(R10)
+	ADDQ          $0x00000080, R10
 	VPBROADCASTD  (DX), Z4
 	VMOVDQA32     Z4, Z5
 	VPDPWSSD.BCST 4(DX), Z6, Z4
@@ -284,10 +440,10 @@ sums_whole:
 	JMP           sums_whole
 
 sums_whole_end:
-	ADDQ $0x04, R10
+	ADDQ $0x04, R9
 
 sums_single:
-	SUBQ          $0x01, R10
+	SUBQ          $0x01, R9
 	JLT           sums_single_end
 	VPBROADCASTD  (DX), Z4
 	VMOVDQA32     Z4, Z5
@@ -306,27 +462,117 @@ sums_single:
 	JMP           sums_single
 
 sums_single_end:
-	MOVQ    $0x00000001, DX
-	LEAQ    (CX)(CX*1), BX
-	ADDQ    AX, BX
-	DECQ    SI
-	CMOVQNE BX, AX
+words:
+	CMPQ         R12, 3944(SP)
+	JGE          made
+	VBROADCASTSS bias+80(FP), Z4
+	LEAQ         64(R12), DX
+	CMPQ         DX, 3944(SP)
+	CMOVQEQ      R12, DX
+	VADDPS       (R12), Z4, Z5
+	VADDPS       (DX), Z4, Z6
+	VPUNPCKLDQ   Z6, Z5, Z7
+	VPUNPCKHDQ   Z6, Z5, Z5
+	VMOVDQA32    Z7, (R11)
+	VMOVDQA32    Z5, 64(R11)
+	VADDPS       (R12)(CX*1), Z4, Z5
+	VADDPS       (DX)(CX*1), Z4, Z4
+	VPUNPCKLDQ   Z4, Z5, Z6
+	VPUNPCKHDQ   Z4, Z5, Z5
+	VMOVDQA32    Z6, 384(R11)
+	VMOVDQA32    Z5, 448(R11)
+	ADDQ         $0x00000080, R12
+	ADDQ         $0x00000080, R11
+
+made:
+	CMPQ R12, 3944(SP)
+	JLT  words
+
+rest:
+	CMPQ    R8, $0x20
+	JEQ     rest_end
+	MOVWLZX 2240(SI)(R8*1), DX
+	MOVQ    counts+72(FP), BX
+	INCL    (BX)(DX*4)
+	SHLQ    $0x06, DX
+	ADDQ    3952(SP), DX
+	MOVQ    (DI)(R8*4), BX
+	ADDQ    BX, (DX)
+	MOVQ    128(DI)(R8*4), BX
+	ADDQ    BX, 8(DX)
+	MOVQ    256(DI)(R8*4), BX
+	ADDQ    BX, 16(DX)
+	MOVWLZX 2272(SI)(R8*1), DX
+	MOVQ    counts+72(FP), BX
+	INCL    (BX)(DX*4)
+	SHLQ    $0x06, DX
+	ADDQ    3960(SP), DX
+	MOVQ    384(DI)(R8*4), BX
+	ADDQ    BX, (DX)
+	MOVQ    512(DI)(R8*4), BX
+	ADDQ    BX, 8(DX)
+	MOVQ    640(DI)(R8*4), BX
+	ADDQ    BX, 16(DX)
+	ADDQ    $0x02, R8
+	JMP     rest
+
+rest_end:
+	MOVQ    3936(SP), DX
+	MOVQ    DI, 3936(SP)
+	MOVQ    DX, DI
+	MOVQ    $0x00000001, 3928(SP)
+	LEAQ    (AX)(CX*2), DX
+	DECQ    3904(SP)
+	CMOVQNE DX, AX
 	JMP     pairs
 
 stored:
+last:
+	CMPQ    R8, $0x20
+	JEQ     last_end
+	MOVWLZX 2240(SI)(R8*1), AX
+	MOVQ    counts+72(FP), CX
+	INCL    (CX)(AX*4)
+	SHLQ    $0x06, AX
+	ADDQ    3952(SP), AX
+	MOVQ    (DI)(R8*4), CX
+	ADDQ    CX, (AX)
+	MOVQ    128(DI)(R8*4), CX
+	ADDQ    CX, 8(AX)
+	MOVQ    256(DI)(R8*4), CX
+	ADDQ    CX, 16(AX)
+	MOVWLZX 2272(SI)(R8*1), AX
+	MOVQ    counts+72(FP), CX
+	INCL    (CX)(AX*4)
+	SHLQ    $0x06, AX
+	ADDQ    3960(SP), AX
+	MOVQ    384(DI)(R8*4), CX
+	ADDQ    CX, (AX)
+	MOVQ    512(DI)(R8*4), CX
+	ADDQ    CX, 8(AX)
+	MOVQ    640(DI)(R8*4), CX
+	ADDQ    CX, 16(AX)
+	ADDQ    $0x02, R8
+	JMP     last
+
+last_end:
 	VZEROUPPER
 	RET
 
-// func Rank4VNNI(x *float32, pairs int, d int, c *int32, k int, scale float32, band int32, labels *uint16, doubts *uint16)
+// func Rank4VNNI(x *float32, pairs int, d int, c *int32, k int, scale float32, band int32, labels *uint16, doubts *uint16, table *int64, counts *int32, bias float32)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·Rank4VNNI(SB), $2304-64
+TEXT ·Rank4VNNI(SB), $4480-84
 	MOVQ  x+0(FP), AX
-	MOVQ  pairs+8(FP), SI
-	MOVQ  labels+48(FP), DI
-	MOVQ  doubts+56(FP), R8
-	LEAQ  (SP), R9
-	ADDQ  $0x3f, R9
-	ANDQ  $-64, R9
+	LEAQ  (SP), SI
+	ADDQ  $0x3f, SI
+	ANDQ  $-64, SI
+	MOVQ  pairs+8(FP), CX
+	MOVQ  CX, 4416(SP)
+	MOVQ  labels+48(FP), CX
+	MOVQ  CX, 4424(SP)
+	MOVQ  doubts+56(FP), CX
+	MOVQ  CX, 4432(SP)
+	MOVQ  $0x00000000, 4440(SP)
 	MOVQ  d+16(FP), CX
 	MOVQ  CX, DX
 	ANDL  $0x01, DX
@@ -335,12 +581,22 @@ TEXT ·Rank4VNNI(SB), $2304-64
 	MOVL  $0xaaaaaaaa, DX
 	KMOVD DX, K2
 	SHLQ  $0x06, CX
-	XORQ  DX, DX
+	LEAQ  3328(SI), DI
+	MOVQ  DI, 4448(SP)
+	LEAQ  2304(SI), DI
+	MOVQ  table+64(FP), DX
+	MOVQ  DX, 4464(SP)
+	MOVQ  k+32(FP), BX
+	INCQ  BX
+	SHLQ  $0x06, BX
+	ADDQ  BX, DX
+	MOVQ  DX, 4472(SP)
+	MOVQ  $0x00000020, R8
 
 pairs:
 	VBROADCASTSS  scale+40(FP), Z4
-	MOVL          $0x4b400000, BX
-	VPBROADCASTD  BX, Z5
+	MOVL          $0x4b400000, DX
+	VPBROADCASTD  DX, Z5
 	VMOVAPS       Z5, Z6
 	VFMADD231PS   (AX), Z4, Z6
 	VMOVAPS       Z5, Z7
@@ -389,7 +645,7 @@ pairs:
 	VFMADD231PS.Z 448(AX)(CX*1), Z4, K1, Z5
 	VPSLLD        $0x10, Z5, Z5
 	VMOVDQU16     Z5, K2, Z14
-	TESTQ         DX, DX
+	CMPQ          4440(SP), $0x00
 	JZ            first
 	VPMINSW       Z1, Z0, Z4
 	VPMINSW       Z2, Z4, Z4
@@ -401,7 +657,7 @@ pairs:
 	VPBROADCASTW  rankStepsVNNI<>+0(SB), Z5
 	VPBROADCASTW  rankStepsVNNI<>+2(SB), Z15
 	MOVQ          k+32(FP), DX
-	MOVQ          R9, BX
+	MOVQ          SI, BX
 
 rows_whole:
 	SUBQ   $0x04, DX
@@ -441,15 +697,28 @@ rows_single_end:
 	VPSUBW       Z5, Z11, Z11
 	VMOVDQU32    rankHalvesVNNI<>+0(SB), Z5
 	VPERMW       Z11, Z5, Z11
-	VMOVDQU32    Z11, (DI)
 	VPBROADCASTW rankStepsVNNI<>+6(SB), Z5
 	VPCMPUW      $0x05, Z5, Z11, K3
+	MOVQ         k+32(FP), DX
+	VPBROADCASTW DX, Z5
+	VMOVDQU16    Z5, K3, Z11
+	MOVQ         4424(SP), BX
+	VMOVDQU32    Z11, (BX)
+	MOVQ         4432(SP), BX
 	KMOVD        K3, DX
-	MOVL         DX, (R8)
-	ADDQ         $0x04, R8
-	ADDQ         $0x00000040, DI
-	TESTQ        SI, SI
-	JZ           stored
+	MOVL         DX, (BX)
+	ADDQ         $0x00000040, 4424(SP)
+	ADDQ         $0x04, 4432(SP)
+	CMPQ         table+64(FP), $0x00
+	JEQ          no_tables
+	VMOVDQU32    rankOrderVNNI<>+0(SB), Z1
+	VPERMW       Z11, Z1, Z11
+	VMOVDQU32    Z11, 2240(SI)
+	XORQ         R8, R8
+
+no_tables:
+	CMPQ 4416(SP), $0x00
+	JZ   stored
 
 first:
 	VPTERNLOGD $0xff, Z0, Z0, Z0
@@ -458,16 +727,155 @@ first:
 	VMOVDQA32  Z0, Z2
 	VMOVDQA32  Z0, Z3
 	MOVQ       c+24(FP), DX
-	MOVQ       R9, BX
-	LEAQ       (AX)(CX*2), R11
-	MOVQ       k+32(FP), R10
+	MOVQ       SI, BX
+	LEAQ       (AX)(CX*2), R10
+	MOVQ       k+32(FP), R9
+	LEAQ       (AX)(CX*1), R11
+	MOVQ       R11, 4456(SP)
+	MOVQ       AX, R12
+	CMPQ       table+64(FP), $0x00
+	CMOVQEQ    R11, R12
+	MOVQ       4448(SP), R11
+
+both:
+	CMPQ          R8, $0x20
+	JEQ           sums_whole
+	SUBQ          $0x04, R9
+	JLT           sums_whole_end
+	PREFETCHT0    (R10)
+	PREFETCHT0    64(R10)
+	ADDQ          $0x00000080, R10
+	VPBROADCASTD  (DX), Z4
+	VMOVDQA32     Z4, Z5
+	VPBROADCASTD  4(DX), Z15
+	VPBROADCASTD  8(DX), Z16
+	VPADDW        Z16, Z6, Z17
+	VPADDW        Z15, Z7, Z18
+	VPDPWSSD      Z17, Z18, Z4
+	VPADDW        Z16, Z10, Z16
+	VPADDW        Z15, Z12, Z15
+	VPDPWSSD      Z16, Z15, Z5
+	VPDPWSSD.BCST 12(DX), Z8, Z4
+	VPDPWSSD.BCST 12(DX), Z13, Z5
+	VPDPWSSD.BCST 16(DX), Z9, Z4
+	VPDPWSSD.BCST 16(DX), Z14, Z5
+	VPSRLD        $0x10, Z5, Z5
+	VMOVDQU16     Z4, K2, Z5
+	VPMINSW       Z5, Z0, Z0
+	CMPQ          R12, 4456(SP)
+	JGE           both_made
+	VBROADCASTSS  bias+80(FP), Z4
+	LEAQ          64(R12), R13
+	CMPQ          R13, 4456(SP)
+	CMOVQEQ       R12, R13
+	VADDPS        (R12), Z4, Z15
+	VADDPS        (R13), Z4, Z16
+	VPUNPCKLDQ    Z16, Z15, Z17
+	VPUNPCKHDQ    Z16, Z15, Z15
+	VMOVDQA32     Z17, (R11)
+	VMOVDQA32     Z15, 64(R11)
+	VADDPS        (R12)(CX*1), Z4, Z15
+	VADDPS        (R13)(CX*1), Z4, Z4
+	VPUNPCKLDQ    Z4, Z15, Z16
+	VPUNPCKHDQ    Z4, Z15, Z15
+	VMOVDQA32     Z16, 512(R11)
+	VMOVDQA32     Z15, 576(R11)
+	ADDQ          $0x00000080, R12
+	ADDQ          $0x00000080, R11
+
+both_made:
+	VPBROADCASTD  20(DX), Z4
+	VMOVDQA32     Z4, Z15
+	VPBROADCASTD  24(DX), Z16
+	VPBROADCASTD  28(DX), Z17
+	VPADDW        Z17, Z6, Z18
+	VPADDW        Z16, Z7, Z19
+	VPDPWSSD      Z18, Z19, Z4
+	VPADDW        Z17, Z10, Z17
+	VPADDW        Z16, Z12, Z16
+	VPDPWSSD      Z17, Z16, Z15
+	VPDPWSSD.BCST 32(DX), Z8, Z4
+	VPDPWSSD.BCST 32(DX), Z13, Z15
+	VPDPWSSD.BCST 36(DX), Z9, Z4
+	VPDPWSSD.BCST 36(DX), Z14, Z15
+	VPSRLD        $0x10, Z15, Z15
+	VMOVDQU16     Z4, K2, Z15
+	VPMINSW       Z15, Z1, Z1
+	VPMINSW       Z15, Z5, Z5
+	MOVWLZX       2240(SI)(R8*1), R13
+	MOVQ          counts+72(FP), R14
+	INCL          (R14)(R13*4)
+	SHLQ          $0x06, R13
+	ADDQ          4464(SP), R13
+	MOVQ          (DI)(R8*4), R14
+	ADDQ          R14, (R13)
+	MOVQ          128(DI)(R8*4), R14
+	ADDQ          R14, 8(R13)
+	MOVQ          256(DI)(R8*4), R14
+	ADDQ          R14, 16(R13)
+	MOVQ          384(DI)(R8*4), R14
+	ADDQ          R14, 24(R13)
+	VPBROADCASTD  40(DX), Z4
+	VMOVDQA32     Z4, Z15
+	VPBROADCASTD  44(DX), Z16
+	VPBROADCASTD  48(DX), Z17
+	VPADDW        Z17, Z6, Z18
+	VPADDW        Z16, Z7, Z19
+	VPDPWSSD      Z18, Z19, Z4
+	VPADDW        Z17, Z10, Z17
+	VPADDW        Z16, Z12, Z16
+	VPDPWSSD      Z17, Z16, Z15
+	VPDPWSSD.BCST 52(DX), Z8, Z4
+	VPDPWSSD.BCST 52(DX), Z13, Z15
+	VPDPWSSD.BCST 56(DX), Z9, Z4
+	VPDPWSSD.BCST 56(DX), Z14, Z15
+	VPSRLD        $0x10, Z15, Z15
+	VMOVDQU16     Z4, K2, Z15
+	VPMINSW       Z15, Z2, Z2
+	VPMINSW       Z15, Z5, Z5
+	MOVWLZX       2272(SI)(R8*1), R13
+	MOVQ          counts+72(FP), R14
+	INCL          (R14)(R13*4)
+	SHLQ          $0x06, R13
+	ADDQ          4472(SP), R13
+	MOVQ          512(DI)(R8*4), R14
+	ADDQ          R14, (R13)
+	MOVQ          640(DI)(R8*4), R14
+	ADDQ          R14, 8(R13)
+	MOVQ          768(DI)(R8*4), R14
+	ADDQ          R14, 16(R13)
+	MOVQ          896(DI)(R8*4), R14
+	ADDQ          R14, 24(R13)
+	ADDQ          $0x02, R8
+	VPBROADCASTD  60(DX), Z4
+	VMOVDQA32     Z4, Z15
+	VPBROADCASTD  64(DX), Z16
+	VPBROADCASTD  68(DX), Z17
+	VPADDW        Z17, Z6, Z18
+	VPADDW        Z16, Z7, Z19
+	VPDPWSSD      Z18, Z19, Z4
+	VPADDW        Z17, Z10, Z17
+	VPADDW        Z16, Z12, Z16
+	VPDPWSSD      Z17, Z16, Z15
+	VPDPWSSD.BCST 72(DX), Z8, Z4
+	VPDPWSSD.BCST 72(DX), Z13, Z15
+	VPDPWSSD.BCST 76(DX), Z9, Z4
+	VPDPWSSD.BCST 76(DX), Z14, Z15
+	VPSRLD        $0x10, Z15, Z15
+	VMOVDQU16     Z4, K2, Z15
+	VPMINSW       Z15, Z3, Z3
+	VPMINSW       Z15, Z5, Z5
+	VMOVDQA32     Z5, (BX)
+	ADDQ          $0x00000050, DX
+	ADDQ          $0x40, BX
+	JMP           both
 
 sums_whole:
-	SUBQ          $0x04, R10
+	SUBQ          $0x04, R9
 	JLT           sums_whole_end
-	PREFETCHT0    (R11)
-	PREFETCHT0    64(R11)
-	ADDQ          $0x00000080, R11
+	PREFETCHT0    (R10)
+	PREFETCHT0    64(R10)
+	ADDQ          $0x00000080, R10
 	VPBROADCASTD  (DX), Z4
 	VMOVDQA32     Z4, Z5
 	VPBROADCASTD  4(DX), Z15
@@ -545,10 +953,10 @@ sums_whole:
 	JMP           sums_whole
 
 sums_whole_end:
-	ADDQ $0x04, R10
+	ADDQ $0x04, R9
 
 sums_single:
-	SUBQ          $0x01, R10
+	SUBQ          $0x01, R9
 	JLT           sums_single_end
 	VPBROADCASTD  (DX), Z4
 	VMOVDQA32     Z4, Z5
@@ -573,27 +981,125 @@ sums_single:
 	JMP           sums_single
 
 sums_single_end:
-	MOVQ    $0x00000001, DX
-	LEAQ    (CX)(CX*1), BX
-	ADDQ    AX, BX
-	DECQ    SI
-	CMOVQNE BX, AX
+words:
+	CMPQ         R12, 4456(SP)
+	JGE          made
+	VBROADCASTSS bias+80(FP), Z4
+	LEAQ         64(R12), DX
+	CMPQ         DX, 4456(SP)
+	CMOVQEQ      R12, DX
+	VADDPS       (R12), Z4, Z5
+	VADDPS       (DX), Z4, Z6
+	VPUNPCKLDQ   Z6, Z5, Z7
+	VPUNPCKHDQ   Z6, Z5, Z5
+	VMOVDQA32    Z7, (R11)
+	VMOVDQA32    Z5, 64(R11)
+	VADDPS       (R12)(CX*1), Z4, Z5
+	VADDPS       (DX)(CX*1), Z4, Z4
+	VPUNPCKLDQ   Z4, Z5, Z6
+	VPUNPCKHDQ   Z4, Z5, Z5
+	VMOVDQA32    Z6, 512(R11)
+	VMOVDQA32    Z5, 576(R11)
+	ADDQ         $0x00000080, R12
+	ADDQ         $0x00000080, R11
+
+made:
+	CMPQ R12, 4456(SP)
+	JLT  words
+
+rest:
+	CMPQ    R8, $0x20
+	JEQ     rest_end
+	MOVWLZX 2240(SI)(R8*1), DX
+	MOVQ    counts+72(FP), BX
+	INCL    (BX)(DX*4)
+	SHLQ    $0x06, DX
+	ADDQ    4464(SP), DX
+	MOVQ    (DI)(R8*4), BX
+	ADDQ    BX, (DX)
+	MOVQ    128(DI)(R8*4), BX
+	ADDQ    BX, 8(DX)
+	MOVQ    256(DI)(R8*4), BX
+	ADDQ    BX, 16(DX)
+	MOVQ    384(DI)(R8*4), BX
+	ADDQ    BX, 24(DX)
+	MOVWLZX 2272(SI)(R8*1), DX
+	MOVQ    counts+72(FP), BX
+	INCL    (BX)(DX*4)
+	SHLQ    $0x06, DX
+	ADDQ    4472(SP), DX
+	MOVQ    512(DI)(R8*4), BX
+	ADDQ    BX, (DX)
+	MOVQ    640(DI)(R8*4), BX
+	ADDQ    BX, 8(DX)
+	MOVQ    768(DI)(R8*4), BX
+	ADDQ    BX, 16(DX)
+	MOVQ    896(DI)(R8*4), BX
+	ADDQ    BX, 24(DX)
+	ADDQ    $0x02, R8
+	JMP     rest
+
+rest_end:
+	MOVQ    4448(SP), DX
+	MOVQ    DI, 4448(SP)
+	MOVQ    DX, DI
+	MOVQ    $0x00000001, 4440(SP)
+	LEAQ    (AX)(CX*2), DX
+	DECQ    4416(SP)
+	CMOVQNE DX, AX
 	JMP     pairs
 
 stored:
+last:
+	CMPQ    R8, $0x20
+	JEQ     last_end
+	MOVWLZX 2240(SI)(R8*1), AX
+	MOVQ    counts+72(FP), CX
+	INCL    (CX)(AX*4)
+	SHLQ    $0x06, AX
+	ADDQ    4464(SP), AX
+	MOVQ    (DI)(R8*4), CX
+	ADDQ    CX, (AX)
+	MOVQ    128(DI)(R8*4), CX
+	ADDQ    CX, 8(AX)
+	MOVQ    256(DI)(R8*4), CX
+	ADDQ    CX, 16(AX)
+	MOVQ    384(DI)(R8*4), CX
+	ADDQ    CX, 24(AX)
+	MOVWLZX 2272(SI)(R8*1), AX
+	MOVQ    counts+72(FP), CX
+	INCL    (CX)(AX*4)
+	SHLQ    $0x06, AX
+	ADDQ    4472(SP), AX
+	MOVQ    512(DI)(R8*4), CX
+	ADDQ    CX, (AX)
+	MOVQ    640(DI)(R8*4), CX
+	ADDQ    CX, 8(AX)
+	MOVQ    768(DI)(R8*4), CX
+	ADDQ    CX, 16(AX)
+	MOVQ    896(DI)(R8*4), CX
+	ADDQ    CX, 24(AX)
+	ADDQ    $0x02, R8
+	JMP     last
+
+last_end:
 	VZEROUPPER
 	RET
 
-// func Rank5VNNI(x *float32, pairs int, d int, c *int32, k int, scale float32, band int32, labels *uint16, doubts *uint16)
+// func Rank5VNNI(x *float32, pairs int, d int, c *int32, k int, scale float32, band int32, labels *uint16, doubts *uint16, table *int64, counts *int32, bias float32)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·Rank5VNNI(SB), $2304-64
+TEXT ·Rank5VNNI(SB), $4992-84
 	MOVQ  x+0(FP), AX
-	MOVQ  pairs+8(FP), SI
-	MOVQ  labels+48(FP), DI
-	MOVQ  doubts+56(FP), R8
-	LEAQ  (SP), R9
-	ADDQ  $0x3f, R9
-	ANDQ  $-64, R9
+	LEAQ  (SP), SI
+	ADDQ  $0x3f, SI
+	ANDQ  $-64, SI
+	MOVQ  pairs+8(FP), CX
+	MOVQ  CX, 4928(SP)
+	MOVQ  labels+48(FP), CX
+	MOVQ  CX, 4936(SP)
+	MOVQ  doubts+56(FP), CX
+	MOVQ  CX, 4944(SP)
+	MOVQ  $0x00000000, 4952(SP)
 	MOVQ  d+16(FP), CX
 	MOVQ  CX, DX
 	ANDL  $0x01, DX
@@ -602,12 +1108,22 @@ TEXT ·Rank5VNNI(SB), $2304-64
 	MOVL  $0xaaaaaaaa, DX
 	KMOVD DX, K2
 	SHLQ  $0x06, CX
-	XORQ  DX, DX
+	LEAQ  3584(SI), DI
+	MOVQ  DI, 4960(SP)
+	LEAQ  2304(SI), DI
+	MOVQ  table+64(FP), DX
+	MOVQ  DX, 4976(SP)
+	MOVQ  k+32(FP), BX
+	INCQ  BX
+	SHLQ  $0x06, BX
+	ADDQ  BX, DX
+	MOVQ  DX, 4984(SP)
+	MOVQ  $0x00000020, R8
 
 pairs:
 	VBROADCASTSS  scale+40(FP), Z4
-	MOVL          $0x4b400000, BX
-	VPBROADCASTD  BX, Z5
+	MOVL          $0x4b400000, DX
+	VPBROADCASTD  DX, Z5
 	VMOVAPS       Z5, Z6
 	VFMADD231PS   (AX), Z4, Z6
 	VMOVAPS       Z5, Z7
@@ -668,7 +1184,7 @@ pairs:
 	VFMADD231PS.Z 576(AX)(CX*1), Z4, K1, Z5
 	VPSLLD        $0x10, Z5, Z5
 	VMOVDQU16     Z5, K2, Z16
-	TESTQ         DX, DX
+	CMPQ          4952(SP), $0x00
 	JZ            first
 	VPMINSW       Z1, Z0, Z4
 	VPMINSW       Z2, Z4, Z4
@@ -680,7 +1196,7 @@ pairs:
 	VPBROADCASTW  rankStepsVNNI<>+0(SB), Z5
 	VPBROADCASTW  rankStepsVNNI<>+2(SB), Z17
 	MOVQ          k+32(FP), DX
-	MOVQ          R9, BX
+	MOVQ          SI, BX
 
 rows_whole:
 	SUBQ   $0x04, DX
@@ -720,15 +1236,28 @@ rows_single_end:
 	VPSUBW       Z5, Z12, Z12
 	VMOVDQU32    rankHalvesVNNI<>+0(SB), Z5
 	VPERMW       Z12, Z5, Z12
-	VMOVDQU32    Z12, (DI)
 	VPBROADCASTW rankStepsVNNI<>+6(SB), Z5
 	VPCMPUW      $0x05, Z5, Z12, K3
+	MOVQ         k+32(FP), DX
+	VPBROADCASTW DX, Z5
+	VMOVDQU16    Z5, K3, Z12
+	MOVQ         4936(SP), BX
+	VMOVDQU32    Z12, (BX)
+	MOVQ         4944(SP), BX
 	KMOVD        K3, DX
-	MOVL         DX, (R8)
-	ADDQ         $0x04, R8
-	ADDQ         $0x00000040, DI
-	TESTQ        SI, SI
-	JZ           stored
+	MOVL         DX, (BX)
+	ADDQ         $0x00000040, 4936(SP)
+	ADDQ         $0x04, 4944(SP)
+	CMPQ         table+64(FP), $0x00
+	JEQ          no_tables
+	VMOVDQU32    rankOrderVNNI<>+0(SB), Z1
+	VPERMW       Z12, Z1, Z12
+	VMOVDQU32    Z12, 2240(SI)
+	XORQ         R8, R8
+
+no_tables:
+	CMPQ 4928(SP), $0x00
+	JZ   stored
 
 first:
 	VPTERNLOGD $0xff, Z0, Z0, Z0
@@ -737,16 +1266,167 @@ first:
 	VMOVDQA32  Z0, Z2
 	VMOVDQA32  Z0, Z3
 	MOVQ       c+24(FP), DX
-	MOVQ       R9, BX
-	LEAQ       (AX)(CX*2), R11
-	MOVQ       k+32(FP), R10
+	MOVQ       SI, BX
+	LEAQ       (AX)(CX*2), R10
+	MOVQ       k+32(FP), R9
+	LEAQ       (AX)(CX*1), R11
+	MOVQ       R11, 4968(SP)
+	MOVQ       AX, R12
+	CMPQ       table+64(FP), $0x00
+	CMOVQEQ    R11, R12
+	MOVQ       4960(SP), R11
+
+both:
+	CMPQ          R8, $0x20
+	JEQ           sums_whole
+	SUBQ          $0x04, R9
+	JLT           sums_whole_end
+	PREFETCHT0    (R10)
+	PREFETCHT0    64(R10)
+	ADDQ          $0x00000080, R10
+	VPBROADCASTD  (DX), Z4
+	VMOVDQA32     Z4, Z5
+	VPBROADCASTD  4(DX), Z17
+	VPBROADCASTD  8(DX), Z18
+	VPADDW        Z18, Z6, Z19
+	VPADDW        Z17, Z7, Z20
+	VPDPWSSD      Z19, Z20, Z4
+	VPADDW        Z18, Z11, Z18
+	VPADDW        Z17, Z13, Z17
+	VPDPWSSD      Z18, Z17, Z5
+	VPDPWSSD.BCST 12(DX), Z8, Z4
+	VPDPWSSD.BCST 12(DX), Z14, Z5
+	VPDPWSSD.BCST 16(DX), Z9, Z4
+	VPDPWSSD.BCST 16(DX), Z15, Z5
+	VPDPWSSD.BCST 20(DX), Z10, Z4
+	VPDPWSSD.BCST 20(DX), Z16, Z5
+	VPSRLD        $0x10, Z5, Z5
+	VMOVDQU16     Z4, K2, Z5
+	VPMINSW       Z5, Z0, Z0
+	CMPQ          R12, 4968(SP)
+	JGE           both_made
+	VBROADCASTSS  bias+80(FP), Z4
+	LEAQ          64(R12), R13
+	CMPQ          R13, 4968(SP)
+	CMOVQEQ       R12, R13
+	VADDPS        (R12), Z4, Z17
+	VADDPS        (R13), Z4, Z18
+	VPUNPCKLDQ    Z18, Z17, Z19
+	VPUNPCKHDQ    Z18, Z17, Z17
+	VMOVDQA32     Z19, (R11)
+	VMOVDQA32     Z17, 64(R11)
+	VADDPS        (R12)(CX*1), Z4, Z17
+	VADDPS        (R13)(CX*1), Z4, Z4
+	VPUNPCKLDQ    Z4, Z17, Z18
+	VPUNPCKHDQ    Z4, Z17, Z17
+	VMOVDQA32     Z18, 640(R11)
+	VMOVDQA32     Z17, 704(R11)
+	ADDQ          $0x00000080, R12
+	ADDQ          $0x00000080, R11
+
+both_made:
+	VPBROADCASTD  24(DX), Z4
+	VMOVDQA32     Z4, Z17
+	VPBROADCASTD  28(DX), Z18
+	VPBROADCASTD  32(DX), Z19
+	VPADDW        Z19, Z6, Z20
+	VPADDW        Z18, Z7, Z21
+	VPDPWSSD      Z20, Z21, Z4
+	VPADDW        Z19, Z11, Z19
+	VPADDW        Z18, Z13, Z18
+	VPDPWSSD      Z19, Z18, Z17
+	VPDPWSSD.BCST 36(DX), Z8, Z4
+	VPDPWSSD.BCST 36(DX), Z14, Z17
+	VPDPWSSD.BCST 40(DX), Z9, Z4
+	VPDPWSSD.BCST 40(DX), Z15, Z17
+	VPDPWSSD.BCST 44(DX), Z10, Z4
+	VPDPWSSD.BCST 44(DX), Z16, Z17
+	VPSRLD        $0x10, Z17, Z17
+	VMOVDQU16     Z4, K2, Z17
+	VPMINSW       Z17, Z1, Z1
+	VPMINSW       Z17, Z5, Z5
+	MOVWLZX       2240(SI)(R8*1), R13
+	MOVQ          counts+72(FP), R14
+	INCL          (R14)(R13*4)
+	SHLQ          $0x06, R13
+	ADDQ          4976(SP), R13
+	MOVQ          (DI)(R8*4), R14
+	ADDQ          R14, (R13)
+	MOVQ          128(DI)(R8*4), R14
+	ADDQ          R14, 8(R13)
+	MOVQ          256(DI)(R8*4), R14
+	ADDQ          R14, 16(R13)
+	MOVQ          384(DI)(R8*4), R14
+	ADDQ          R14, 24(R13)
+	MOVQ          512(DI)(R8*4), R14
+	ADDQ          R14, 32(R13)
+	VPBROADCASTD  48(DX), Z4
+	VMOVDQA32     Z4, Z17
+	VPBROADCASTD  52(DX), Z18
+	VPBROADCASTD  56(DX), Z19
+	VPADDW        Z19, Z6, Z20
+	VPADDW        Z18, Z7, Z21
+	VPDPWSSD      Z20, Z21, Z4
+	VPADDW        Z19, Z11, Z19
+	VPADDW        Z18, Z13, Z18
+	VPDPWSSD      Z19, Z18, Z17
+	VPDPWSSD.BCST 60(DX), Z8, Z4
+	VPDPWSSD.BCST 60(DX), Z14, Z17
+	VPDPWSSD.BCST 64(DX), Z9, Z4
+	VPDPWSSD.BCST 64(DX), Z15, Z17
+	VPDPWSSD.BCST 68(DX), Z10, Z4
+	VPDPWSSD.BCST 68(DX), Z16, Z17
+	VPSRLD        $0x10, Z17, Z17
+	VMOVDQU16     Z4, K2, Z17
+	VPMINSW       Z17, Z2, Z2
+	VPMINSW       Z17, Z5, Z5
+	MOVWLZX       2272(SI)(R8*1), R13
+	MOVQ          counts+72(FP), R14
+	INCL          (R14)(R13*4)
+	SHLQ          $0x06, R13
+	ADDQ          4984(SP), R13
+	MOVQ          640(DI)(R8*4), R14
+	ADDQ          R14, (R13)
+	MOVQ          768(DI)(R8*4), R14
+	ADDQ          R14, 8(R13)
+	MOVQ          896(DI)(R8*4), R14
+	ADDQ          R14, 16(R13)
+	MOVQ          1024(DI)(R8*4), R14
+	ADDQ          R14, 24(R13)
+	MOVQ          1152(DI)(R8*4), R14
+	ADDQ          R14, 32(R13)
+	ADDQ          $0x02, R8
+	VPBROADCASTD  72(DX), Z4
+	VMOVDQA32     Z4, Z17
+	VPBROADCASTD  76(DX), Z18
+	VPBROADCASTD  80(DX), Z19
+	VPADDW        Z19, Z6, Z20
+	VPADDW        Z18, Z7, Z21
+	VPDPWSSD      Z20, Z21, Z4
+	VPADDW        Z19, Z11, Z19
+	VPADDW        Z18, Z13, Z18
+	VPDPWSSD      Z19, Z18, Z17
+	VPDPWSSD.BCST 84(DX), Z8, Z4
+	VPDPWSSD.BCST 84(DX), Z14, Z17
+	VPDPWSSD.BCST 88(DX), Z9, Z4
+	VPDPWSSD.BCST 88(DX), Z15, Z17
+	VPDPWSSD.BCST 92(DX), Z10, Z4
+	VPDPWSSD.BCST 92(DX), Z16, Z17
+	VPSRLD        $0x10, Z17, Z17
+	VMOVDQU16     Z4, K2, Z17
+	VPMINSW       Z17, Z3, Z3
+	VPMINSW       Z17, Z5, Z5
+	VMOVDQA32     Z5, (BX)
+	ADDQ          $0x00000060, DX
+	ADDQ          $0x40, BX
+	JMP           both
 
 sums_whole:
-	SUBQ          $0x04, R10
+	SUBQ          $0x04, R9
 	JLT           sums_whole_end
-	PREFETCHT0    (R11)
-	PREFETCHT0    64(R11)
-	ADDQ          $0x00000080, R11
+	PREFETCHT0    (R10)
+	PREFETCHT0    64(R10)
+	ADDQ          $0x00000080, R10
 	VPBROADCASTD  (DX), Z4
 	VMOVDQA32     Z4, Z5
 	VPBROADCASTD  4(DX), Z17
@@ -832,10 +1512,10 @@ sums_whole:
 	JMP           sums_whole
 
 sums_whole_end:
-	ADDQ $0x04, R10
+	ADDQ $0x04, R9
 
 sums_single:
-	SUBQ          $0x01, R10
+	SUBQ          $0x01, R9
 	JLT           sums_single_end
 	VPBROADCASTD  (DX), Z4
 	VMOVDQA32     Z4, Z5
@@ -862,27 +1542,133 @@ sums_single:
 	JMP           sums_single
 
 sums_single_end:
-	MOVQ    $0x00000001, DX
-	LEAQ    (CX)(CX*1), BX
-	ADDQ    AX, BX
-	DECQ    SI
-	CMOVQNE BX, AX
+words:
+	CMPQ         R12, 4968(SP)
+	JGE          made
+	VBROADCASTSS bias+80(FP), Z4
+	LEAQ         64(R12), DX
+	CMPQ         DX, 4968(SP)
+	CMOVQEQ      R12, DX
+	VADDPS       (R12), Z4, Z5
+	VADDPS       (DX), Z4, Z6
+	VPUNPCKLDQ   Z6, Z5, Z7
+	VPUNPCKHDQ   Z6, Z5, Z5
+	VMOVDQA32    Z7, (R11)
+	VMOVDQA32    Z5, 64(R11)
+	VADDPS       (R12)(CX*1), Z4, Z5
+	VADDPS       (DX)(CX*1), Z4, Z4
+	VPUNPCKLDQ   Z4, Z5, Z6
+	VPUNPCKHDQ   Z4, Z5, Z5
+	VMOVDQA32    Z6, 640(R11)
+	VMOVDQA32    Z5, 704(R11)
+	ADDQ         $0x00000080, R12
+	ADDQ         $0x00000080, R11
+
+made:
+	CMPQ R12, 4968(SP)
+	JLT  words
+
+rest:
+	CMPQ    R8, $0x20
+	JEQ     rest_end
+	MOVWLZX 2240(SI)(R8*1), DX
+	MOVQ    counts+72(FP), BX
+	INCL    (BX)(DX*4)
+	SHLQ    $0x06, DX
+	ADDQ    4976(SP), DX
+	MOVQ    (DI)(R8*4), BX
+	ADDQ    BX, (DX)
+	MOVQ    128(DI)(R8*4), BX
+	ADDQ    BX, 8(DX)
+	MOVQ    256(DI)(R8*4), BX
+	ADDQ    BX, 16(DX)
+	MOVQ    384(DI)(R8*4), BX
+	ADDQ    BX, 24(DX)
+	MOVQ    512(DI)(R8*4), BX
+	ADDQ    BX, 32(DX)
+	MOVWLZX 2272(SI)(R8*1), DX
+	MOVQ    counts+72(FP), BX
+	INCL    (BX)(DX*4)
+	SHLQ    $0x06, DX
+	ADDQ    4984(SP), DX
+	MOVQ    640(DI)(R8*4), BX
+	ADDQ    BX, (DX)
+	MOVQ    768(DI)(R8*4), BX
+	ADDQ    BX, 8(DX)
+	MOVQ    896(DI)(R8*4), BX
+	ADDQ    BX, 16(DX)
+	MOVQ    1024(DI)(R8*4), BX
+	ADDQ    BX, 24(DX)
+	MOVQ    1152(DI)(R8*4), BX
+	ADDQ    BX, 32(DX)
+	ADDQ    $0x02, R8
+	JMP     rest
+
+rest_end:
+	MOVQ    4960(SP), DX
+	MOVQ    DI, 4960(SP)
+	MOVQ    DX, DI
+	MOVQ    $0x00000001, 4952(SP)
+	LEAQ    (AX)(CX*2), DX
+	DECQ    4928(SP)
+	CMOVQNE DX, AX
 	JMP     pairs
 
 stored:
+last:
+	CMPQ    R8, $0x20
+	JEQ     last_end
+	MOVWLZX 2240(SI)(R8*1), AX
+	MOVQ    counts+72(FP), CX
+	INCL    (CX)(AX*4)
+	SHLQ    $0x06, AX
+	ADDQ    4976(SP), AX
+	MOVQ    (DI)(R8*4), CX
+	ADDQ    CX, (AX)
+	MOVQ    128(DI)(R8*4), CX
+	ADDQ    CX, 8(AX)
+	MOVQ    256(DI)(R8*4), CX
+	ADDQ    CX, 16(AX)
+	MOVQ    384(DI)(R8*4), CX
+	ADDQ    CX, 24(AX)
+	MOVQ    512(DI)(R8*4), CX
+	ADDQ    CX, 32(AX)
+	MOVWLZX 2272(SI)(R8*1), AX
+	MOVQ    counts+72(FP), CX
+	INCL    (CX)(AX*4)
+	SHLQ    $0x06, AX
+	ADDQ    4984(SP), AX
+	MOVQ    640(DI)(R8*4), CX
+	ADDQ    CX, (AX)
+	MOVQ    768(DI)(R8*4), CX
+	ADDQ    CX, 8(AX)
+	MOVQ    896(DI)(R8*4), CX
+	ADDQ    CX, 16(AX)
+	MOVQ    1024(DI)(R8*4), CX
+	ADDQ    CX, 24(AX)
+	MOVQ    1152(DI)(R8*4), CX
+	ADDQ    CX, 32(AX)
+	ADDQ    $0x02, R8
+	JMP     last
+
+last_end:
 	VZEROUPPER
 	RET
 
-// func Rank6VNNI(x *float32, pairs int, d int, c *int32, k int, scale float32, band int32, labels *uint16, doubts *uint16)
+// func Rank6VNNI(x *float32, pairs int, d int, c *int32, k int, scale float32, band int32, labels *uint16, doubts *uint16, table *int64, counts *int32, bias float32)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·Rank6VNNI(SB), $2304-64
+TEXT ·Rank6VNNI(SB), $5504-84
 	MOVQ  x+0(FP), AX
-	MOVQ  pairs+8(FP), SI
-	MOVQ  labels+48(FP), DI
-	MOVQ  doubts+56(FP), R8
-	LEAQ  (SP), R9
-	ADDQ  $0x3f, R9
-	ANDQ  $-64, R9
+	LEAQ  (SP), SI
+	ADDQ  $0x3f, SI
+	ANDQ  $-64, SI
+	MOVQ  pairs+8(FP), CX
+	MOVQ  CX, 5440(SP)
+	MOVQ  labels+48(FP), CX
+	MOVQ  CX, 5448(SP)
+	MOVQ  doubts+56(FP), CX
+	MOVQ  CX, 5456(SP)
+	MOVQ  $0x00000000, 5464(SP)
 	MOVQ  d+16(FP), CX
 	MOVQ  CX, DX
 	ANDL  $0x01, DX
@@ -891,12 +1677,22 @@ TEXT ·Rank6VNNI(SB), $2304-64
 	MOVL  $0xaaaaaaaa, DX
 	KMOVD DX, K2
 	SHLQ  $0x06, CX
-	XORQ  DX, DX
+	LEAQ  3840(SI), DI
+	MOVQ  DI, 5472(SP)
+	LEAQ  2304(SI), DI
+	MOVQ  table+64(FP), DX
+	MOVQ  DX, 5488(SP)
+	MOVQ  k+32(FP), BX
+	INCQ  BX
+	SHLQ  $0x06, BX
+	ADDQ  BX, DX
+	MOVQ  DX, 5496(SP)
+	MOVQ  $0x00000020, R8
 
 pairs:
 	VBROADCASTSS  scale+40(FP), Z4
-	MOVL          $0x4b400000, BX
-	VPBROADCASTD  BX, Z5
+	MOVL          $0x4b400000, DX
+	VPBROADCASTD  DX, Z5
 	VMOVAPS       Z5, Z6
 	VFMADD231PS   (AX), Z4, Z6
 	VMOVAPS       Z5, Z7
@@ -969,7 +1765,7 @@ pairs:
 	VFMADD231PS.Z 704(AX)(CX*1), Z4, K1, Z5
 	VPSLLD        $0x10, Z5, Z5
 	VMOVDQU16     Z5, K2, Z18
-	TESTQ         DX, DX
+	CMPQ          5464(SP), $0x00
 	JZ            first
 	VPMINSW       Z1, Z0, Z4
 	VPMINSW       Z2, Z4, Z4
@@ -981,7 +1777,7 @@ pairs:
 	VPBROADCASTW  rankStepsVNNI<>+0(SB), Z5
 	VPBROADCASTW  rankStepsVNNI<>+2(SB), Z19
 	MOVQ          k+32(FP), DX
-	MOVQ          R9, BX
+	MOVQ          SI, BX
 
 rows_whole:
 	SUBQ   $0x04, DX
@@ -1021,15 +1817,28 @@ rows_single_end:
 	VPSUBW       Z5, Z13, Z13
 	VMOVDQU32    rankHalvesVNNI<>+0(SB), Z5
 	VPERMW       Z13, Z5, Z13
-	VMOVDQU32    Z13, (DI)
 	VPBROADCASTW rankStepsVNNI<>+6(SB), Z5
 	VPCMPUW      $0x05, Z5, Z13, K3
+	MOVQ         k+32(FP), DX
+	VPBROADCASTW DX, Z5
+	VMOVDQU16    Z5, K3, Z13
+	MOVQ         5448(SP), BX
+	VMOVDQU32    Z13, (BX)
+	MOVQ         5456(SP), BX
 	KMOVD        K3, DX
-	MOVL         DX, (R8)
-	ADDQ         $0x04, R8
-	ADDQ         $0x00000040, DI
-	TESTQ        SI, SI
-	JZ           stored
+	MOVL         DX, (BX)
+	ADDQ         $0x00000040, 5448(SP)
+	ADDQ         $0x04, 5456(SP)
+	CMPQ         table+64(FP), $0x00
+	JEQ          no_tables
+	VMOVDQU32    rankOrderVNNI<>+0(SB), Z1
+	VPERMW       Z13, Z1, Z13
+	VMOVDQU32    Z13, 2240(SI)
+	XORQ         R8, R8
+
+no_tables:
+	CMPQ 5440(SP), $0x00
+	JZ   stored
 
 first:
 	VPTERNLOGD $0xff, Z0, Z0, Z0
@@ -1038,16 +1847,195 @@ first:
 	VMOVDQA32  Z0, Z2
 	VMOVDQA32  Z0, Z3
 	MOVQ       c+24(FP), DX
-	MOVQ       R9, BX
-	LEAQ       (AX)(CX*2), R11
-	MOVQ       k+32(FP), R10
+	MOVQ       SI, BX
+	LEAQ       (AX)(CX*2), R10
+	MOVQ       k+32(FP), R9
+	LEAQ       (AX)(CX*1), R11
+	MOVQ       R11, 5480(SP)
+	MOVQ       AX, R12
+	CMPQ       table+64(FP), $0x00
+	CMOVQEQ    R11, R12
+	MOVQ       5472(SP), R11
+
+both:
+	CMPQ          R8, $0x20
+	JEQ           sums_whole
+	SUBQ          $0x04, R9
+	JLT           sums_whole_end
+	PREFETCHT0    (R10)
+	PREFETCHT0    64(R10)
+	ADDQ          $0x00000080, R10
+	VPBROADCASTD  (DX), Z4
+	VMOVDQA32     Z4, Z5
+	VPBROADCASTD  4(DX), Z19
+	VPBROADCASTD  8(DX), Z20
+	VPADDW        Z20, Z6, Z21
+	VPADDW        Z19, Z7, Z22
+	VPDPWSSD      Z21, Z22, Z4
+	VPADDW        Z20, Z12, Z20
+	VPADDW        Z19, Z14, Z19
+	VPDPWSSD      Z20, Z19, Z5
+	VPDPWSSD.BCST 12(DX), Z8, Z4
+	VPDPWSSD.BCST 12(DX), Z15, Z5
+	VPBROADCASTD  16(DX), Z19
+	VPBROADCASTD  20(DX), Z20
+	VPADDW        Z20, Z9, Z21
+	VPADDW        Z19, Z10, Z22
+	VPDPWSSD      Z21, Z22, Z4
+	VPADDW        Z20, Z16, Z20
+	VPADDW        Z19, Z17, Z19
+	VPDPWSSD      Z20, Z19, Z5
+	VPDPWSSD.BCST 24(DX), Z11, Z4
+	VPDPWSSD.BCST 24(DX), Z18, Z5
+	VPSRLD        $0x10, Z5, Z5
+	VMOVDQU16     Z4, K2, Z5
+	VPMINSW       Z5, Z0, Z0
+	CMPQ          R12, 5480(SP)
+	JGE           both_made
+	VBROADCASTSS  bias+80(FP), Z4
+	LEAQ          64(R12), R13
+	CMPQ          R13, 5480(SP)
+	CMOVQEQ       R12, R13
+	VADDPS        (R12), Z4, Z19
+	VADDPS        (R13), Z4, Z20
+	VPUNPCKLDQ    Z20, Z19, Z21
+	VPUNPCKHDQ    Z20, Z19, Z19
+	VMOVDQA32     Z21, (R11)
+	VMOVDQA32     Z19, 64(R11)
+	VADDPS        (R12)(CX*1), Z4, Z19
+	VADDPS        (R13)(CX*1), Z4, Z4
+	VPUNPCKLDQ    Z4, Z19, Z20
+	VPUNPCKHDQ    Z4, Z19, Z19
+	VMOVDQA32     Z20, 768(R11)
+	VMOVDQA32     Z19, 832(R11)
+	ADDQ          $0x00000080, R12
+	ADDQ          $0x00000080, R11
+
+both_made:
+	VPBROADCASTD  28(DX), Z4
+	VMOVDQA32     Z4, Z19
+	VPBROADCASTD  32(DX), Z20
+	VPBROADCASTD  36(DX), Z21
+	VPADDW        Z21, Z6, Z22
+	VPADDW        Z20, Z7, Z23
+	VPDPWSSD      Z22, Z23, Z4
+	VPADDW        Z21, Z12, Z21
+	VPADDW        Z20, Z14, Z20
+	VPDPWSSD      Z21, Z20, Z19
+	VPDPWSSD.BCST 40(DX), Z8, Z4
+	VPDPWSSD.BCST 40(DX), Z15, Z19
+	VPBROADCASTD  44(DX), Z20
+	VPBROADCASTD  48(DX), Z21
+	VPADDW        Z21, Z9, Z22
+	VPADDW        Z20, Z10, Z23
+	VPDPWSSD      Z22, Z23, Z4
+	VPADDW        Z21, Z16, Z21
+	VPADDW        Z20, Z17, Z20
+	VPDPWSSD      Z21, Z20, Z19
+	VPDPWSSD.BCST 52(DX), Z11, Z4
+	VPDPWSSD.BCST 52(DX), Z18, Z19
+	VPSRLD        $0x10, Z19, Z19
+	VMOVDQU16     Z4, K2, Z19
+	VPMINSW       Z19, Z1, Z1
+	VPMINSW       Z19, Z5, Z5
+	MOVWLZX       2240(SI)(R8*1), R13
+	MOVQ          counts+72(FP), R14
+	INCL          (R14)(R13*4)
+	SHLQ          $0x06, R13
+	ADDQ          5488(SP), R13
+	MOVQ          (DI)(R8*4), R14
+	ADDQ          R14, (R13)
+	MOVQ          128(DI)(R8*4), R14
+	ADDQ          R14, 8(R13)
+	MOVQ          256(DI)(R8*4), R14
+	ADDQ          R14, 16(R13)
+	MOVQ          384(DI)(R8*4), R14
+	ADDQ          R14, 24(R13)
+	MOVQ          512(DI)(R8*4), R14
+	ADDQ          R14, 32(R13)
+	MOVQ          640(DI)(R8*4), R14
+	ADDQ          R14, 40(R13)
+	VPBROADCASTD  56(DX), Z4
+	VMOVDQA32     Z4, Z19
+	VPBROADCASTD  60(DX), Z20
+	VPBROADCASTD  64(DX), Z21
+	VPADDW        Z21, Z6, Z22
+	VPADDW        Z20, Z7, Z23
+	VPDPWSSD      Z22, Z23, Z4
+	VPADDW        Z21, Z12, Z21
+	VPADDW        Z20, Z14, Z20
+	VPDPWSSD      Z21, Z20, Z19
+	VPDPWSSD.BCST 68(DX), Z8, Z4
+	VPDPWSSD.BCST 68(DX), Z15, Z19
+	VPBROADCASTD  72(DX), Z20
+	VPBROADCASTD  76(DX), Z21
+	VPADDW        Z21, Z9, Z22
+	VPADDW        Z20, Z10, Z23
+	VPDPWSSD      Z22, Z23, Z4
+	VPADDW        Z21, Z16, Z21
+	VPADDW        Z20, Z17, Z20
+	VPDPWSSD      Z21, Z20, Z19
+	VPDPWSSD.BCST 80(DX), Z11, Z4
+	VPDPWSSD.BCST 80(DX), Z18, Z19
+	VPSRLD        $0x10, Z19, Z19
+	VMOVDQU16     Z4, K2, Z19
+	VPMINSW       Z19, Z2, Z2
+	VPMINSW       Z19, Z5, Z5
+	MOVWLZX       2272(SI)(R8*1), R13
+	MOVQ          counts+72(FP), R14
+	INCL          (R14)(R13*4)
+	SHLQ          $0x06, R13
+	ADDQ          5496(SP), R13
+	MOVQ          768(DI)(R8*4), R14
+	ADDQ          R14, (R13)
+	MOVQ          896(DI)(R8*4), R14
+	ADDQ          R14, 8(R13)
+	MOVQ          1024(DI)(R8*4), R14
+	ADDQ          R14, 16(R13)
+	MOVQ          1152(DI)(R8*4), R14
+	ADDQ          R14, 24(R13)
+	MOVQ          1280(DI)(R8*4), R14
+	ADDQ          R14, 32(R13)
+	MOVQ          1408(DI)(R8*4), R14
+	ADDQ          R14, 40(R13)
+	ADDQ          $0x02, R8
+	VPBROADCASTD  84(DX), Z4
+	VMOVDQA32     Z4, Z19
+	VPBROADCASTD  88(DX), Z20
+	VPBROADCASTD  92(DX), Z21
+	VPADDW        Z21, Z6, Z22
+	VPADDW        Z20, Z7, Z23
+	VPDPWSSD      Z22, Z23, Z4
+	VPADDW        Z21, Z12, Z21
+	VPADDW        Z20, Z14, Z20
+	VPDPWSSD      Z21, Z20, Z19
+	VPDPWSSD.BCST 96(DX), Z8, Z4
+	VPDPWSSD.BCST 96(DX), Z15, Z19
+	VPBROADCASTD  100(DX), Z20
+	VPBROADCASTD  104(DX), Z21
+	VPADDW        Z21, Z9, Z22
+	VPADDW        Z20, Z10, Z23
+	VPDPWSSD      Z22, Z23, Z4
+	VPADDW        Z21, Z16, Z21
+	VPADDW        Z20, Z17, Z20
+	VPDPWSSD      Z21, Z20, Z19
+	VPDPWSSD.BCST 108(DX), Z11, Z4
+	VPDPWSSD.BCST 108(DX), Z18, Z19
+	VPSRLD        $0x10, Z19, Z19
+	VMOVDQU16     Z4, K2, Z19
+	VPMINSW       Z19, Z3, Z3
+	VPMINSW       Z19, Z5, Z5
+	VMOVDQA32     Z5, (BX)
+	ADDQ          $0x00000070, DX
+	ADDQ          $0x40, BX
+	JMP           both
 
 sums_whole:
-	SUBQ          $0x04, R10
+	SUBQ          $0x04, R9
 	JLT           sums_whole_end
-	PREFETCHT0    (R11)
-	PREFETCHT0    64(R11)
-	ADDQ          $0x00000080, R11
+	PREFETCHT0    (R10)
+	PREFETCHT0    64(R10)
+	ADDQ          $0x00000080, R10
 	VPBROADCASTD  (DX), Z4
 	VMOVDQA32     Z4, Z5
 	VPBROADCASTD  4(DX), Z19
@@ -1157,10 +2145,10 @@ sums_whole:
 	JMP           sums_whole
 
 sums_whole_end:
-	ADDQ $0x04, R10
+	ADDQ $0x04, R9
 
 sums_single:
-	SUBQ          $0x01, R10
+	SUBQ          $0x01, R9
 	JLT           sums_single_end
 	VPBROADCASTD  (DX), Z4
 	VMOVDQA32     Z4, Z5
@@ -1193,27 +2181,141 @@ sums_single:
 	JMP           sums_single
 
 sums_single_end:
-	MOVQ    $0x00000001, DX
-	LEAQ    (CX)(CX*1), BX
-	ADDQ    AX, BX
-	DECQ    SI
-	CMOVQNE BX, AX
+words:
+	CMPQ         R12, 5480(SP)
+	JGE          made
+	VBROADCASTSS bias+80(FP), Z4
+	LEAQ         64(R12), DX
+	CMPQ         DX, 5480(SP)
+	CMOVQEQ      R12, DX
+	VADDPS       (R12), Z4, Z5
+	VADDPS       (DX), Z4, Z6
+	VPUNPCKLDQ   Z6, Z5, Z7
+	VPUNPCKHDQ   Z6, Z5, Z5
+	VMOVDQA32    Z7, (R11)
+	VMOVDQA32    Z5, 64(R11)
+	VADDPS       (R12)(CX*1), Z4, Z5
+	VADDPS       (DX)(CX*1), Z4, Z4
+	VPUNPCKLDQ   Z4, Z5, Z6
+	VPUNPCKHDQ   Z4, Z5, Z5
+	VMOVDQA32    Z6, 768(R11)
+	VMOVDQA32    Z5, 832(R11)
+	ADDQ         $0x00000080, R12
+	ADDQ         $0x00000080, R11
+
+made:
+	CMPQ R12, 5480(SP)
+	JLT  words
+
+rest:
+	CMPQ    R8, $0x20
+	JEQ     rest_end
+	MOVWLZX 2240(SI)(R8*1), DX
+	MOVQ    counts+72(FP), BX
+	INCL    (BX)(DX*4)
+	SHLQ    $0x06, DX
+	ADDQ    5488(SP), DX
+	MOVQ    (DI)(R8*4), BX
+	ADDQ    BX, (DX)
+	MOVQ    128(DI)(R8*4), BX
+	ADDQ    BX, 8(DX)
+	MOVQ    256(DI)(R8*4), BX
+	ADDQ    BX, 16(DX)
+	MOVQ    384(DI)(R8*4), BX
+	ADDQ    BX, 24(DX)
+	MOVQ    512(DI)(R8*4), BX
+	ADDQ    BX, 32(DX)
+	MOVQ    640(DI)(R8*4), BX
+	ADDQ    BX, 40(DX)
+	MOVWLZX 2272(SI)(R8*1), DX
+	MOVQ    counts+72(FP), BX
+	INCL    (BX)(DX*4)
+	SHLQ    $0x06, DX
+	ADDQ    5496(SP), DX
+	MOVQ    768(DI)(R8*4), BX
+	ADDQ    BX, (DX)
+	MOVQ    896(DI)(R8*4), BX
+	ADDQ    BX, 8(DX)
+	MOVQ    1024(DI)(R8*4), BX
+	ADDQ    BX, 16(DX)
+	MOVQ    1152(DI)(R8*4), BX
+	ADDQ    BX, 24(DX)
+	MOVQ    1280(DI)(R8*4), BX
+	ADDQ    BX, 32(DX)
+	MOVQ    1408(DI)(R8*4), BX
+	ADDQ    BX, 40(DX)
+	ADDQ    $0x02, R8
+	JMP     rest
+
+rest_end:
+	MOVQ    5472(SP), DX
+	MOVQ    DI, 5472(SP)
+	MOVQ    DX, DI
+	MOVQ    $0x00000001, 5464(SP)
+	LEAQ    (AX)(CX*2), DX
+	DECQ    5440(SP)
+	CMOVQNE DX, AX
 	JMP     pairs
 
 stored:
+last:
+	CMPQ    R8, $0x20
+	JEQ     last_end
+	MOVWLZX 2240(SI)(R8*1), AX
+	MOVQ    counts+72(FP), CX
+	INCL    (CX)(AX*4)
+	SHLQ    $0x06, AX
+	ADDQ    5488(SP), AX
+	MOVQ    (DI)(R8*4), CX
+	ADDQ    CX, (AX)
+	MOVQ    128(DI)(R8*4), CX
+	ADDQ    CX, 8(AX)
+	MOVQ    256(DI)(R8*4), CX
+	ADDQ    CX, 16(AX)
+	MOVQ    384(DI)(R8*4), CX
+	ADDQ    CX, 24(AX)
+	MOVQ    512(DI)(R8*4), CX
+	ADDQ    CX, 32(AX)
+	MOVQ    640(DI)(R8*4), CX
+	ADDQ    CX, 40(AX)
+	MOVWLZX 2272(SI)(R8*1), AX
+	MOVQ    counts+72(FP), CX
+	INCL    (CX)(AX*4)
+	SHLQ    $0x06, AX
+	ADDQ    5496(SP), AX
+	MOVQ    768(DI)(R8*4), CX
+	ADDQ    CX, (AX)
+	MOVQ    896(DI)(R8*4), CX
+	ADDQ    CX, 8(AX)
+	MOVQ    1024(DI)(R8*4), CX
+	ADDQ    CX, 16(AX)
+	MOVQ    1152(DI)(R8*4), CX
+	ADDQ    CX, 24(AX)
+	MOVQ    1280(DI)(R8*4), CX
+	ADDQ    CX, 32(AX)
+	MOVQ    1408(DI)(R8*4), CX
+	ADDQ    CX, 40(AX)
+	ADDQ    $0x02, R8
+	JMP     last
+
+last_end:
 	VZEROUPPER
 	RET
 
-// func Rank7VNNI(x *float32, pairs int, d int, c *int32, k int, scale float32, band int32, labels *uint16, doubts *uint16)
+// func Rank7VNNI(x *float32, pairs int, d int, c *int32, k int, scale float32, band int32, labels *uint16, doubts *uint16, table *int64, counts *int32, bias float32)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·Rank7VNNI(SB), $2304-64
+TEXT ·Rank7VNNI(SB), $6016-84
 	MOVQ  x+0(FP), AX
-	MOVQ  pairs+8(FP), SI
-	MOVQ  labels+48(FP), DI
-	MOVQ  doubts+56(FP), R8
-	LEAQ  (SP), R9
-	ADDQ  $0x3f, R9
-	ANDQ  $-64, R9
+	LEAQ  (SP), SI
+	ADDQ  $0x3f, SI
+	ANDQ  $-64, SI
+	MOVQ  pairs+8(FP), CX
+	MOVQ  CX, 5952(SP)
+	MOVQ  labels+48(FP), CX
+	MOVQ  CX, 5960(SP)
+	MOVQ  doubts+56(FP), CX
+	MOVQ  CX, 5968(SP)
+	MOVQ  $0x00000000, 5976(SP)
 	MOVQ  d+16(FP), CX
 	MOVQ  CX, DX
 	ANDL  $0x01, DX
@@ -1222,12 +2324,22 @@ TEXT ·Rank7VNNI(SB), $2304-64
 	MOVL  $0xaaaaaaaa, DX
 	KMOVD DX, K2
 	SHLQ  $0x06, CX
-	XORQ  DX, DX
+	LEAQ  4096(SI), DI
+	MOVQ  DI, 5984(SP)
+	LEAQ  2304(SI), DI
+	MOVQ  table+64(FP), DX
+	MOVQ  DX, 6000(SP)
+	MOVQ  k+32(FP), BX
+	INCQ  BX
+	SHLQ  $0x06, BX
+	ADDQ  BX, DX
+	MOVQ  DX, 6008(SP)
+	MOVQ  $0x00000020, R8
 
 pairs:
 	VBROADCASTSS  scale+40(FP), Z4
-	MOVL          $0x4b400000, BX
-	VPBROADCASTD  BX, Z5
+	MOVL          $0x4b400000, DX
+	VPBROADCASTD  DX, Z5
 	VMOVAPS       Z5, Z6
 	VFMADD231PS   (AX), Z4, Z6
 	VMOVAPS       Z5, Z7
@@ -1312,7 +2424,7 @@ pairs:
 	VFMADD231PS.Z 832(AX)(CX*1), Z4, K1, Z5
 	VPSLLD        $0x10, Z5, Z5
 	VMOVDQU16     Z5, K2, Z20
-	TESTQ         DX, DX
+	CMPQ          5976(SP), $0x00
 	JZ            first
 	VPMINSW       Z1, Z0, Z4
 	VPMINSW       Z2, Z4, Z4
@@ -1324,7 +2436,7 @@ pairs:
 	VPBROADCASTW  rankStepsVNNI<>+0(SB), Z5
 	VPBROADCASTW  rankStepsVNNI<>+2(SB), Z21
 	MOVQ          k+32(FP), DX
-	MOVQ          R9, BX
+	MOVQ          SI, BX
 
 rows_whole:
 	SUBQ   $0x04, DX
@@ -1364,15 +2476,28 @@ rows_single_end:
 	VPSUBW       Z5, Z14, Z14
 	VMOVDQU32    rankHalvesVNNI<>+0(SB), Z5
 	VPERMW       Z14, Z5, Z14
-	VMOVDQU32    Z14, (DI)
 	VPBROADCASTW rankStepsVNNI<>+6(SB), Z5
 	VPCMPUW      $0x05, Z5, Z14, K3
+	MOVQ         k+32(FP), DX
+	VPBROADCASTW DX, Z5
+	VMOVDQU16    Z5, K3, Z14
+	MOVQ         5960(SP), BX
+	VMOVDQU32    Z14, (BX)
+	MOVQ         5968(SP), BX
 	KMOVD        K3, DX
-	MOVL         DX, (R8)
-	ADDQ         $0x04, R8
-	ADDQ         $0x00000040, DI
-	TESTQ        SI, SI
-	JZ           stored
+	MOVL         DX, (BX)
+	ADDQ         $0x00000040, 5960(SP)
+	ADDQ         $0x04, 5968(SP)
+	CMPQ         table+64(FP), $0x00
+	JEQ          no_tables
+	VMOVDQU32    rankOrderVNNI<>+0(SB), Z1
+	VPERMW       Z14, Z1, Z14
+	VMOVDQU32    Z14, 2240(SI)
+	XORQ         R8, R8
+
+no_tables:
+	CMPQ 5952(SP), $0x00
+	JZ   stored
 
 first:
 	VPTERNLOGD $0xff, Z0, Z0, Z0
@@ -1381,16 +2506,207 @@ first:
 	VMOVDQA32  Z0, Z2
 	VMOVDQA32  Z0, Z3
 	MOVQ       c+24(FP), DX
-	MOVQ       R9, BX
-	LEAQ       (AX)(CX*2), R11
-	MOVQ       k+32(FP), R10
+	MOVQ       SI, BX
+	LEAQ       (AX)(CX*2), R10
+	MOVQ       k+32(FP), R9
+	LEAQ       (AX)(CX*1), R11
+	MOVQ       R11, 5992(SP)
+	MOVQ       AX, R12
+	CMPQ       table+64(FP), $0x00
+	CMOVQEQ    R11, R12
+	MOVQ       5984(SP), R11
+
+both:
+	CMPQ          R8, $0x20
+	JEQ           sums_whole
+	SUBQ          $0x04, R9
+	JLT           sums_whole_end
+	PREFETCHT0    (R10)
+	PREFETCHT0    64(R10)
+	ADDQ          $0x00000080, R10
+	VPBROADCASTD  (DX), Z4
+	VMOVDQA32     Z4, Z5
+	VPBROADCASTD  4(DX), Z21
+	VPBROADCASTD  8(DX), Z22
+	VPADDW        Z22, Z6, Z23
+	VPADDW        Z21, Z7, Z24
+	VPDPWSSD      Z23, Z24, Z4
+	VPADDW        Z22, Z13, Z22
+	VPADDW        Z21, Z15, Z21
+	VPDPWSSD      Z22, Z21, Z5
+	VPDPWSSD.BCST 12(DX), Z8, Z4
+	VPDPWSSD.BCST 12(DX), Z16, Z5
+	VPBROADCASTD  16(DX), Z21
+	VPBROADCASTD  20(DX), Z22
+	VPADDW        Z22, Z9, Z23
+	VPADDW        Z21, Z10, Z24
+	VPDPWSSD      Z23, Z24, Z4
+	VPADDW        Z22, Z17, Z22
+	VPADDW        Z21, Z18, Z21
+	VPDPWSSD      Z22, Z21, Z5
+	VPDPWSSD.BCST 24(DX), Z11, Z4
+	VPDPWSSD.BCST 24(DX), Z19, Z5
+	VPDPWSSD.BCST 28(DX), Z12, Z4
+	VPDPWSSD.BCST 28(DX), Z20, Z5
+	VPSRLD        $0x10, Z5, Z5
+	VMOVDQU16     Z4, K2, Z5
+	VPMINSW       Z5, Z0, Z0
+	CMPQ          R12, 5992(SP)
+	JGE           both_made
+	VBROADCASTSS  bias+80(FP), Z4
+	LEAQ          64(R12), R13
+	CMPQ          R13, 5992(SP)
+	CMOVQEQ       R12, R13
+	VADDPS        (R12), Z4, Z21
+	VADDPS        (R13), Z4, Z22
+	VPUNPCKLDQ    Z22, Z21, Z23
+	VPUNPCKHDQ    Z22, Z21, Z21
+	VMOVDQA32     Z23, (R11)
+	VMOVDQA32     Z21, 64(R11)
+	VADDPS        (R12)(CX*1), Z4, Z21
+	VADDPS        (R13)(CX*1), Z4, Z4
+	VPUNPCKLDQ    Z4, Z21, Z22
+	VPUNPCKHDQ    Z4, Z21, Z21
+	VMOVDQA32     Z22, 896(R11)
+	VMOVDQA32     Z21, 960(R11)
+	ADDQ          $0x00000080, R12
+	ADDQ          $0x00000080, R11
+
+both_made:
+	VPBROADCASTD  32(DX), Z4
+	VMOVDQA32     Z4, Z21
+	VPBROADCASTD  36(DX), Z22
+	VPBROADCASTD  40(DX), Z23
+	VPADDW        Z23, Z6, Z24
+	VPADDW        Z22, Z7, Z25
+	VPDPWSSD      Z24, Z25, Z4
+	VPADDW        Z23, Z13, Z23
+	VPADDW        Z22, Z15, Z22
+	VPDPWSSD      Z23, Z22, Z21
+	VPDPWSSD.BCST 44(DX), Z8, Z4
+	VPDPWSSD.BCST 44(DX), Z16, Z21
+	VPBROADCASTD  48(DX), Z22
+	VPBROADCASTD  52(DX), Z23
+	VPADDW        Z23, Z9, Z24
+	VPADDW        Z22, Z10, Z25
+	VPDPWSSD      Z24, Z25, Z4
+	VPADDW        Z23, Z17, Z23
+	VPADDW        Z22, Z18, Z22
+	VPDPWSSD      Z23, Z22, Z21
+	VPDPWSSD.BCST 56(DX), Z11, Z4
+	VPDPWSSD.BCST 56(DX), Z19, Z21
+	VPDPWSSD.BCST 60(DX), Z12, Z4
+	VPDPWSSD.BCST 60(DX), Z20, Z21
+	VPSRLD        $0x10, Z21, Z21
+	VMOVDQU16     Z4, K2, Z21
+	VPMINSW       Z21, Z1, Z1
+	VPMINSW       Z21, Z5, Z5
+	MOVWLZX       2240(SI)(R8*1), R13
+	MOVQ          counts+72(FP), R14
+	INCL          (R14)(R13*4)
+	SHLQ          $0x06, R13
+	ADDQ          6000(SP), R13
+	MOVQ          (DI)(R8*4), R14
+	ADDQ          R14, (R13)
+	MOVQ          128(DI)(R8*4), R14
+	ADDQ          R14, 8(R13)
+	MOVQ          256(DI)(R8*4), R14
+	ADDQ          R14, 16(R13)
+	MOVQ          384(DI)(R8*4), R14
+	ADDQ          R14, 24(R13)
+	MOVQ          512(DI)(R8*4), R14
+	ADDQ          R14, 32(R13)
+	MOVQ          640(DI)(R8*4), R14
+	ADDQ          R14, 40(R13)
+	MOVQ          768(DI)(R8*4), R14
+	ADDQ          R14, 48(R13)
+	VPBROADCASTD  64(DX), Z4
+	VMOVDQA32     Z4, Z21
+	VPBROADCASTD  68(DX), Z22
+	VPBROADCASTD  72(DX), Z23
+	VPADDW        Z23, Z6, Z24
+	VPADDW        Z22, Z7, Z25
+	VPDPWSSD      Z24, Z25, Z4
+	VPADDW        Z23, Z13, Z23
+	VPADDW        Z22, Z15, Z22
+	VPDPWSSD      Z23, Z22, Z21
+	VPDPWSSD.BCST 76(DX), Z8, Z4
+	VPDPWSSD.BCST 76(DX), Z16, Z21
+	VPBROADCASTD  80(DX), Z22
+	VPBROADCASTD  84(DX), Z23
+	VPADDW        Z23, Z9, Z24
+	VPADDW        Z22, Z10, Z25
+	VPDPWSSD      Z24, Z25, Z4
+	VPADDW        Z23, Z17, Z23
+	VPADDW        Z22, Z18, Z22
+	VPDPWSSD      Z23, Z22, Z21
+	VPDPWSSD.BCST 88(DX), Z11, Z4
+	VPDPWSSD.BCST 88(DX), Z19, Z21
+	VPDPWSSD.BCST 92(DX), Z12, Z4
+	VPDPWSSD.BCST 92(DX), Z20, Z21
+	VPSRLD        $0x10, Z21, Z21
+	VMOVDQU16     Z4, K2, Z21
+	VPMINSW       Z21, Z2, Z2
+	VPMINSW       Z21, Z5, Z5
+	MOVWLZX       2272(SI)(R8*1), R13
+	MOVQ          counts+72(FP), R14
+	INCL          (R14)(R13*4)
+	SHLQ          $0x06, R13
+	ADDQ          6008(SP), R13
+	MOVQ          896(DI)(R8*4), R14
+	ADDQ          R14, (R13)
+	MOVQ          1024(DI)(R8*4), R14
+	ADDQ          R14, 8(R13)
+	MOVQ          1152(DI)(R8*4), R14
+	ADDQ          R14, 16(R13)
+	MOVQ          1280(DI)(R8*4), R14
+	ADDQ          R14, 24(R13)
+	MOVQ          1408(DI)(R8*4), R14
+	ADDQ          R14, 32(R13)
+	MOVQ          1536(DI)(R8*4), R14
+	ADDQ          R14, 40(R13)
+	MOVQ          1664(DI)(R8*4), R14
+	ADDQ          R14, 48(R13)
+	ADDQ          $0x02, R8
+	VPBROADCASTD  96(DX), Z4
+	VMOVDQA32     Z4, Z21
+	VPBROADCASTD  100(DX), Z22
+	VPBROADCASTD  104(DX), Z23
+	VPADDW        Z23, Z6, Z24
+	VPADDW        Z22, Z7, Z25
+	VPDPWSSD      Z24, Z25, Z4
+	VPADDW        Z23, Z13, Z23
+	VPADDW        Z22, Z15, Z22
+	VPDPWSSD      Z23, Z22, Z21
+	VPDPWSSD.BCST 108(DX), Z8, Z4
+	VPDPWSSD.BCST 108(DX), Z16, Z21
+	VPBROADCASTD  112(DX), Z22
+	VPBROADCASTD  116(DX), Z23
+	VPADDW        Z23, Z9, Z24
+	VPADDW        Z22, Z10, Z25
+	VPDPWSSD      Z24, Z25, Z4
+	VPADDW        Z23, Z17, Z23
+	VPADDW        Z22, Z18, Z22
+	VPDPWSSD      Z23, Z22, Z21
+	VPDPWSSD.BCST 120(DX), Z11, Z4
+	VPDPWSSD.BCST 120(DX), Z19, Z21
+	VPDPWSSD.BCST 124(DX), Z12, Z4
+	VPDPWSSD.BCST 124(DX), Z20, Z21
+	VPSRLD        $0x10, Z21, Z21
+	VMOVDQU16     Z4, K2, Z21
+	VPMINSW       Z21, Z3, Z3
+	VPMINSW       Z21, Z5, Z5
+	VMOVDQA32     Z5, (BX)
+	ADDQ          $0x00000080, DX
+	ADDQ          $0x40, BX
+	JMP           both
 
 sums_whole:
-	SUBQ          $0x04, R10
+	SUBQ          $0x04, R9
 	JLT           sums_whole_end
-	PREFETCHT0    (R11)
-	PREFETCHT0    64(R11)
-	ADDQ          $0x00000080, R11
+	PREFETCHT0    (R10)
+	PREFETCHT0    64(R10)
+	ADDQ          $0x00000080, R10
 	VPBROADCASTD  (DX), Z4
 	VMOVDQA32     Z4, Z5
 	VPBROADCASTD  4(DX), Z21
@@ -1508,10 +2824,10 @@ sums_whole:
 	JMP           sums_whole
 
 sums_whole_end:
-	ADDQ $0x04, R10
+	ADDQ $0x04, R9
 
 sums_single:
-	SUBQ          $0x01, R10
+	SUBQ          $0x01, R9
 	JLT           sums_single_end
 	VPBROADCASTD  (DX), Z4
 	VMOVDQA32     Z4, Z5
@@ -1546,27 +2862,149 @@ sums_single:
 	JMP           sums_single
 
 sums_single_end:
-	MOVQ    $0x00000001, DX
-	LEAQ    (CX)(CX*1), BX
-	ADDQ    AX, BX
-	DECQ    SI
-	CMOVQNE BX, AX
+words:
+	CMPQ         R12, 5992(SP)
+	JGE          made
+	VBROADCASTSS bias+80(FP), Z4
+	LEAQ         64(R12), DX
+	CMPQ         DX, 5992(SP)
+	CMOVQEQ      R12, DX
+	VADDPS       (R12), Z4, Z5
+	VADDPS       (DX), Z4, Z6
+	VPUNPCKLDQ   Z6, Z5, Z7
+	VPUNPCKHDQ   Z6, Z5, Z5
+	VMOVDQA32    Z7, (R11)
+	VMOVDQA32    Z5, 64(R11)
+	VADDPS       (R12)(CX*1), Z4, Z5
+	VADDPS       (DX)(CX*1), Z4, Z4
+	VPUNPCKLDQ   Z4, Z5, Z6
+	VPUNPCKHDQ   Z4, Z5, Z5
+	VMOVDQA32    Z6, 896(R11)
+	VMOVDQA32    Z5, 960(R11)
+	ADDQ         $0x00000080, R12
+	ADDQ         $0x00000080, R11
+
+made:
+	CMPQ R12, 5992(SP)
+	JLT  words
+
+rest:
+	CMPQ    R8, $0x20
+	JEQ     rest_end
+	MOVWLZX 2240(SI)(R8*1), DX
+	MOVQ    counts+72(FP), BX
+	INCL    (BX)(DX*4)
+	SHLQ    $0x06, DX
+	ADDQ    6000(SP), DX
+	MOVQ    (DI)(R8*4), BX
+	ADDQ    BX, (DX)
+	MOVQ    128(DI)(R8*4), BX
+	ADDQ    BX, 8(DX)
+	MOVQ    256(DI)(R8*4), BX
+	ADDQ    BX, 16(DX)
+	MOVQ    384(DI)(R8*4), BX
+	ADDQ    BX, 24(DX)
+	MOVQ    512(DI)(R8*4), BX
+	ADDQ    BX, 32(DX)
+	MOVQ    640(DI)(R8*4), BX
+	ADDQ    BX, 40(DX)
+	MOVQ    768(DI)(R8*4), BX
+	ADDQ    BX, 48(DX)
+	MOVWLZX 2272(SI)(R8*1), DX
+	MOVQ    counts+72(FP), BX
+	INCL    (BX)(DX*4)
+	SHLQ    $0x06, DX
+	ADDQ    6008(SP), DX
+	MOVQ    896(DI)(R8*4), BX
+	ADDQ    BX, (DX)
+	MOVQ    1024(DI)(R8*4), BX
+	ADDQ    BX, 8(DX)
+	MOVQ    1152(DI)(R8*4), BX
+	ADDQ    BX, 16(DX)
+	MOVQ    1280(DI)(R8*4), BX
+	ADDQ    BX, 24(DX)
+	MOVQ    1408(DI)(R8*4), BX
+	ADDQ    BX, 32(DX)
+	MOVQ    1536(DI)(R8*4), BX
+	ADDQ    BX, 40(DX)
+	MOVQ    1664(DI)(R8*4), BX
+	ADDQ    BX, 48(DX)
+	ADDQ    $0x02, R8
+	JMP     rest
+
+rest_end:
+	MOVQ    5984(SP), DX
+	MOVQ    DI, 5984(SP)
+	MOVQ    DX, DI
+	MOVQ    $0x00000001, 5976(SP)
+	LEAQ    (AX)(CX*2), DX
+	DECQ    5952(SP)
+	CMOVQNE DX, AX
 	JMP     pairs
 
 stored:
+last:
+	CMPQ    R8, $0x20
+	JEQ     last_end
+	MOVWLZX 2240(SI)(R8*1), AX
+	MOVQ    counts+72(FP), CX
+	INCL    (CX)(AX*4)
+	SHLQ    $0x06, AX
+	ADDQ    6000(SP), AX
+	MOVQ    (DI)(R8*4), CX
+	ADDQ    CX, (AX)
+	MOVQ    128(DI)(R8*4), CX
+	ADDQ    CX, 8(AX)
+	MOVQ    256(DI)(R8*4), CX
+	ADDQ    CX, 16(AX)
+	MOVQ    384(DI)(R8*4), CX
+	ADDQ    CX, 24(AX)
+	MOVQ    512(DI)(R8*4), CX
+	ADDQ    CX, 32(AX)
+	MOVQ    640(DI)(R8*4), CX
+	ADDQ    CX, 40(AX)
+	MOVQ    768(DI)(R8*4), CX
+	ADDQ    CX, 48(AX)
+	MOVWLZX 2272(SI)(R8*1), AX
+	MOVQ    counts+72(FP), CX
+	INCL    (CX)(AX*4)
+	SHLQ    $0x06, AX
+	ADDQ    6008(SP), AX
+	MOVQ    896(DI)(R8*4), CX
+	ADDQ    CX, (AX)
+	MOVQ    1024(DI)(R8*4), CX
+	ADDQ    CX, 8(AX)
+	MOVQ    1152(DI)(R8*4), CX
+	ADDQ    CX, 16(AX)
+	MOVQ    1280(DI)(R8*4), CX
+	ADDQ    CX, 24(AX)
+	MOVQ    1408(DI)(R8*4), CX
+	ADDQ    CX, 32(AX)
+	MOVQ    1536(DI)(R8*4), CX
+	ADDQ    CX, 40(AX)
+	MOVQ    1664(DI)(R8*4), CX
+	ADDQ    CX, 48(AX)
+	ADDQ    $0x02, R8
+	JMP     last
+
+last_end:
 	VZEROUPPER
 	RET
 
-// func Rank8VNNI(x *float32, pairs int, d int, c *int32, k int, scale float32, band int32, labels *uint16, doubts *uint16)
+// func Rank8VNNI(x *float32, pairs int, d int, c *int32, k int, scale float32, band int32, labels *uint16, doubts *uint16, table *int64, counts *int32, bias float32)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·Rank8VNNI(SB), $2304-64
+TEXT ·Rank8VNNI(SB), $6528-84
 	MOVQ  x+0(FP), AX
-	MOVQ  pairs+8(FP), SI
-	MOVQ  labels+48(FP), DI
-	MOVQ  doubts+56(FP), R8
-	LEAQ  (SP), R9
-	ADDQ  $0x3f, R9
-	ANDQ  $-64, R9
+	LEAQ  (SP), SI
+	ADDQ  $0x3f, SI
+	ANDQ  $-64, SI
+	MOVQ  pairs+8(FP), CX
+	MOVQ  CX, 6464(SP)
+	MOVQ  labels+48(FP), CX
+	MOVQ  CX, 6472(SP)
+	MOVQ  doubts+56(FP), CX
+	MOVQ  CX, 6480(SP)
+	MOVQ  $0x00000000, 6488(SP)
 	MOVQ  d+16(FP), CX
 	MOVQ  CX, DX
 	ANDL  $0x01, DX
@@ -1575,12 +3013,22 @@ TEXT ·Rank8VNNI(SB), $2304-64
 	MOVL  $0xaaaaaaaa, DX
 	KMOVD DX, K2
 	SHLQ  $0x06, CX
-	XORQ  DX, DX
+	LEAQ  4352(SI), DI
+	MOVQ  DI, 6496(SP)
+	LEAQ  2304(SI), DI
+	MOVQ  table+64(FP), DX
+	MOVQ  DX, 6512(SP)
+	MOVQ  k+32(FP), BX
+	INCQ  BX
+	SHLQ  $0x06, BX
+	ADDQ  BX, DX
+	MOVQ  DX, 6520(SP)
+	MOVQ  $0x00000020, R8
 
 pairs:
 	VBROADCASTSS  scale+40(FP), Z4
-	MOVL          $0x4b400000, BX
-	VPBROADCASTD  BX, Z5
+	MOVL          $0x4b400000, DX
+	VPBROADCASTD  DX, Z5
 	VMOVAPS       Z5, Z6
 	VFMADD231PS   (AX), Z4, Z6
 	VMOVAPS       Z5, Z7
@@ -1677,7 +3125,7 @@ pairs:
 	VFMADD231PS.Z 960(AX)(CX*1), Z4, K1, Z5
 	VPSLLD        $0x10, Z5, Z5
 	VMOVDQU16     Z5, K2, Z22
-	TESTQ         DX, DX
+	CMPQ          6488(SP), $0x00
 	JZ            first
 	VPMINSW       Z1, Z0, Z4
 	VPMINSW       Z2, Z4, Z4
@@ -1689,7 +3137,7 @@ pairs:
 	VPBROADCASTW  rankStepsVNNI<>+0(SB), Z5
 	VPBROADCASTW  rankStepsVNNI<>+2(SB), Z23
 	MOVQ          k+32(FP), DX
-	MOVQ          R9, BX
+	MOVQ          SI, BX
 
 rows_whole:
 	SUBQ   $0x04, DX
@@ -1729,15 +3177,28 @@ rows_single_end:
 	VPSUBW       Z5, Z15, Z15
 	VMOVDQU32    rankHalvesVNNI<>+0(SB), Z5
 	VPERMW       Z15, Z5, Z15
-	VMOVDQU32    Z15, (DI)
 	VPBROADCASTW rankStepsVNNI<>+6(SB), Z5
 	VPCMPUW      $0x05, Z5, Z15, K3
+	MOVQ         k+32(FP), DX
+	VPBROADCASTW DX, Z5
+	VMOVDQU16    Z5, K3, Z15
+	MOVQ         6472(SP), BX
+	VMOVDQU32    Z15, (BX)
+	MOVQ         6480(SP), BX
 	KMOVD        K3, DX
-	MOVL         DX, (R8)
-	ADDQ         $0x04, R8
-	ADDQ         $0x00000040, DI
-	TESTQ        SI, SI
-	JZ           stored
+	MOVL         DX, (BX)
+	ADDQ         $0x00000040, 6472(SP)
+	ADDQ         $0x04, 6480(SP)
+	CMPQ         table+64(FP), $0x00
+	JEQ          no_tables
+	VMOVDQU32    rankOrderVNNI<>+0(SB), Z1
+	VPERMW       Z15, Z1, Z15
+	VMOVDQU32    Z15, 2240(SI)
+	XORQ         R8, R8
+
+no_tables:
+	CMPQ 6464(SP), $0x00
+	JZ   stored
 
 first:
 	VPTERNLOGD $0xff, Z0, Z0, Z0
@@ -1746,16 +3207,219 @@ first:
 	VMOVDQA32  Z0, Z2
 	VMOVDQA32  Z0, Z3
 	MOVQ       c+24(FP), DX
-	MOVQ       R9, BX
-	LEAQ       (AX)(CX*2), R11
-	MOVQ       k+32(FP), R10
+	MOVQ       SI, BX
+	LEAQ       (AX)(CX*2), R10
+	MOVQ       k+32(FP), R9
+	LEAQ       (AX)(CX*1), R11
+	MOVQ       R11, 6504(SP)
+	MOVQ       AX, R12
+	CMPQ       table+64(FP), $0x00
+	CMOVQEQ    R11, R12
+	MOVQ       6496(SP), R11
+
+both:
+	CMPQ          R8, $0x20
+	JEQ           sums_whole
+	SUBQ          $0x04, R9
+	JLT           sums_whole_end
+	PREFETCHT0    (R10)
+	PREFETCHT0    64(R10)
+	ADDQ          $0x00000080, R10
+	VPBROADCASTD  (DX), Z4
+	VMOVDQA32     Z4, Z5
+	VPBROADCASTD  4(DX), Z23
+	VPBROADCASTD  8(DX), Z24
+	VPADDW        Z24, Z6, Z25
+	VPADDW        Z23, Z7, Z26
+	VPDPWSSD      Z25, Z26, Z4
+	VPADDW        Z24, Z14, Z24
+	VPADDW        Z23, Z16, Z23
+	VPDPWSSD      Z24, Z23, Z5
+	VPDPWSSD.BCST 12(DX), Z8, Z4
+	VPDPWSSD.BCST 12(DX), Z17, Z5
+	VPBROADCASTD  16(DX), Z23
+	VPBROADCASTD  20(DX), Z24
+	VPADDW        Z24, Z9, Z25
+	VPADDW        Z23, Z10, Z26
+	VPDPWSSD      Z25, Z26, Z4
+	VPADDW        Z24, Z18, Z24
+	VPADDW        Z23, Z19, Z23
+	VPDPWSSD      Z24, Z23, Z5
+	VPDPWSSD.BCST 24(DX), Z11, Z4
+	VPDPWSSD.BCST 24(DX), Z20, Z5
+	VPDPWSSD.BCST 28(DX), Z12, Z4
+	VPDPWSSD.BCST 28(DX), Z21, Z5
+	VPDPWSSD.BCST 32(DX), Z13, Z4
+	VPDPWSSD.BCST 32(DX), Z22, Z5
+	VPSRLD        $0x10, Z5, Z5
+	VMOVDQU16     Z4, K2, Z5
+	VPMINSW       Z5, Z0, Z0
+	CMPQ          R12, 6504(SP)
+	JGE           both_made
+	VBROADCASTSS  bias+80(FP), Z4
+	LEAQ          64(R12), R13
+	CMPQ          R13, 6504(SP)
+	CMOVQEQ       R12, R13
+	VADDPS        (R12), Z4, Z23
+	VADDPS        (R13), Z4, Z24
+	VPUNPCKLDQ    Z24, Z23, Z25
+	VPUNPCKHDQ    Z24, Z23, Z23
+	VMOVDQA32     Z25, (R11)
+	VMOVDQA32     Z23, 64(R11)
+	VADDPS        (R12)(CX*1), Z4, Z23
+	VADDPS        (R13)(CX*1), Z4, Z4
+	VPUNPCKLDQ    Z4, Z23, Z24
+	VPUNPCKHDQ    Z4, Z23, Z23
+	VMOVDQA32     Z24, 1024(R11)
+	VMOVDQA32     Z23, 1088(R11)
+	ADDQ          $0x00000080, R12
+	ADDQ          $0x00000080, R11
+
+both_made:
+	VPBROADCASTD  36(DX), Z4
+	VMOVDQA32     Z4, Z23
+	VPBROADCASTD  40(DX), Z24
+	VPBROADCASTD  44(DX), Z25
+	VPADDW        Z25, Z6, Z26
+	VPADDW        Z24, Z7, Z27
+	VPDPWSSD      Z26, Z27, Z4
+	VPADDW        Z25, Z14, Z25
+	VPADDW        Z24, Z16, Z24
+	VPDPWSSD      Z25, Z24, Z23
+	VPDPWSSD.BCST 48(DX), Z8, Z4
+	VPDPWSSD.BCST 48(DX), Z17, Z23
+	VPBROADCASTD  52(DX), Z24
+	VPBROADCASTD  56(DX), Z25
+	VPADDW        Z25, Z9, Z26
+	VPADDW        Z24, Z10, Z27
+	VPDPWSSD      Z26, Z27, Z4
+	VPADDW        Z25, Z18, Z25
+	VPADDW        Z24, Z19, Z24
+	VPDPWSSD      Z25, Z24, Z23
+	VPDPWSSD.BCST 60(DX), Z11, Z4
+	VPDPWSSD.BCST 60(DX), Z20, Z23
+	VPDPWSSD.BCST 64(DX), Z12, Z4
+	VPDPWSSD.BCST 64(DX), Z21, Z23
+	VPDPWSSD.BCST 68(DX), Z13, Z4
+	VPDPWSSD.BCST 68(DX), Z22, Z23
+	VPSRLD        $0x10, Z23, Z23
+	VMOVDQU16     Z4, K2, Z23
+	VPMINSW       Z23, Z1, Z1
+	VPMINSW       Z23, Z5, Z5
+	MOVWLZX       2240(SI)(R8*1), R13
+	MOVQ          counts+72(FP), R14
+	INCL          (R14)(R13*4)
+	SHLQ          $0x06, R13
+	ADDQ          6512(SP), R13
+	MOVQ          (DI)(R8*4), R14
+	ADDQ          R14, (R13)
+	MOVQ          128(DI)(R8*4), R14
+	ADDQ          R14, 8(R13)
+	MOVQ          256(DI)(R8*4), R14
+	ADDQ          R14, 16(R13)
+	MOVQ          384(DI)(R8*4), R14
+	ADDQ          R14, 24(R13)
+	MOVQ          512(DI)(R8*4), R14
+	ADDQ          R14, 32(R13)
+	MOVQ          640(DI)(R8*4), R14
+	ADDQ          R14, 40(R13)
+	MOVQ          768(DI)(R8*4), R14
+	ADDQ          R14, 48(R13)
+	MOVQ          896(DI)(R8*4), R14
+	ADDQ          R14, 56(R13)
+	VPBROADCASTD  72(DX), Z4
+	VMOVDQA32     Z4, Z23
+	VPBROADCASTD  76(DX), Z24
+	VPBROADCASTD  80(DX), Z25
+	VPADDW        Z25, Z6, Z26
+	VPADDW        Z24, Z7, Z27
+	VPDPWSSD      Z26, Z27, Z4
+	VPADDW        Z25, Z14, Z25
+	VPADDW        Z24, Z16, Z24
+	VPDPWSSD      Z25, Z24, Z23
+	VPDPWSSD.BCST 84(DX), Z8, Z4
+	VPDPWSSD.BCST 84(DX), Z17, Z23
+	VPBROADCASTD  88(DX), Z24
+	VPBROADCASTD  92(DX), Z25
+	VPADDW        Z25, Z9, Z26
+	VPADDW        Z24, Z10, Z27
+	VPDPWSSD      Z26, Z27, Z4
+	VPADDW        Z25, Z18, Z25
+	VPADDW        Z24, Z19, Z24
+	VPDPWSSD      Z25, Z24, Z23
+	VPDPWSSD.BCST 96(DX), Z11, Z4
+	VPDPWSSD.BCST 96(DX), Z20, Z23
+	VPDPWSSD.BCST 100(DX), Z12, Z4
+	VPDPWSSD.BCST 100(DX), Z21, Z23
+	VPDPWSSD.BCST 104(DX), Z13, Z4
+	VPDPWSSD.BCST 104(DX), Z22, Z23
+	VPSRLD        $0x10, Z23, Z23
+	VMOVDQU16     Z4, K2, Z23
+	VPMINSW       Z23, Z2, Z2
+	VPMINSW       Z23, Z5, Z5
+	MOVWLZX       2272(SI)(R8*1), R13
+	MOVQ          counts+72(FP), R14
+	INCL          (R14)(R13*4)
+	SHLQ          $0x06, R13
+	ADDQ          6520(SP), R13
+	MOVQ          1024(DI)(R8*4), R14
+	ADDQ          R14, (R13)
+	MOVQ          1152(DI)(R8*4), R14
+	ADDQ          R14, 8(R13)
+	MOVQ          1280(DI)(R8*4), R14
+	ADDQ          R14, 16(R13)
+	MOVQ          1408(DI)(R8*4), R14
+	ADDQ          R14, 24(R13)
+	MOVQ          1536(DI)(R8*4), R14
+	ADDQ          R14, 32(R13)
+	MOVQ          1664(DI)(R8*4), R14
+	ADDQ          R14, 40(R13)
+	MOVQ          1792(DI)(R8*4), R14
+	ADDQ          R14, 48(R13)
+	MOVQ          1920(DI)(R8*4), R14
+	ADDQ          R14, 56(R13)
+	ADDQ          $0x02, R8
+	VPBROADCASTD  108(DX), Z4
+	VMOVDQA32     Z4, Z23
+	VPBROADCASTD  112(DX), Z24
+	VPBROADCASTD  116(DX), Z25
+	VPADDW        Z25, Z6, Z26
+	VPADDW        Z24, Z7, Z27
+	VPDPWSSD      Z26, Z27, Z4
+	VPADDW        Z25, Z14, Z25
+	VPADDW        Z24, Z16, Z24
+	VPDPWSSD      Z25, Z24, Z23
+	VPDPWSSD.BCST 120(DX), Z8, Z4
+	VPDPWSSD.BCST 120(DX), Z17, Z23
+	VPBROADCASTD  124(DX), Z24
+	VPBROADCASTD  128(DX), Z25
+	VPADDW        Z25, Z9, Z26
+	VPADDW        Z24, Z10, Z27
+	VPDPWSSD      Z26, Z27, Z4
+	VPADDW        Z25, Z18, Z25
+	VPADDW        Z24, Z19, Z24
+	VPDPWSSD      Z25, Z24, Z23
+	VPDPWSSD.BCST 132(DX), Z11, Z4
+	VPDPWSSD.BCST 132(DX), Z20, Z23
+	VPDPWSSD.BCST 136(DX), Z12, Z4
+	VPDPWSSD.BCST 136(DX), Z21, Z23
+	VPDPWSSD.BCST 140(DX), Z13, Z4
+	VPDPWSSD.BCST 140(DX), Z22, Z23
+	VPSRLD        $0x10, Z23, Z23
+	VMOVDQU16     Z4, K2, Z23
+	VPMINSW       Z23, Z3, Z3
+	VPMINSW       Z23, Z5, Z5
+	VMOVDQA32     Z5, (BX)
+	ADDQ          $0x00000090, DX
+	ADDQ          $0x40, BX
+	JMP           both
 
 sums_whole:
-	SUBQ          $0x04, R10
+	SUBQ          $0x04, R9
 	JLT           sums_whole_end
-	PREFETCHT0    (R11)
-	PREFETCHT0    64(R11)
-	ADDQ          $0x00000080, R11
+	PREFETCHT0    (R10)
+	PREFETCHT0    64(R10)
+	ADDQ          $0x00000080, R10
 	VPBROADCASTD  (DX), Z4
 	VMOVDQA32     Z4, Z5
 	VPBROADCASTD  4(DX), Z23
@@ -1881,10 +3545,10 @@ sums_whole:
 	JMP           sums_whole
 
 sums_whole_end:
-	ADDQ $0x04, R10
+	ADDQ $0x04, R9
 
 sums_single:
-	SUBQ          $0x01, R10
+	SUBQ          $0x01, R9
 	JLT           sums_single_end
 	VPBROADCASTD  (DX), Z4
 	VMOVDQA32     Z4, Z5
@@ -1921,14 +3585,140 @@ sums_single:
 	JMP           sums_single
 
 sums_single_end:
-	MOVQ    $0x00000001, DX
-	LEAQ    (CX)(CX*1), BX
-	ADDQ    AX, BX
-	DECQ    SI
-	CMOVQNE BX, AX
+words:
+	CMPQ         R12, 6504(SP)
+	JGE          made
+	VBROADCASTSS bias+80(FP), Z4
+	LEAQ         64(R12), DX
+	CMPQ         DX, 6504(SP)
+	CMOVQEQ      R12, DX
+	VADDPS       (R12), Z4, Z5
+	VADDPS       (DX), Z4, Z6
+	VPUNPCKLDQ   Z6, Z5, Z7
+	VPUNPCKHDQ   Z6, Z5, Z5
+	VMOVDQA32    Z7, (R11)
+	VMOVDQA32    Z5, 64(R11)
+	VADDPS       (R12)(CX*1), Z4, Z5
+	VADDPS       (DX)(CX*1), Z4, Z4
+	VPUNPCKLDQ   Z4, Z5, Z6
+	VPUNPCKHDQ   Z4, Z5, Z5
+	VMOVDQA32    Z6, 1024(R11)
+	VMOVDQA32    Z5, 1088(R11)
+	ADDQ         $0x00000080, R12
+	ADDQ         $0x00000080, R11
+
+made:
+	CMPQ R12, 6504(SP)
+	JLT  words
+
+rest:
+	CMPQ    R8, $0x20
+	JEQ     rest_end
+	MOVWLZX 2240(SI)(R8*1), DX
+	MOVQ    counts+72(FP), BX
+	INCL    (BX)(DX*4)
+	SHLQ    $0x06, DX
+	ADDQ    6512(SP), DX
+	MOVQ    (DI)(R8*4), BX
+	ADDQ    BX, (DX)
+	MOVQ    128(DI)(R8*4), BX
+	ADDQ    BX, 8(DX)
+	MOVQ    256(DI)(R8*4), BX
+	ADDQ    BX, 16(DX)
+	MOVQ    384(DI)(R8*4), BX
+	ADDQ    BX, 24(DX)
+	MOVQ    512(DI)(R8*4), BX
+	ADDQ    BX, 32(DX)
+	MOVQ    640(DI)(R8*4), BX
+	ADDQ    BX, 40(DX)
+	MOVQ    768(DI)(R8*4), BX
+	ADDQ    BX, 48(DX)
+	MOVQ    896(DI)(R8*4), BX
+	ADDQ    BX, 56(DX)
+	MOVWLZX 2272(SI)(R8*1), DX
+	MOVQ    counts+72(FP), BX
+	INCL    (BX)(DX*4)
+	SHLQ    $0x06, DX
+	ADDQ    6520(SP), DX
+	MOVQ    1024(DI)(R8*4), BX
+	ADDQ    BX, (DX)
+	MOVQ    1152(DI)(R8*4), BX
+	ADDQ    BX, 8(DX)
+	MOVQ    1280(DI)(R8*4), BX
+	ADDQ    BX, 16(DX)
+	MOVQ    1408(DI)(R8*4), BX
+	ADDQ    BX, 24(DX)
+	MOVQ    1536(DI)(R8*4), BX
+	ADDQ    BX, 32(DX)
+	MOVQ    1664(DI)(R8*4), BX
+	ADDQ    BX, 40(DX)
+	MOVQ    1792(DI)(R8*4), BX
+	ADDQ    BX, 48(DX)
+	MOVQ    1920(DI)(R8*4), BX
+	ADDQ    BX, 56(DX)
+	ADDQ    $0x02, R8
+	JMP     rest
+
+rest_end:
+	MOVQ    6496(SP), DX
+	MOVQ    DI, 6496(SP)
+	MOVQ    DX, DI
+	MOVQ    $0x00000001, 6488(SP)
+	LEAQ    (AX)(CX*2), DX
+	DECQ    6464(SP)
+	CMOVQNE DX, AX
 	JMP     pairs
 
 stored:
+last:
+	CMPQ    R8, $0x20
+	JEQ     last_end
+	MOVWLZX 2240(SI)(R8*1), AX
+	MOVQ    counts+72(FP), CX
+	INCL    (CX)(AX*4)
+	SHLQ    $0x06, AX
+	ADDQ    6512(SP), AX
+	MOVQ    (DI)(R8*4), CX
+	ADDQ    CX, (AX)
+	MOVQ    128(DI)(R8*4), CX
+	ADDQ    CX, 8(AX)
+	MOVQ    256(DI)(R8*4), CX
+	ADDQ    CX, 16(AX)
+	MOVQ    384(DI)(R8*4), CX
+	ADDQ    CX, 24(AX)
+	MOVQ    512(DI)(R8*4), CX
+	ADDQ    CX, 32(AX)
+	MOVQ    640(DI)(R8*4), CX
+	ADDQ    CX, 40(AX)
+	MOVQ    768(DI)(R8*4), CX
+	ADDQ    CX, 48(AX)
+	MOVQ    896(DI)(R8*4), CX
+	ADDQ    CX, 56(AX)
+	MOVWLZX 2272(SI)(R8*1), AX
+	MOVQ    counts+72(FP), CX
+	INCL    (CX)(AX*4)
+	SHLQ    $0x06, AX
+	ADDQ    6520(SP), AX
+	MOVQ    1024(DI)(R8*4), CX
+	ADDQ    CX, (AX)
+	MOVQ    1152(DI)(R8*4), CX
+	ADDQ    CX, 8(AX)
+	MOVQ    1280(DI)(R8*4), CX
+	ADDQ    CX, 16(AX)
+	MOVQ    1408(DI)(R8*4), CX
+	ADDQ    CX, 24(AX)
+	MOVQ    1536(DI)(R8*4), CX
+	ADDQ    CX, 32(AX)
+	MOVQ    1664(DI)(R8*4), CX
+	ADDQ    CX, 40(AX)
+	MOVQ    1792(DI)(R8*4), CX
+	ADDQ    CX, 48(AX)
+	MOVQ    1920(DI)(R8*4), CX
+	ADDQ    CX, 56(AX)
+	ADDQ    $0x02, R8
+	JMP     last
+
+last_end:
 	VZEROUPPER
 	RET
 

@@ -134,7 +134,8 @@ type accumulatorScratch struct {
 	tally []int32
 	// point, of a narrow form, and offsets, of a panel, are not zero afterwards.
 	point, offsets []float32
-	slots          *slotSums // made when they are needed first
+	slots          *slotSums // made when they are needed first, as words are
+	words          *wordSums
 }
 
 const (
@@ -247,6 +248,7 @@ func assignAccumulateChunks(p *Panels, c *Centroids, labels []uint16, acc *Accum
 	own.slots = slotsFor(acc, p.N)
 	sink := &own
 	if r != nil { // which fetches points by itself
+		own.words = wordSumsFor(acc, p.N)
 		r.sink = own
 		sink = &r.sink
 	} else {
@@ -259,12 +261,14 @@ func assignAccumulateChunks(p *Panels, c *Centroids, labels []uint16, acc *Accum
 		if labels != nil {
 			l = labels[lo:hi]
 		}
+		added := 0
 		if r != nil && c.rank.serves(p) {
-			r.rank(p, c, lo, hi, l)
+			added = r.rank(p, c, lo, hi, l)
 		} else {
 			assignExact(&part, c, l, nil, nil)
 		}
-		sink.add(&part, l)
+		rest := part.Slice(added, part.N)
+		sink.add(&rest, l[added:])
 	}
 	if r != nil {
 		r.settle(c, p.N, nil)
@@ -291,6 +295,7 @@ type sink struct {
 	since int       // points since the last fold
 	ahead int       // bytes from the points that are added to those that are assigned next, 0 where none are
 	slots *slotSums // of points that a cache holds, nil where they do not pay
+	words *wordSums // of points that a routine adds as it ranks others, nil where they do not pay
 }
 
 func newSink(acc *Accumulator) sink {
@@ -356,6 +361,9 @@ func (s *sink) fold() {
 	acc := s.acc
 	if s.slots != nil {
 		s.slots.empty(acc)
+	}
+	if s.words != nil {
+		s.words.empty(acc, s.bias)
 	}
 	bias := int32(math.Float32bits(s.bias))
 	if d := acc.D; d <= maxNarrowD {

@@ -824,26 +824,26 @@ func asmRankLong(x *float32, groups, d int, c *int32, tiles, last int, scale flo
 	panic(noRoutine("RankLong", 0))
 }
 
-func asmRankN(number int, x *float32, pairs, d int, c *int32, k int, scale float32, band int32, labels, doubts *uint16) {
+func asmRankN(number int, x *float32, pairs, d int, c *int32, k int, scale float32, band int32, labels, doubts *uint16, table *int64, counts *int32, bias float32) {
 	if current >= avx512vnni {
 		switch number {
 		case 3:
-			asm.Rank3VNNI(x, pairs, d, c, k, scale, band, labels, doubts)
+			asm.Rank3VNNI(x, pairs, d, c, k, scale, band, labels, doubts, table, counts, bias)
 			return
 		case 4:
-			asm.Rank4VNNI(x, pairs, d, c, k, scale, band, labels, doubts)
+			asm.Rank4VNNI(x, pairs, d, c, k, scale, band, labels, doubts, table, counts, bias)
 			return
 		case 5:
-			asm.Rank5VNNI(x, pairs, d, c, k, scale, band, labels, doubts)
+			asm.Rank5VNNI(x, pairs, d, c, k, scale, band, labels, doubts, table, counts, bias)
 			return
 		case 6:
-			asm.Rank6VNNI(x, pairs, d, c, k, scale, band, labels, doubts)
+			asm.Rank6VNNI(x, pairs, d, c, k, scale, band, labels, doubts, table, counts, bias)
 			return
 		case 7:
-			asm.Rank7VNNI(x, pairs, d, c, k, scale, band, labels, doubts)
+			asm.Rank7VNNI(x, pairs, d, c, k, scale, band, labels, doubts, table, counts, bias)
 			return
 		case 8:
-			asm.Rank8VNNI(x, pairs, d, c, k, scale, band, labels, doubts)
+			asm.Rank8VNNI(x, pairs, d, c, k, scale, band, labels, doubts, table, counts, bias)
 			return
 		}
 	}

@@ -276,7 +276,7 @@ func asmRankLong(x *float32, groups, d int, c *int32, tiles, last int, scale flo
 	panic(noRoutine("RankLong", 0))
 }
 
-func asmRankN(number int, x *float32, pairs, d int, c *int32, k int, scale float32, band int32, labels, doubts *uint16) {
+func asmRankN(number int, x *float32, pairs, d int, c *int32, k int, scale float32, band int32, labels, doubts *uint16, table *int64, counts *int32, bias float32) {
 	panic(noRoutine("Rank", 0))
 }
 

@@ -325,8 +325,9 @@ func newRanker(c *Centroids) ranker {
 }
 
 // rank labels the points from number lo to hi. The last ones that wait go on waiting: where there is a sink they have
-// the label of none, and where there is an accumulator that of before.
-func (r *ranker) rank(p *Panels, c *Centroids, lo, hi int, labels []uint16) {
+// the label of none, and where there is an accumulator that of before. It returns how many of the points, the first
+// ones, the sink has or will have without being given them.
+func (r *ranker) rank(p *Panels, c *Centroids, lo, hi int, labels []uint16) (added int) {
 	const panels = chunkPoints / Lanes
 	var doubts [panels]uint16
 	f, long, step, total := c.rank, ranksLong(c.D), panels, 0
@@ -335,13 +336,21 @@ func (r *ranker) rank(p *Panels, c *Centroids, lo, hi int, labels []uint16) {
 	if long {
 		step = min(panels, max(callBudget/Lanes*2/(c.K*c.D)/group, 1)*group)
 	}
+	words, first := r.sink.words, lo // of points that are given their labels here
+	if words != nil {
+		added, first, step = full*Lanes, p.N, min(panels, r.sink.limit/(2*Lanes)*2)
+	}
 	for at := 0; at < full; at += step {
 		count := min(step, full-at)
 		x := &p.Data[(lo+at*Lanes)*p.D]
-		if long {
+		switch {
+		case long:
 			rankLong(x, count/group, c.D, &f.words[0], c.K, f.scale, f.band,
 				&r.room.words[0], &labels[at*Lanes], &doubts[0])
-		} else {
+		case words != nil:
+			r.sink.reserve(count * Lanes)
+			rankSum(x, count/2, c.D, &f.words[0], c.K, f.scale, f.band, &labels[at*Lanes], &doubts[0], words, r.sink.bias)
+		default:
 			rankPairs(x, count/2, c.D, &f.words[0], c.K, f.scale, f.band, &labels[at*Lanes], &doubts[0])
 		}
 		for q, m := range doubts[:count] {
@@ -350,7 +359,7 @@ func (r *ranker) rank(p *Panels, c *Centroids, lo, hi int, labels []uint16) {
 				r.which[r.waiting] = int32(lo + (at+q)*Lanes + bits.TrailingZeros16(m))
 				if r.waiting++; r.waiting == len(r.which) {
 					r.gather(p)
-					r.settle(c, lo, labels)
+					r.settle(c, first, labels)
 				}
 			}
 		}
@@ -371,6 +380,7 @@ func (r *ranker) rank(p *Panels, c *Centroids, lo, hi int, labels []uint16) {
 		rest := p.Slice(base, hi)
 		assignExact(&rest, c, labels[full*Lanes:], nil, nil)
 	}
+	return added
 }
 
 // gather copies the points that wait while the caches hold them.

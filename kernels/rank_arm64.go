@@ -23,6 +23,13 @@ func rankPairs(x *float32, pairs, d int, c *int32, k int, scale float32, band in
 	panic(noRoutine("Rank", d))
 }
 
+func wordSumsPay(d, k int) bool { return false }
+
+func rankSum(x *float32, pairs, d int, c *int32, k int, scale float32, band int32, labels, doubts *uint16, t *wordSums,
+	bias float32) {
+	panic(noRoutine("Rank", d))
+}
+
 func rankLong(x *float32, groups, d int, c *int32, k int, scale float32, band int32, room *int32, labels,
 	doubts *uint16) {
 	panic(noRoutine("RankLong", d))

@@ -95,7 +95,19 @@ func rankLeast(tiles int) int {
 
 // rankPairs ranks the centroids for the points of pairs of panels.
 func rankPairs(x *float32, pairs, d int, c *int32, k int, scale float32, band int32, labels, doubts *uint16) {
-	asmRankN((d+1)/2, x, pairs, d, c, k, scale, band, labels, doubts)
+	asmRankN((d+1)/2, x, pairs, d, c, k, scale, band, labels, doubts, nil, nil, 0)
+}
+
+// wordSumsPay is the rule that says where points of d dimensions that are ranked in pairs are added to words meanwhile:
+// with more dimensions and fewer centroids, the products leave too little over.
+func wordSumsPay(d, k int) bool {
+	return current >= avx512vnni && rankPays(d, k) && !ranksLong(d) && (d < Lanes && k >= 4*(d-8) || k >= 40)
+}
+
+// rankSum is rankPairs that adds points to words; those in doubt have the label k, which has a row, too.
+func rankSum(x *float32, pairs, d int, c *int32, k int, scale float32, band int32, labels, doubts *uint16, t *wordSums,
+	bias float32) {
+	asmRankN((d+1)/2, x, pairs, d, c, k, scale, band, labels, doubts, &t.words[0], &t.counts[0], bias)
 }
 
 // rankLong is rankPairs where ranksLong says so, for groups of rankGroup panels, with room for the words of one.

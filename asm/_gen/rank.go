@@ -21,8 +21,9 @@ func rankFile(s isa) {
 	halves := wordConstants("rankHalvesVNNI", 32, func(i int) int { return (2*i + 1) % 33 })
 	columns := wordConstants("rankColumnsVNNI", 32*rankRow, func(i int) int { return rankColumn + i/32 })
 	steps := wordConstants("rankStepsVNNI", 4, func(i int) int { return []int{rankFirst, rankRow, 1, rankMost}[i] })
+	order := wordConstants("rankOrderVNNI", 32, byPairs)
 	for words := leastRanked; words <= mostRanked; words++ {
-		r := &ranking{words: words, halves: halves, columns: columns, steps: steps}
+		r := &ranking{words: words, halves: halves, columns: columns, steps: steps, order: order}
 		r.routine()
 	}
 	rankLong(halves)
@@ -67,17 +68,20 @@ type ranking struct {
 	halves  Mem // the odd places of a vector, and then the even ones
 	columns Mem // vectors of what columns count
 	steps   Mem // words: what the first row counts, the steps of rows and of single centroids, and rankMost
+	order   Mem // see rankAdding
 
 	x, stride, c, row reg.Register
 	points            [2][]reg.VecVirtual
 	high              reg.OpmaskVirtual // the upper halves of words
 	least             []reg.VecVirtual  // of columns
+	adding            *rankAdding
 }
 
 // routine emits it.
 func (r *ranking) routine() {
 	framed(fmt.Sprintf("Rank%dVNNI", r.words),
-		"func(x *float32, pairs, d int, c *int32, k int, scale float32, band int32, labels, doubts *uint16)",
+		"func(x *float32, pairs, d int, c *int32, k int, scale float32, band int32, labels, doubts *uint16, "+
+			"table *int64, counts *int32, bias float32)",
 		fmt.Sprintf("ranks k centroids, 0 < k <= %d, for each point of pairs > 0 pairs of panels at x, of d dimensions,",
 			rankMost),
 		fmt.Sprintf("d = %d or %d. The coordinates times scale, rounded to the nearest integer, fit 16 bits. A centroid",
@@ -85,12 +89,17 @@ func (r *ranking) routine() {
 		fmt.Sprintf("at c is a word, to which the products of a point with the integers of 16 bits in the next %d are added",
 			r.words),
 		"modulo 2^32, where there are more than three, for the first two of each three crosswise. The upper halves of the",
-		"sums count: a bit of doubts, 16 for each panel, says that the second least is at most the least plus band; else the",
-		"label is the number of the least.")
+		"sums count: a bit of doubts, 16 for each panel, says that the second least is at most the least plus band, and the",
+		"label is k; else the label is the number of the least. Where table is not nil, the bits of x+bias of two dimensions",
+		"each, as words of 64 bits modulo 2^64, are added to the row of [2][k+1][8]int64 that panel and label name, and 1 to",
+		"counts[label]; where a last word has one dimension, its upper bits may be any.")
 	r.x, r.stride, r.c, r.row = Load(Param("x"), GP64()), GP64(), GP64(), GP64()
-	pairs := Load(Param("pairs"), GP64()).(reg.GPVirtual)
-	labels, doubts := Load(Param("labels"), GP64()), Load(Param("doubts"), GP64())
-	rows := alignedLocal(64 * rankRows)
+	rows := alignedLocal(64*(rankRows+1) + 2*256*r.words)
+	pairs, labels, doubts, before := AllocLocal(8), AllocLocal(8), AllocLocal(8), AllocLocal(8)
+	for i, name := range []string{"pairs", "labels", "doubts"} {
+		MOVQ(Load(Param(name), GP64()), []Mem{pairs, labels, doubts}[i])
+	}
+	MOVQ(U32(0), before)
 	odd, bits := K(), GP32()
 	r.high = K()
 	Load(Param("d"), r.stride.(reg.GPVirtual))
@@ -101,29 +110,27 @@ func (r *ranking) routine() {
 	MOVL(U32(0xaaaaaaaa), bits)
 	KMOVD(bits, r.high)
 	SHLQ(Imm(6), r.stride)
+	r.adding = newRankAdding(r.words, r.order, r.stride, Mem{Base: rows, Disp: 64 * rankRows})
 	// What comes of a pair's sums waits until the next pair is rounded, so that it does not wait for the last sums, with
 	// all after it; beside the last pair that pair is rounded once more.
 	r.least = avx512.vectors(rankRow)
-	before, step := GP64(), GP64()
-	XORQ(before, before)
 	Label("pairs")
 	r.round(odd)
-	TESTQ(before, before)
+	CMPQ(before, Imm(0))
 	JZ(LabelRef("first"))
 	r.store(rows, labels, doubts)
-	ADDQ(Imm(4), doubts)
-	ADDQ(U32(64), labels)
-	TESTQ(pairs, pairs)
+	CMPQ(pairs, Imm(0))
 	JZ(LabelRef("stored"))
 	Label("first")
 	r.sums(rows)
 	MOVQ(U32(1), before)
-	LEAQ(Mem{Base: r.stride, Index: r.stride, Scale: 1}, step)
-	ADDQ(r.x, step)
+	step := GP64()
+	LEAQ(Mem{Base: r.x, Index: r.stride, Scale: 2}, step)
 	DECQ(pairs)
 	CMOVQNE(step, r.x)
 	JMP(LabelRef("pairs"))
 	Label("stored")
+	r.adding.rest("last")
 	VZEROUPPER()
 	RET()
 }
@@ -157,7 +164,7 @@ func (r *ranking) round(odd reg.Register) {
 	}
 }
 
-// sums leaves the least sums of columns in registers, and those of rows at rows.
+// sums leaves the least sums of columns in registers, and those of rows at rows; meanwhile the pair before is added.
 func (r *ranking) sums(rows reg.Register) {
 	VPTERNLOGD(Imm(0xff), r.least[0], r.least[0], r.least[0])
 	VPSRLW(Imm(1), r.least[0], r.least[0])
@@ -170,7 +177,7 @@ func (r *ranking) sums(rows reg.Register) {
 	LEAQ(Mem{Base: r.x, Index: r.stride, Scale: 2}, ahead)
 	Load(Param("k"), left)
 	size := 4 * (1 + r.words)
-	r.eachRow(left, "sums", func() {
+	whole := func(between func(q int)) {
 		PREFETCHT0(Mem{Base: ahead})
 		PREFETCHT0(Mem{Base: ahead, Disp: 64})
 		ADDQ(U32(128), ahead)
@@ -181,13 +188,32 @@ func (r *ranking) sums(rows reg.Register) {
 			} else {
 				VPMINSW(sum, least, least)
 			}
+			between(q)
 		}
 		VMOVDQA32(least, Mem{Base: r.row})
 		ADDQ(U32(uint32(rankRow*size)), r.c)
-	}, func() {
+	}
+	r.adding.begin(r.x)
+	Label("both")
+	CMPQ(r.adding.done, Imm(rankAdded))
+	JEQ(LabelRef("sums_whole"))
+	SUBQ(Imm(rankRow), left)
+	JLT(LabelRef("sums_whole_end"))
+	whole(func(q int) {
+		switch q {
+		case 0:
+			r.adding.word("both_made")
+		case 1, 2:
+			r.adding.put(q - 1)
+		}
+	})
+	ADDQ(Imm(64), r.row)
+	JMP(LabelRef("both"))
+	r.eachRow(left, "sums", func() { whole(func(int) {}) }, func() {
 		VMOVDQA32(r.centroid(0, 0), Mem{Base: r.row})
 		ADDQ(Imm(uint64(size)), r.c)
 	})
+	r.adding.finish()
 }
 
 // eachRow emits loops over the rows of left centroids: whole is for one of rankRow, single for the others. Both have
@@ -232,8 +258,8 @@ func (r *ranking) centroid(disp, column int) reg.VecVirtual {
 	return sums[1]
 }
 
-// store writes labels and doubts of a pair of panels.
-func (r *ranking) store(rows, labels, doubts reg.Register) {
+// store writes labels and doubts of a pair of panels, and passes them.
+func (r *ranking) store(rows reg.Register, labels, doubts Mem) {
 	limit, total, near := ZMM(), ZMM(), K()
 	VPMINSW(r.least[1], r.least[0], limit)
 	for _, v := range r.least[2:] {
@@ -269,11 +295,20 @@ func (r *ranking) store(rows, labels, doubts reg.Register) {
 	VPSUBW(number, total, total)
 	VMOVDQU32(r.halves, number)
 	VPERMW(total, number, total)
-	VMOVDQU32(total, Mem{Base: labels})
 	VPBROADCASTW(r.steps.Offset(6), number)
 	VPCMPUW(Imm(5), number, total, near) // of several rows or columns
+	Load(Param("k"), left)
+	VPBROADCASTW(left.As32(), number)
+	VMOVDQU16(number, near, total)
+	to := GP64()
+	MOVQ(labels, to)
+	VMOVDQU32(total, Mem{Base: to})
+	MOVQ(doubts, to)
 	KMOVD(near, bits)
-	MOVL(bits, Mem{Base: doubts})
+	MOVL(bits, Mem{Base: to})
+	ADDQ(U32(64), labels)
+	ADDQ(Imm(4), doubts)
+	r.adding.start(total)
 }
 
 // longRanking is the routine for points of any number of dimensions, with its arguments in registers: their integers go
