@@ -23,9 +23,9 @@ func newPredictCommand() *cobra.Command {
 		Short: "Label new rows with a model",
 		Long: `Find the cluster of each row of a file, by the centroids and bounds of a model.json
 that cohort run --out has written. Columns are matched by name where the model and
-the file have names, else by their order. Rows and clusters are counted from 1,
-distances are taken with each column scaled from its bounds to [-1,1]. Rows are
-scaled to length 1 first for a model of --metric cosine.`,
+the file have names, else by their order. Clusters are counted from 1, and so are
+rows, below a header. Distances are taken with each column scaled from its bounds to
+[-1,1]. Rows are scaled to length 1 first for a model of --metric cosine.`,
 		Example: `  cohort run --data my.csv --k 8 --epsilon 1 --bounds 0:100 --out result
   cohort predict --model result/model.json --data new.csv`,
 		Args: noArguments,
