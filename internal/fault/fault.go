@@ -128,11 +128,11 @@ func IsRequest(err error) bool {
 	return errors.As(err, &e) && e.Wrong
 }
 
-// Count is a number of things as people read it: 1 column, 2 columns, 3 parties.
+// Count is a number of things as people read it: 1 column, 2 columns, 3 parties, 4 ways.
 func Count(n int, thing string) string {
 	switch stem, ends := strings.CutSuffix(thing, "y"); {
 	case n == 1:
-	case ends:
+	case ends && !strings.HasSuffix(stem, "a"):
 		thing = stem + "ies"
 	default:
 		thing += "s"

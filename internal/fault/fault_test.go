@@ -94,7 +94,7 @@ func TestCount(t *testing.T) {
 		n           int
 		thing, want string
 	}{{0, "cell", "0 cells"}, {1, "cell", "1 cell"}, {2, "cell", "2 cells"}, {1, "party", "1 party"},
-		{3, "party", "3 parties"}, {-1, "record", "-1 records"}} {
+		{3, "party", "3 parties"}, {4, "way", "4 ways"}, {-1, "record", "-1 records"}} {
 		if got := Count(c.n, c.thing); got != c.want {
 			t.Errorf("%d of %q: %q, want %q", c.n, c.thing, got, c.want)
 		}
