@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"html"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/cohort-engine/cohort/bench/table"
 )
@@ -63,9 +64,11 @@ func (p *Plot) barAxis(b *strings.Builder, sx scale, height float64) {
 		ticks = kept
 	}
 	for _, v := range ticks {
+		name := p.tick(v)
+		least := barLeft + max(8, 3.2*float64(utf8.RuneCountInString(name))) // half of what a name takes
 		fmt.Fprintf(b, `<line class="grid" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/>`+
 			`<text class="tick" x="%.1f" y="%.1f" text-anchor="middle">%s</text>`,
-			sx.at(v), sx.at(v), barGroup-4, height+4, max(sx.at(v), barLeft+8), height+18, html.EscapeString(p.tick(v)))
+			sx.at(v), sx.at(v), barGroup-4, height+4, max(sx.at(v), least), height+18, html.EscapeString(name))
 	}
 	fmt.Fprintf(b, `<text class="name" x="%.1f" y="%.1f">%s</text>`, barLeft, height+36,
 		html.EscapeString(axisName(p.yTitle(), sx)))
