@@ -62,7 +62,8 @@ func (f FM) Losses() []*Losses {
 // The alternating sums lose up to S bits: P is rounded up by that and Q down.
 func (f FM) continuousLosses() []*Losses {
 	n, step := float64(f.Phantoms), math.Log1p(1/float64(f.Phantoms))
-	const tail = 80 // e^-80 of the mass lies beyond
+	const tail = 80 // S e^-80 of the mass lies beyond, at most
+	beyond := float64(f.Parties) * math.Exp(-tail)
 	reach := tail / (n * (f.others(1) + 1))
 	lost := math.Ldexp(1, f.Parties-50)
 	// power is [y^a] between the logarithms from <= to of y
@@ -85,11 +86,11 @@ func (f FM) continuousLosses() []*Losses {
 		}
 		return p, q
 	}
-	fewer := &Losses{lo: -step, hi: reach, above: math.Exp(-tail), cells: func(a, b float64) (float64, float64) {
+	fewer := &Losses{lo: -step, hi: reach, above: beyond, cells: func(a, b float64) (float64, float64) {
 		p, q := masses(a, b)
 		return max(p, 0) * (1 + lost), max(q, 0) * (1 - lost)
 	}}
-	more := &Losses{lo: -reach, hi: step, below: math.Exp(-tail), cells: func(a, b float64) (float64, float64) {
+	more := &Losses{lo: -reach, hi: step, below: beyond, cells: func(a, b float64) (float64, float64) {
 		q, p := masses(-b, -a)
 		return max(p, 0) * (1 + lost), max(q, 0) * (1 - lost)
 	}}
