@@ -415,22 +415,16 @@ func TestDistancesEqualPortable(t *testing.T) {
 func TestAccumulateOffsetsEqualsPortable(t *testing.T) {
 	withPaths(t, func(t *testing.T) {
 		rng := rand.New(rand.NewPCG(8, 7))
-		i := 0
-		check := func(n, d, k int) {
-			i++
-			f := []int{16, 22, 19, 0, 20}[i%5]
-			p, c := packed(gridHardRows(rng, n, d, f), n, d), NewCentroids(k, d)
-			rows := gridHardRows(rng, k, d, f)
-			for i := range rows {
-				rows[i] *= float32(1 + 6*(i%2)) // at most 8 from points
-			}
-			c.Set(rows)
-			labels, factor := make([]uint16, n), make([]float32, n)
+		check := func(d, k, f int, points, centroids, factor []float32) {
+			n := len(factor)
+			p, c := packed(points, n, d), NewCentroids(k, d)
+			c.Set(centroids)
+			labels := make([]uint16, n)
 			for i := range labels {
-				labels[i], factor[i] = uint16(rng.IntN(k+1)), float32(math.Ldexp(1, f))
-				if i%3 > 0 {
-					factor[i] *= rng.Float32()
+				if labels[i] = uint16(rng.IntN(k)); rng.IntN(8) == 0 {
+					labels[i] = uint16(k)
 				}
+				factor[i] *= float32(math.Ldexp(1, f))
 			}
 			want, got := NewAccumulator(k, d, f), NewAccumulator(k, d, f)
 			for range 2 {
@@ -441,12 +435,27 @@ func TestAccumulateOffsetsEqualsPortable(t *testing.T) {
 				t.Fatalf("n=%d d=%d k=%d f=%d:\n%v\n%v", n, d, k, f, want.Sums, got.Sums)
 			}
 		}
-		shapes(check)
-		for range 5 {
-			check(9000, 2, 1+i%2)
+		i, grids := 0, []int{16, 22, 19, 0, 20}
+		shapes(func(n, d, k int) {
+			i++
+			f, factor := grids[i%len(grids)], ones32(n)
+			for i := range factor {
+				if i%3 > 0 {
+					factor[i] = rng.Float32()
+				}
+			}
+			check(d, k, f, gridHardRows(rng, n, d, f), gridHardRows(rng, k, d, f), factor)
+		})
+		for _, f := range grids { // the longest offsets, all one way
+			for _, k := range []int{1, Lanes + 1} {
+				const n, d = 40000, 5 // without replicas of the table
+				check(d, k, f, slices.Repeat([]float32{-1}, n*d), slices.Repeat([]float32{7}, k*d), ones32(n))
+			}
 		}
 	})
 }
+
+func ones32(n int) []float32 { return slices.Repeat([]float32{1}, n) }
 
 func TestCostRowsEqualPortable(t *testing.T) {
 	withPaths(t, func(t *testing.T) {

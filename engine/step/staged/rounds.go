@@ -441,8 +441,8 @@ func widest(sums []float64, all, noise float64) int {
 	return first
 }
 
-// crowded says whether the largest of k clusters has more than half of all records, and more than three clusters of the
-// mean size, which may be in one, have with some noise: those of a heavy corner of the box.
+// crowded says whether the largest of k clusters has more than half of all records, and more than 3.5 times the mean
+// size, as in a heavy corner of the box: three clusters that one centroid has may seem a little larger by noise.
 func crowded(largest, all float64, k int) bool { return largest > max(all/2, 3.5*all/float64(k)) }
 
 // countShare is the part of an equal round that the counts have. Of sizedRounds or more that start at random, all but
