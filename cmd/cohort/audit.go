@@ -19,6 +19,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/method"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/internal/fault"
+	"github.com/cohort-engine/cohort/internal/pages"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
@@ -149,6 +150,7 @@ func runAudit(ctx context.Context, o *options, a *auditOptions, out io.Writer) e
 	if cases, err = audit.Choose(cases, a.cases); err != nil {
 		return err
 	}
+	pages.Heap()
 	eng, err := newEngine(o.workers)
 	if err != nil {
 		return err

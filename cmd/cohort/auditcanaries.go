@@ -10,6 +10,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/catalog"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/internal/fault"
+	"github.com/cohort-engine/cohort/internal/pages"
 )
 
 // runCanaries proves lower bounds of a method, or of all, and prints them beside the claims.
@@ -32,6 +33,7 @@ func runCanaries(ctx context.Context, o *options, a *auditOptions, out io.Writer
 		}
 		return fault.Request("--canaries", o.method+" has no proven calibration", "choose another method")
 	}
+	pages.Heap()
 	eng, err := newEngine(o.workers)
 	if err != nil {
 		return err

@@ -20,6 +20,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/study"
 	"github.com/cohort-engine/cohort/engine/study/page"
 	"github.com/cohort-engine/cohort/internal/fault"
+	"github.com/cohort-engine/cohort/internal/pages"
 	"github.com/cohort-engine/cohort/internal/wholefile"
 )
 
@@ -103,6 +104,7 @@ func (o *joinFlags) join(ctx context.Context, in io.Reader, out, errOut io.Write
 	if err := folderWritable(o.out); err != nil {
 		return err
 	}
+	pages.Heap()
 	eng, err := newEngine(o.workers)
 	if err != nil {
 		return err

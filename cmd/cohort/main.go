@@ -23,6 +23,7 @@ import (
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/internal/fault"
+	"github.com/cohort-engine/cohort/internal/pages"
 )
 
 // Exit statuses of every command.
@@ -35,6 +36,7 @@ const (
 )
 
 func main() {
+	pages.Late()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	// Who no longer reads the output shall not end the process by that before a result that was paid for is saved.

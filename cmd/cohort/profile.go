@@ -22,6 +22,7 @@ import (
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/method"
 	"github.com/cohort-engine/cohort/internal/fault"
+	"github.com/cohort-engine/cohort/internal/pages"
 )
 
 // profileOptions are the flags that profile has besides those of run.
@@ -138,6 +139,7 @@ func profileJob(ctx context.Context, o *options, p *profileOptions, out io.Write
 		workers = min(runtime.GOMAXPROCS(0), engine.MaxWorkers)
 	}
 	s := &profileSession{o: o, m: m, in: in, workers: workers}
+	pages.Heap()
 	if err := s.measure(ctx, p); err != nil {
 		return err
 	}

@@ -36,6 +36,10 @@ ledger says what each released number costs and which theorem bounds it.`,
 	return cmd
 }
 
+// manyValues is how many values of records it takes until huge pages save a run more time than asking for them costs.
+// Sketches and ciphertexts of columns are many whatever the records are.
+const manyValues = 1 << 15
+
 func runJob(ctx context.Context, o *options, out, errOut io.Writer) error {
 	m, err := o.resolve()
 	if err != nil {
@@ -64,6 +68,9 @@ func runJob(ctx context.Context, o *options, out, errOut io.Writer) error {
 	}
 	if o.keepsTrace() {
 		observers = append(observers, engine.WithObserver(&in.trace))
+	}
+	if m.Holds == method.Columns || in.norm.Points.N*in.norm.Points.D >= manyValues {
+		pages.Heap()
 	}
 	eng, err := newEngine(o.workers, observers...)
 	if err != nil {
@@ -197,7 +204,6 @@ func (in *input) separate(ctx context.Context, eng *engine.Engine, res *engine.R
 
 // newEngine is an engine of so many workers, all cores for 0, on the kernels that the environment asks for.
 func newEngine(workers int, with ...engine.Option) (*engine.Engine, error) {
-	pages.Heap()
 	if workers > 0 {
 		with = append(with, engine.WithWorkers(workers))
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/study/page"
 	"github.com/cohort-engine/cohort/engine/study/trace"
 	"github.com/cohort-engine/cohort/internal/fault"
+	"github.com/cohort-engine/cohort/internal/pages"
 	"github.com/cohort-engine/cohort/internal/wholefile"
 )
 
@@ -77,6 +78,7 @@ func (o *serveFlags) serve(ctx context.Context, file string, out, errOut io.Writ
 	if (o.certificate == "") != (o.key == "") {
 		return fault.Request("--certificate", "and --certificate-key belong together", "give both or neither")
 	}
+	pages.Heap()
 	eng, err := newEngine(o.workers)
 	if err != nil {
 		return err

@@ -3,7 +3,9 @@
 package pages
 
 import (
+	"os"
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 )
@@ -18,24 +20,53 @@ const (
 	blockBytes = 4 << 20
 )
 
-// Floor is how many bytes the heap grows by at least, after Heap, before it is collected.
+// Floor is how many bytes the heap grows to at least, after Late or Heap, before it is collected.
 const Floor = 64 << 20
 
 // floor is never touched. It counts as part of the heap, which is collected when it has doubled: that of a run of a
 // fifth of a second, from nothing to 50 MB, was collected eight times, with all workers stopped each time.
 var floor atomic.Pointer[[]byte]
 
-// Heap asks for huge pages for what the heap has room for next, and has the heap collected after each 64 MB at the
-// earliest, once in a process. The runtime does not ask by itself, but it takes the lowest free addresses: those of
-// blocks that have come and gone.
+// Late has the heap of a process that begins collected when it has Floor bytes for the first time, instead of 4 MB:
+// many a command ends before, and the first collection alone may take longer than its work. Afterwards the heap is
+// collected when it has grown by Floor bytes or doubled. It does nothing where the environment says how much the
+// heap may grow.
+func Late() {
+	if os.Getenv("GOGC") != "" {
+		return
+	}
+	debug.SetGCPercent(percent * Floor / leastHeap)
+	first := new([16]byte) // unreachable at once: the first collection finds it
+	runtime.SetFinalizer(first, func(*[16]byte) { hold() })
+}
+
+// The runtime's share of growth before a collection, and the size of the heap that it collects first with it.
+const (
+	percent   = 100
+	leastHeap = 4 << 20
+)
+
+// hold has the heap collected when it has doubled, and Floor bytes count as part of it.
+var hold = sync.OnceFunc(func() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(percent)
+	}
+	block := make([]byte, Floor)
+	floor.Store(&block)
+})
+
+// Heap asks for huge pages for what the heap has room for next, and has the heap collected after each Floor bytes at
+// the earliest, once in a process. The runtime does not ask by itself, but it takes the lowest free addresses: those
+// of blocks that have come and gone.
 var Heap = sync.OnceFunc(func() {
 	var blocks [heapBytes / blockBytes][]byte
+	as := debug.SetGCPercent(-1)
 	for i := range blocks {
 		blocks[i] = make([]byte, blockBytes)
 		Advise(blocks[i])
 	}
-	block := make([]byte, Floor)
-	floor.Store(&block)
+	debug.SetGCPercent(as)
+	hold()
 	runtime.KeepAlive(&blocks)
 	runtime.GC()
 })

@@ -4,8 +4,12 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"os/exec"
 	"runtime"
+	"runtime/debug"
+	"strings"
 	"testing"
+	"time"
 )
 
 // What the heap takes after Heap is of huge pages, where the system has them, and Heap itself takes
@@ -65,6 +69,57 @@ func TestHeapIsCollectedLate(t *testing.T) {
 		t.Errorf("%d collections in 48 MB", after.NumGC-before.NumGC)
 	}
 }
+
+// A process that begins is not collected before it has the bytes of Floor; from then on the heap may double, and Floor
+// counts as part of it. It takes a process of its own, because the heap of this one has been collected.
+func TestLate(t *testing.T) {
+	if os.Getenv(lateAlone) == "" {
+		program, err := os.Executable()
+		if err != nil {
+			t.Fatal(err)
+		}
+		alone := exec.Command(program, "-test.run=^TestLate$", "-test.v")
+		for _, v := range os.Environ() {
+			if !strings.HasPrefix(v, "GOGC=") && !strings.HasPrefix(v, "GOCOVERDIR=") {
+				alone.Env = append(alone.Env, v)
+			}
+		}
+		alone.Env = append(alone.Env, lateAlone+"=1")
+		if out, err := alone.CombinedOutput(); err != nil || !bytes.Contains(out, []byte("--- PASS: TestLate")) {
+			t.Errorf("%v: %s", err, out)
+		}
+		return
+	}
+	Late()
+	for range 40 {
+		sink = make([]byte, 1<<20)
+	}
+	var m runtime.MemStats
+	if runtime.ReadMemStats(&m); m.NumGC != 0 {
+		t.Errorf("%d collections in 40 MB", m.NumGC)
+	}
+	for range 40 {
+		sink = make([]byte, 1<<20)
+	}
+	if runtime.ReadMemStats(&m); m.NumGC == 0 {
+		t.Error("no collection in 80 MB")
+	}
+	for range 100 { // the finalizer that the collection found has a goroutine of its own
+		if floor.Load() != nil {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if floor.Load() == nil {
+		t.Error("the first collection gave the heap no floor")
+	}
+	if got := debug.SetGCPercent(percent); got != percent {
+		t.Errorf("the heap may grow by %d %% after the first collection, want %d", got, percent)
+	}
+}
+
+// lateAlone says in the environment that the process is the one that TestLate has started.
+const lateAlone = "COHORT_TEST_LATE"
 
 var sink []byte // so that blocks are of the heap
 
