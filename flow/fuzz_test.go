@@ -143,12 +143,14 @@ func TestForgottenSolverIsNew(t *testing.T) {
 	}
 }
 
-// TestExactPassesAgree compares passes by boxes with all costs of all points.
+// TestExactPassesAgree compares passes by boxes and in single precision with all costs of all points.
 func TestExactPassesAgree(t *testing.T) {
+	const crowded = .25
 	ctx, run := context.Background(), parallel.Serial{}
 	for form, change := range []func(p *Problem){
 		func(*Problem) {},
 		func(p *Problem) { p.Total, p.Radius = true, .3 },
+		func(p *Problem) { p.Total, p.Radius = true, crowded },
 		func(p *Problem) { p.Exclusivity = 3 },
 		func(p *Problem) { p.Exclusivity, p.Radius = 2, .2 },
 		func(p *Problem) { p.Penalty = &Penalty{Under: .05, Over: .1} },
@@ -164,32 +166,45 @@ func TestExactPassesAgree(t *testing.T) {
 		s.ascent.resize(p.k())
 		rng := rand.New(rand.NewPCG(3, uint64(form)))
 		prices := make([]int64, p.k())
-		var want, boxes view
-		const window = 1e-4
-		look := func(v *view, ordered bool) {
+		look := func(ordered bool, window float64) (v view) {
 			s.ordered = ordered
-			if err := s.evaluate(ctx, run, p, prices, v, window, true); err != nil {
+			if err := s.evaluate(ctx, run, p, prices, &v, window, true); err != nil {
 				t.Fatal(err)
 			}
 			slices.SortFunc(v.extra, byPoint)
-		}
-		same := func(what string, v *view) {
-			t.Helper()
-			if !slices.Equal(v.labels, want.labels) || !slices.Equal(v.size, want.size) || !slices.Equal(v.extra, want.extra) {
-				t.Errorf("form %d: %s sees other columns", form, what)
-			}
-			for i, gap := range v.gap {
-				if near := want.gap[i] <= window; gap > want.gap[i]*(1+1e-5) || near && gap < want.gap[i]*(1-1e-5) {
-					t.Fatalf("form %d: %s sees a gap of %v of point %d, want %v", form, what, gap, i, want.gap[i])
-				}
-			}
+			return v
 		}
 		for j := range prices {
 			prices[j] = int64(rng.NormFloat64() * 3e7)
+			if p.Radius == crowded { // many points would rather stay unassigned
+				prices[j] += p.UnassignedCost() - p.reach()/2
+			}
 		}
-		look(&want, false)
-		look(&boxes, true)
-		same("a pass by boxes", &boxes)
+		want := look(false, filterSingles/2)
+		if !want.exact {
+			t.Fatalf("form %d: nothing to compare with", form)
+		}
+		for _, ordered := range []bool{false, true} {
+			for _, window := range []float64{filterSingles, singles / 2, 1e-4} {
+				got := look(ordered, window)
+				slack := 1e-5
+				if got.exact {
+					slack = 0
+					if !slices.Equal(got.labels, want.labels) || !slices.Equal(got.size, want.size) ||
+						!slices.Equal(got.extra, want.extra) {
+						t.Errorf("form %d: a pass with window %v, ordered %v, sees other columns", form, window, ordered)
+					}
+				}
+				for i, gap := range got.gap {
+					most, near := float64(want.gap[i])*(1+1e-5), want.gap[i] <= float32(window)
+					wrong := float64(gap) > most || near && float64(gap) < most*(1-2e-5)-slack
+					if wrong || gap > noGap && got.labels[i] != want.labels[i] {
+						t.Fatalf("form %d: a pass with window %v, ordered %v, sees point %d in %d with a gap of %v, want %d and %v",
+							form, window, ordered, i, got.labels[i], gap, want.labels[i], want.gap[i])
+					}
+				}
+			}
+		}
 	}
 }
 

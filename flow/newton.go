@@ -62,9 +62,7 @@ func (s *Solver) ascend(ctx context.Context, run Runner, p *Problem, target floa
 	if err := s.look(ctx, run, p, prices, &a.seen, a.radius); err != nil {
 		return 0, err
 	}
-	if a.plain { // a small one was chosen
-		a.radius = a.seen.window
-	}
+	a.radius = a.seen.window // was chosen, or is a.radius
 	outside := a.gradient(prices, &a.seen, a.excess)
 	if s.warm && a.plain && 8*outside > float64(p.total()) { // fewer than an eighth are worth no pass
 		var err error

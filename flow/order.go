@@ -117,6 +117,7 @@ type choice struct {
 	clusters []uint16
 	places   []float64 // of each its price above the lowest and its coordinates, in units
 	bound    float64
+	whole    bool // all of them reach all of the box
 
 	// Coordinates and prices above the lowest of these clusters in single precision.
 	rows, bias []float32
@@ -153,7 +154,7 @@ func (c *choice) prune(s *Solver, w *scratch, wider *choice, box []float32) {
 		w.middle[h], widths[h] = (lo+hi)/2, hi-lo
 	}
 	best := wider.evaluate(w.middle, value)
-	if t.limit < infinity {
+	if !wider.whole {
 		best = wider.confine(float64(t.limit)*s.unit, box, value)
 	}
 	if wider.compare(best, widths, value); t.several > 1 {
@@ -163,11 +164,15 @@ func (c *choice) prune(s *Solver, w *scratch, wider *choice, box []float32) {
 			value[at] = min(value[at], near+price+t.lowest-pruneRounding*(near+price+math.Abs(t.lowest)))
 		}
 	}
-	c.clusters, c.places, c.bound = c.clusters[:0], c.places[:0], wider.bound
+	c.clusters, c.places, c.bound, c.whole = c.clusters[:0], c.places[:0], wider.bound, true
 	for at, above := range value {
 		if above <= t.near {
-			c.clusters = append(c.clusters, wider.clusters[at])
-			c.places = append(c.places, wider.places[at*(d+1):(at+1)*(d+1)]...)
+			place := wider.places[at*(d+1) : (at+1)*(d+1)]
+			c.clusters, c.places = append(c.clusters, wider.clusters[at]), append(c.places, place...)
+			if !wider.whole && c.whole {
+				_, far := tree.Extent(box, place[1:])
+				c.whole = far*(1+pruneRounding) <= float64(t.limit)*s.unit
+			}
 		} else if above < c.bound {
 			c.bound = above
 		}
@@ -249,7 +254,7 @@ func (s *Solver) beginCells(run Runner) {
 	t := &s.pass
 	p, v, k, d := t.p, t.into, t.p.k(), t.p.Points.D
 	lowest := slices.Min(t.prices)
-	s.all.places = s.all.places[:0]
+	s.all.places, s.all.whole = s.all.places[:0], t.limit == infinity
 	for j, price := range t.prices {
 		s.all.places = append(s.all.places, float64(price-lowest)*s.unit)
 		for _, y := range p.Centroids[j*d : j*d+d] {
@@ -273,7 +278,7 @@ func (s *Solver) beginCells(run Runner) {
 	}
 	// No two clusters are farther apart than that.
 	apart := float64(p.reach()+slices.Max(t.prices)-lowest) * s.unit
-	if certain := certainWindows * v.window; certain <= apart && v.window > 0 && (v.exact || p.Points.N*k > 4<<20) {
+	if certain := certainWindows * v.window; certain <= apart && v.window > 0 && (t.fine || p.Points.N*k > 4<<20) {
 		v.certain = certain
 	}
 	t.near, t.lowest, t.cover, t.top = v.certain, float64(lowest)*s.unit, &s.order.whole, len(tree.Runs)-1
@@ -299,13 +304,32 @@ func (s *Solver) lookAtCells(worker, index int) {
 	s.shards[index] = w.extra
 }
 
-// lookAtLeaf looks at the points [first, last) with the clusters of c.
+// lookAtLeaf looks at the points [first, last) with the clusters of c, in single precision unless the pass is exact or
+// columns that are no clusters may be near.
 func (s *Solver) lookAtLeaf(w *scratch, c *choice, first, last int) {
-	if s.pass.into.exact {
+	v := s.pass.into
+	if bound := min(c.bound, s.beyond(c)); v.exact || bound <= v.window {
 		s.chooseLeaf(w, c, first, last)
 	} else {
-		s.countLeaf(w, c, first, last)
+		s.countLeaf(w, c, float32(bound*(1-1e-6)), first, last)
 	}
+}
+
+// beyond returns how much dearer than one of the clusters of c all columns that are no clusters are at least, 0 if
+// they may be less or points may be too far from some of these clusters.
+func (s *Solver) beyond(c *choice) float64 {
+	t := &s.pass
+	switch {
+	case !c.whole:
+		return 0
+	case s.outside < 0:
+		return math.Inf(1)
+	}
+	least := int64(infinity)
+	for _, j := range c.clusters {
+		least = min(least, t.prices[j])
+	}
+	return max(0, float64(t.leave-t.p.reach()-least)*s.unit)
 }
 
 // descend looks at the points [first, last) by their boxes of a level, within one that
@@ -325,11 +349,10 @@ func (s *Solver) descend(w *scratch, level int, wider *choice, first, last int) 
 	}
 }
 
-// countLeaf looks at the points [first, last) with the clusters of c.
-func (s *Solver) countLeaf(w *scratch, c *choice, first, last int) {
+// countLeaf looks at the points [first, last) with the clusters of c, than which all other columns are dearer by bound.
+func (s *Solver) countLeaf(w *scratch, c *choice, bound float32, first, last int) {
 	t := &s.pass
 	d, k, v := t.p.Points.D, len(c.clusters), t.into
-	bound := float32(c.bound * (1 - 1e-6))
 	if k == 1 {
 		label := c.clusters[0]
 		for i := first; i < last; i++ {

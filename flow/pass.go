@@ -53,6 +53,7 @@ type passTask struct {
 	into   *view
 	size   int  // points of a shard
 	tabled bool // pairs are counted in tables
+	fine   bool // an exact pass is asked for
 
 	// Of an exact pass: the longest arc, the cost of "unassigned", the clusters of a point at
 	// most, and gaps up to which points are near others.
@@ -103,31 +104,41 @@ type scratch struct {
 // cluster into the low bits of distances and counts pairs in a table.
 const tableColumns = 512
 
-// singles is the least window that single precision is enough for.
-const singles = 5e-5
+// singles is the least window that single precision is enough for, and filterSingles that for the filter, which does
+// not pack an index into distances.
+const singles, filterSingles = 5e-5, 5e-6
 
 // certainWindows is how large the gaps are that a pass over points in order tells, in windows: to tell larger ones it
 // has to look at more clusters in a box.
 const certainWindows = 3
 
-// look fills v with what is seen at the given prices of the clusters: exactly, if the problem
-// is not plain, and where points are in order and the window is small for single precision, or not known yet.
+// look fills v with what is seen at the given prices of the clusters: as an exact pass, if the problem is not plain,
+// and where points are in order and the window is small for single precision, or not known yet.
 func (s *Solver) look(ctx context.Context, run Runner, p *Problem, prices []int64, v *view, window float64) error {
 	return s.evaluate(ctx, run, p, prices, v, window, !s.ascent.plain || s.ordered && window < singles)
 }
 
-// evaluate is look, in integers or in single precision, which is for plain problems. An exact pass chooses a window
-// that is not positive. The prices of "unassigned" and "escape" are 0.
+// evaluate is look. An exact pass chooses a window that is not positive, and is in integers where single precision is
+// not enough. The prices of "unassigned" and "escape" are 0.
 func (s *Solver) evaluate(ctx context.Context, run Runner, p *Problem, prices []int64, v *view, window float64,
 	exact bool) error {
 	s.beginPass(run, p, prices, v)
-	if exact && window <= 0 && p.Points.N > 0 {
-		window = s.spacing(1. / 4)
+	t, work := &s.pass, s.works.cells
+	tabled := p.Points.D < kernels.TopTwoDims && p.k() <= tableColumns
+	if t.fine = exact; exact {
+		if window <= 0 && p.Points.N > 0 {
+			window = s.spacing(1. / 4)
+		}
+		switch { // single precision tells most points: the completion tells the others
+		case s.ordered:
+			exact = s.ascent.plain || window < singles || t.several > 1
+		case s.columns == p.k() && window >= filterSingles:
+			exact, tabled = false, false
+		}
 	}
 	v.window, v.exact, v.certain = window, exact, math.Inf(1)
-	t, work := &s.pass, s.works.cells
 	t.window = int64(min(max(0, window)/s.unit, infinity))
-	if s.ordered || exact || p.Points.D < kernels.TopTwoDims && p.k() <= tableColumns {
+	if s.ordered || exact || tabled {
 		s.beginCells(run)
 	} else {
 		s.filter.prepare(s, p, prices)
