@@ -110,8 +110,11 @@ func (s *Solver) improve(ctx context.Context, run Runner, whole *Problem, size i
 			a.refills, a.radius = true, 0
 			outside, err = s.ascend(ctx, run, p, enough)
 		}
-		precise := s.ordered || s.ascent.radius >= singles
-		if err != nil || outside <= 6*enough && precise {
+		most := 6 * enough
+		if !s.ordered && s.ascent.radius < singles {
+			most = enough // the filter serves where steps go all the way
+		}
+		if err != nil || outside <= most && (s.ordered || s.ascent.radius >= filterSingles) {
 			return err
 		}
 		s.stalled = !s.ordered // what the completion ends at is close enough for the next sample's steps

@@ -16,8 +16,8 @@
 //
 // Then the dual, the same for every form of the problem. Passes over growing subsamples, and then
 // over all points, assign each point to the columns where distance plus price is least; Newton's
-// steps raise the dual. Passes are in single precision for plain problems, in integers for the
-// others and for small steps. A sort levels all prices of a plain problem at once, and clusters with hardly any
+// steps raise the dual. Passes are in single precision where that tells the points, else, and for small steps, in
+// integers. A sort levels all prices of a plain problem at once, and clusters with hardly any
 // points step to where they have theirs. Where the steps stop paying, and first where prices may be far
 // apart, a subsample is completed instead. On a line the best clusters are intervals, and sorting gives
 // the prices.

@@ -98,7 +98,7 @@ func (s *Solver) ascend(ctx context.Context, run Runner, p *Problem, target floa
 		if since++; least < 0.85*before {
 			before, since = least, 0
 		}
-		if since > patience || float64(since)*worth > least {
+		if since > patience || float64(since)*worth > least || s.single() && a.radius < filterSingles/4 {
 			break
 		}
 		then, err := s.step(ctx, run, p, outside, least)
@@ -119,6 +119,9 @@ func (s *Solver) ascend(ctx context.Context, run Runner, p *Problem, target floa
 	}
 	return outside, nil
 }
+
+// single reports whether passes are in single precision however small the window is: smaller steps mean nothing then.
+func (s *Solver) single() bool { return s.ascent.plain && !s.ordered }
 
 // compareWithNone takes prices of 0 in place of those of the problem before if they leave fewer units outside than
 // those do: clusters that have moved far are at the wrong ones. It returns the units outside.

@@ -135,6 +135,8 @@ func (s *Solver) evaluate(ctx context.Context, run Runner, p *Problem, prices []
 		case s.columns == p.k() && window >= filterSingles:
 			exact, tabled = false, false
 		}
+	} else if window > 0 && window < singles {
+		tabled = false
 	}
 	v.window, v.exact, v.certain = window, exact, math.Inf(1)
 	t.window = int64(min(max(0, window)/s.unit, infinity))
