@@ -63,6 +63,7 @@ type members struct {
 	fresh     []int32 // points that become members, ascending: the end of after, until they are
 	horizon   float32
 	lookahead float32 // how many times the gap that is asked for the next pass tells
+	apart     float64 // no gap between two clusters is larger
 	laid      bool    // the columns are laid out
 	least     float32 // gap up to which points are listed
 	near      int64   // reduced cost up to which a new row lists
@@ -119,6 +120,8 @@ func (m *members) begin(ctx context.Context, run Runner, s *Solver, p *Problem, 
 		return err
 	}
 	m.certify()
+	prices := s.prices[:p.k()]
+	m.apart = float64(p.reach()+slices.Max(prices)-slices.Min(prices)) * m.unit
 	copy(t.size, v.size)
 	for j, price := range s.prices {
 		t.potential[j] = -price
@@ -280,7 +283,7 @@ func (m *members) widen(ctx context.Context, u int32) error {
 		least = float32(float64(reach) * m.unit)
 	}
 	const ahead = 16 // a pass takes longer than looking at a few gaps too many
-	if float64(least) > m.v.certain {
+	if float64(least) > m.v.certain && float64(least) < m.apart {
 		if err := m.sharpen(ctx, float64(min(m.lookahead*least, widest))); err != nil {
 			return err
 		}
