@@ -89,6 +89,9 @@ type Charged struct {
 
 // NewPayment prepares to pay from the file for runs.
 func (a *Account) NewPayment(c Charged) (*Payment, error) {
+	if a == nil {
+		return nil, fault.Request("account", "is nil", "give a ledger file")
+	}
 	p := &Payment{file: a.File, key: a.File.DigestKey(c.Salt)}
 	p.terms.Composition = a.Composition
 	if err := p.Next(c); err != nil {
@@ -126,6 +129,12 @@ func (c *Charged) records() int {
 
 // Next prepares to pay for further runs on the same records, under the same salt.
 func (p *Payment) Next(c Charged) error {
+	if p == nil {
+		return nil
+	}
+	if c.Method == nil {
+		return fault.Request("method", "is nil", "name the one that is paid for")
+	}
 	if c.Records != nil && c.Records.Bounds.FromData {
 		return fault.Request("--ledger", "the bounds are read from the data, which no budget covers",
 			"give public ones with --bounds or --bounds-file, or --private-bounds 0.1")
@@ -144,6 +153,9 @@ func (p *Payment) Next(c Charged) error {
 
 // Composition is how the file adds up what runs cost.
 func (p *Payment) Composition() privacy.Composition {
+	if p == nil {
+		return privacy.BasicComposition
+	}
 	c := p.terms.Composition
 	if state, err := p.file.State(); err == nil && state != nil {
 		c = state.Composition
@@ -177,6 +189,9 @@ func Payable(plan engine.Plan) error {
 func (p *Payment) Start(job engine.Job, further ...*privacy.Ledger) (*Paid, error) {
 	if p == nil {
 		return &Paid{Job: job}, nil
+	}
+	if job == nil {
+		return nil, fault.Request("job", "is nil", "give one")
 	}
 	plan, err := job.Plan()
 	if err == nil {

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -338,6 +340,90 @@ func TestNothingIsRefused(t *testing.T) {
 		if err := attempt(try); !fault.IsRequest(err) {
 			t.Errorf("%s: %v", what, err)
 		}
+	}
+}
+
+// Methods of nothing are refused in the usual form, too.
+func TestMethodsOfNothingAreRefused(t *testing.T) {
+	var (
+		noModel     *Model
+		noPredictor *Predictor
+		noRecords   *Records
+		noEngine    *engine.Engine
+		noAccount   *Account
+	)
+	ctx, empty, eng := context.Background(), new(Model), enginetest.New(t)
+	closed, err := Prepare(ctx, Rows([]float64{1, 2, 3, 4, 5, 6}, 3, 2), PrepareOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	two := &dataset.Matrix[float64]{Data: []float64{1, 2, 3, 4}, N: 2, D: 2}
+	for what, try := range map[string]func() error{
+		"save no model":             func() error { return noModel.Save(io.Discard) },
+		"save an empty model":       func() error { return empty.Save(io.Discard) },
+		"save a model of no result": func() error { return NewModel(nil, dataset.Bounds{}, nil, 0).Save(io.Discard) },
+		"predict by no model":       func() error { _, err := noModel.Predict([]float64{1}); return err },
+		"score by no model":         func() error { _, err := noModel.Score([]float64{1}); return err },
+		"predictor of no model":     func() error { _, err := noModel.Predictor(); return err },
+		"no predictor":              func() error { return noPredictor.Nearest(ctx, eng, two, nil, nil) },
+		"an empty predictor":        func() error { return new(Predictor).Nearest(ctx, eng, two, nil, nil) },
+		"count for no model":        func() error { return noModel.Count(nil) },
+		"count for an empty model":  func() error { return empty.Count(nil) },
+		"assign by no model":        func() error { return noModel.CountRecords(ctx, eng.Pool(), new(dataset.Normalised)) },
+		"fit no records":            func() error { _, err := noRecords.Fit(ctx, Options{K: 2}); return err },
+		"fit empty records":         func() error { _, err := new(Records).Fit(ctx, Options{K: 2}); return err },
+		"run on no engine":          func() error { _, err := noEngine.Run(ctx, nil); return err },
+		"pay from no account":       func() error { _, err := noAccount.NewPayment(Charged{}); return err },
+		"pay for no method":         func() error { _, err := new(Account).NewPayment(Charged{}); return err },
+		"pay for no job":            func() error { _, err := new(Payment).Start(nil); return err },
+	} {
+		if err := attempt(try); !fault.IsRequest(err) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	for what, r := range map[string]*Records{"no": nil, "empty": new(Records), "closed": closed} {
+		err := attempt(func() error {
+			r.Close()
+			if r.N() != 0 || r.D() != 0 {
+				return fmt.Errorf("%d records of %d columns", r.N(), r.D())
+			}
+			return nil
+		})
+		if err != nil {
+			t.Errorf("%s records: %v", what, err)
+		}
+	}
+}
+
+// Save refuses what Load would not take, before it has written anything.
+func TestSaveRefusesWhatLoadDoes(t *testing.T) {
+	whole, err := Fit(context.Background(), Rows([]float64{1, 2, 3, 4, 5, 6}, 3, 2), Options{K: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, spoil := range map[string]func(m *Model){
+		"a centroid that is short":   func(m *Model) { m.Centroids = [][]float64{{1}, {2, 3}} },
+		"a centroid that is NaN":     func(m *Model) { m.Centroids = [][]float64{{1, math.NaN()}, {2, 3}} },
+		"a bound too few":            func(m *Model) { m.Upper = []float64{1} },
+		"bounds that are turned":     func(m *Model) { m.Lower, m.Upper = m.Upper, m.Lower },
+		"no grid":                    func(m *Model) { m.FractionBits = 0 },
+		"a name too many":            func(m *Model) { m.Columns = []string{"a", "b", "c"} },
+		"a size too few":             func(m *Model) { m.Sizes = []float64{1} },
+		"a metric that there is not": func(m *Model) { m.Metric = "taxi" },
+	} {
+		m := *whole
+		spoil(&m)
+		var b bytes.Buffer
+		if err := attempt(func() error { return m.Save(&b) }); !errors.As(err, new(*fault.Error)) || b.Len() > 0 {
+			t.Errorf("%s: %v after %d bytes", what, err, b.Len())
+		}
+	}
+	var b bytes.Buffer
+	if err := whole.Save(&b); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(&b); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -55,8 +55,11 @@ type Model struct {
 	Labels []int32 `json:"-"`
 }
 
-// NewModel is the model of a result of package engine.
+// NewModel is the model of a result of package engine, and one that nothing can be done with of no result.
 func NewModel(r *engine.Result, bounds dataset.Bounds, columns []string, fractionBits int) *Model {
+	if r == nil {
+		return new(Model)
+	}
 	return &Model{Version: r.Version, Method: r.Method, Metric: r.Metric, Centroids: r.Centroids, Sizes: r.Sizes,
 		Iterations: r.Iterations,
 		Lower:      bounds.Lo, Upper: bounds.Hi, FromData: bounds.FromData,
@@ -132,6 +135,9 @@ func (m *Model) unit() float64 {
 
 // Count sets Sizes to the numbers of the labels: what a model without a budget may show.
 func (m *Model) Count(labels []int32) error {
+	if m == nil || len(m.Centroids) == 0 {
+		return errNoModel
+	}
 	sizes := make([]float64, len(m.Centroids))
 	for i, l := range labels {
 		if l < 0 || int(l) >= len(sizes) {
@@ -172,6 +178,8 @@ func (m *Model) Assign(ctx context.Context, pool *engine.Pool, records *dataset.
 // beside is the centroids on the grid of records that are to be compared with them.
 func (m *Model) beside(ctx context.Context, pool *engine.Pool, records *dataset.Normalised) ([]float64, error) {
 	switch {
+	case m == nil:
+		return nil, errNoModel
 	case ctx == nil:
 		return nil, engine.ErrNoContext
 	case pool == nil:
@@ -189,10 +197,16 @@ func (m *Model) bounds() dataset.Bounds {
 	return dataset.Bounds{Lo: m.Lower, Hi: m.Upper, FromData: m.FromData}
 }
 
-// Save writes the model as JSON.
+// Save writes the model as JSON. What Load would not take is refused, and nothing is written then.
 func (m *Model) Save(w io.Writer) error {
-	if w == nil {
+	switch {
+	case w == nil:
 		return fault.Request("model", "has no writer", "give a file or another writer")
+	case m == nil || len(m.Centroids) == 0:
+		return errNoModel
+	}
+	if _, err := m.grid(); err != nil {
+		return err
 	}
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")

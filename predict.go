@@ -23,16 +23,19 @@ func (m *Model) Predict(points []float64) ([]int32, error) {
 // scaled from its bounds to [-1,1]. It is computed from the records: no budget covers it.
 func (m *Model) Score(points []float64) (float64, error) {
 	_, distances, err := m.Nearest(context.Background(), points)
-	return elementary.SquaredLength(distances) / float64(len(distances)), err
+	if err != nil {
+		return 0, err
+	}
+	return elementary.SquaredLength(distances) / float64(len(distances)), nil
 }
 
 // Nearest is Predict with the distances to the nearest centroids, with each column scaled from its
 // bounds to [-1,1].
 func (m *Model) Nearest(ctx context.Context, points []float64) (labels []int32, distances []float64, err error) {
-	d := len(m.Lower)
-	if d == 0 {
+	if m == nil || len(m.Lower) == 0 {
 		return nil, nil, errNoModel
 	}
+	d := len(m.Lower)
 	if len(points) == 0 || len(points)%d != 0 {
 		return nil, nil, fault.Request("points", fmt.Sprintf("are %s for records of %s",
 			fault.Count(len(points), "number"), fault.Count(d, "column")),
@@ -66,7 +69,7 @@ type Predictor struct {
 
 // Predictor prepares the model for labelling records.
 func (m *Model) Predictor() (*Predictor, error) {
-	if len(m.Lower) == 0 || len(m.Centroids) == 0 {
+	if m == nil || len(m.Lower) == 0 || len(m.Centroids) == 0 {
 		return nil, errNoModel
 	}
 	p := &Predictor{m: *m}
@@ -98,6 +101,8 @@ func (m *Model) Predictor() (*Predictor, error) {
 func (p *Predictor) Nearest(ctx context.Context, eng *engine.Engine, points dataset.Borrowed, labels []int32,
 	distances []float64) error {
 	switch {
+	case p == nil || p.grid == nil:
+		return errNoModel
 	case ctx == nil:
 		return engine.ErrNoContext
 	case eng == nil:

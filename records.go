@@ -99,14 +99,31 @@ func Prepare(ctx context.Context, data Data, o PrepareOptions) (r *Records, err 
 	return r, nil
 }
 
-// N is the number of records, D of their columns.
-func (r *Records) N() int { return r.prepared.Points.N }
+// N is the number of records, 0 once they are closed.
+func (r *Records) N() int {
+	if !r.held() {
+		return 0
+	}
+	return r.prepared.Points.N
+}
 
-// D is the number of columns.
-func (r *Records) D() int { return r.prepared.Points.D }
+// D is the number of columns, 0 once the records are closed.
+func (r *Records) D() int {
+	if !r.held() {
+		return 0
+	}
+	return r.prepared.Points.D
+}
 
-// Close gives back the memory of the records, once no fit uses them. Nothing but Close may be called afterwards.
-func (r *Records) Close() { r.prepared.Close() }
+// held tells whether there are records: they were made by Prepare and not closed.
+func (r *Records) held() bool { return r != nil && r.prepared != nil && r.prepared.Points != nil }
+
+// Close gives back the memory of the records, once no fit uses them.
+func (r *Records) Close() {
+	if r.held() {
+		r.prepared.Close()
+	}
+}
 
 // Fit clusters the records.
 func (r *Records) Fit(ctx context.Context, o Options) (_ *Model, err error) {
@@ -114,8 +131,8 @@ func (r *Records) Fit(ctx context.Context, o Options) (_ *Model, err error) {
 	if ctx == nil {
 		return nil, engine.ErrNoContext
 	}
-	if r.prepared.Points == nil {
-		return nil, fault.Request("records", "are closed", "prepare them again")
+	if !r.held() {
+		return nil, fault.Request("records", "are closed, or were not made by Prepare", "prepare them again")
 	}
 	m, err := o.method()
 	if err != nil {

@@ -101,7 +101,7 @@ func (e *Engine) Pool() *Pool { return e.pool }
 
 // Close stops the workers and waits for them. Runs must have ended.
 func (e *Engine) Close() error {
-	if e.closed.Swap(true) {
+	if e == nil || e.pool == nil || e.closed.Swap(true) {
 		return nil
 	}
 	e.pool.Close()
@@ -115,7 +115,7 @@ var ErrNoContext = fault.Request("context", "is nil", "give context.Background()
 // alone: not what goes on within a region or a phase, which is the engine's own observers' to see.
 func (e *Engine) Run(ctx context.Context, job Job, further ...Observer) (*Result, error) {
 	switch {
-	case e.closed.Load() || e.pool == nil:
+	case e == nil || e.pool == nil || e.closed.Load():
 		return nil, fault.Request("engine", "is closed, or was not made by New", "make a new one")
 	case ctx == nil:
 		return nil, ErrNoContext

@@ -34,6 +34,9 @@ func unitBounds(d int) Bounds { return SameBounds(d, -1, 1) }
 // ParseBounds parses "lo:hi", the same for all d columns, or d such pairs
 // separated by commas.
 func ParseBounds(s string, d int) (Bounds, error) {
+	if d < 0 {
+		return Bounds{}, fault.Range("columns", d, "at least 0")
+	}
 	b := SameBounds(d, 0, 0)
 	what := "bounds " + strconv.Quote(s)
 	pairs := strings.Split(s, ",")
@@ -236,6 +239,9 @@ func (b Bounds) Normalise(points [][]float64) ([]float64, error) {
 // Visit calls visit with consecutive rows of a source, row-major: NaN for a missing value, if read has a rule for
 // such. It must not keep them. Of the records the error tells only what is not finite.
 func Visit(ctx context.Context, s Source, read ReadOptions, visit func(rows []float64)) error {
+	if err := given(ctx, s); err != nil {
+		return err
+	}
 	schema := s.Schema()
 	return inOrder(ctx, s, &schema, &read, (*Block).settle, func(b *Block) error {
 		visit(b.Rows)
@@ -246,6 +252,9 @@ func Visit(ctx context.Context, s Source, read ReadOptions, visit func(rows []fl
 // Again is a source of the same records that can be read any number of times: s itself if it can, else one that
 // holds what it reads now.
 func Again(ctx context.Context, s Source, read ReadOptions) (Source, error) {
+	if err := given(ctx, s); err != nil {
+		return nil, err
+	}
 	schema := s.Schema()
 	if !schema.Once {
 		return s, nil
@@ -288,6 +297,9 @@ func ByFile(s Source) []Source {
 
 // Digests are those of Prepared.Digests, found in a pass over the source alone, and the number of its records.
 func Digests(ctx context.Context, s Source, read ReadOptions, key [16]byte) (columns []string, n int, err error) {
+	if err := given(ctx, s); err != nil {
+		return nil, 0, err
+	}
 	digest := newColumnDigests(key, s.Schema().D)
 	err = Visit(ctx, s, read, func(rows []float64) {
 		digest.add(rows)

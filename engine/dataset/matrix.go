@@ -209,8 +209,14 @@ func (t *Table) schema() Schema {
 		Bytes: t.Bytes, Cheap: true}
 }
 
+// errNoTable is the refusal of no table.
+var errNoTable = fault.Request("table", "is nil", "give one")
+
 // Source makes a source of the records of a table.
 func (t *Table) Source() (Source, error) {
+	if t == nil {
+		return nil, errNoTable
+	}
 	m := Matrix[float64]{Data: t.Rows, N: t.N, D: t.D, Columns: t.Columns}
 	name := t.Name
 	if name == "" {

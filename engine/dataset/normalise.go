@@ -43,6 +43,9 @@ func Truncate(x float64, f int) float32 {
 // what is outside, and truncates toward zero onto the grid 2^-fractionBits. A value
 // that is not finite is an error, unless Table.Missing has a rule for NaN.
 func Normalise(t *Table, b Bounds, fractionBits int) (*Normalised, error) {
+	if t == nil {
+		return nil, errNoTable
+	}
 	s, err := t.Source()
 	if err != nil {
 		return nil, err

@@ -57,6 +57,9 @@ const heldBytes = 16 << 20
 // source per worker. It refuses records that are not finite and sets that cannot
 // fit in memory.
 func Prepare(ctx context.Context, s Source, opts PrepareOptions) (*Prepared, error) {
+	if err := given(ctx, s); err != nil {
+		return nil, err
+	}
 	schema := s.Schema()
 	if opts.FractionBits == 0 {
 		if opts.FractionBits = DefaultFractionBits; opts.Unit {

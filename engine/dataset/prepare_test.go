@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"maps"
 	"math"
@@ -720,5 +721,41 @@ func TestRowNumbers(t *testing.T) {
 		if got := tab.RowNumber(i); got != want {
 			t.Errorf("record %d is row %d, want %d", i, got, want)
 		}
+	}
+}
+
+// No source, no table and no reader are refused in the usual form.
+func TestNothingToRead(t *testing.T) {
+	ctx := context.Background()
+	var none context.Context // as a caller that passes nil
+	var noTable *Table
+	some, err := FromMatrix("some", Matrix[float64]{Data: []float64{1, 2}, N: 2, D: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, try := range map[string]func() error{
+		"prepare":                 func() error { _, err := Prepare(ctx, nil, PrepareOptions{}); return err },
+		"prepare without context": func() error { _, err := Prepare(none, some, PrepareOptions{}); return err },
+		"visit":                   func() error { return Visit(ctx, nil, ReadOptions{}, nil) },
+		"again":                   func() error { _, err := Again(ctx, nil, ReadOptions{}); return err },
+		"digests":                 func() error { _, _, err := Digests(ctx, nil, ReadOptions{}, [16]byte{}); return err },
+		"read":                    func() error { _, err := Read(ctx, "nothing", nil, ReadOptions{}); return err },
+		"a table's source":        func() error { _, err := noTable.Source(); return err },
+		"a table's bounds":        func() error { _, err := BoundsFromData(noTable); return err },
+		"normalise":               func() error { _, err := Normalise(noTable, Bounds{}, 16); return err },
+		"write":                   func() error { return Write(io.Discard, noTable) },
+		"bounds":                  func() error { _, err := ParseBounds("0:1", -1); return err },
+		"a split":                 func() error { _, err := ParseColumnSplit("1;2", -1, nil); return err },
+	} {
+		func() {
+			defer func() {
+				if r := recover(); r != nil {
+					t.Errorf("%s: panic: %v", what, r)
+				}
+			}()
+			if err := try(); !fault.IsRequest(err) {
+				t.Errorf("%s: %v", what, err)
+			}
+		}()
 	}
 }

@@ -3,6 +3,8 @@ package dataset
 import (
 	"context"
 	"strconv"
+
+	"github.com/cohort-engine/cohort/internal/fault"
 )
 
 // Source is a set of records that is read from its beginning, in pieces that
@@ -143,4 +145,15 @@ func (b *Block) text(i int) []byte {
 		from = b.Ends[i-1]
 	}
 	return b.Texts[from:b.Ends[i]]
+}
+
+// given refuses no context and no source.
+func given(ctx context.Context, s Source) error {
+	switch {
+	case ctx == nil:
+		return fault.Request("context", "is nil", "give context.Background()")
+	case s == nil:
+		return fault.Request("source", "is nil", "give one, such as that of a table or a file")
+	}
+	return nil
 }

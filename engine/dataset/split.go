@@ -212,6 +212,9 @@ func ContiguousColumns(d, parties int) ([][]int, error) {
 // ChooseColumns understands, a semicolon between parties. Every one of the d columns
 // belongs to exactly one party. The result has indices from 0.
 func ParseColumnSplit(s string, d int, names []string) ([][]int, error) {
+	if d < 0 {
+		return nil, fault.Range("columns", d, "at least 0")
+	}
 	owner := make([]int, d)
 	var out [][]int
 	what := "split " + strconv.Quote(s)

@@ -245,6 +245,9 @@ func openPath(ctx context.Context, path string, opts ReadOptions) (Source, error
 // Read reads one table from r: text, .npy or IDX, each also gzip-compressed,
 // told apart by their first bytes. The name stands in errors and in the table.
 func Read(ctx context.Context, name string, r io.Reader, opts ReadOptions) (*Table, error) {
+	if r == nil {
+		return nil, fault.Request(name, "has no reader", "give a file or another reader")
+	}
 	s, err := openFormat(ctx, stream(name, r), opts)
 	if err != nil {
 		return nil, err

@@ -10,6 +10,9 @@ import (
 // Write writes the records as CSV, with a header when the columns have names.
 // Numbers are the shortest that read back as the same values.
 func Write(w io.Writer, t *Table) error {
+	if t == nil {
+		return errNoTable
+	}
 	b := bufio.NewWriterSize(w, 1<<16)
 	if t.Columns != nil {
 		for j, name := range t.Columns {
