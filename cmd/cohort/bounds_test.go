@@ -61,7 +61,9 @@ func TestPrivateBounds(t *testing.T) {
 	status, out, errOut := cohort(t, "run", "--epsilon", "2", "--private-bounds", "0.25")
 	if text := strings.Join(strings.Fields(out), " "); status != exitDone ||
 		!strings.Contains(text, "epsilon does not cover the number of records") ||
-		!strings.Contains(text, "bounds found for 0.25 of epsilon: x1 0 to") {
+		!strings.Contains(text, "bounds found for 0.25 of epsilon: x1 0 to") ||
+		!strings.Contains(text, "the noise may hide as many as 112 records of about one value") ||
+		strings.Contains(text, "may leave out groups") {
 		t.Errorf("status %d, %s\n%s", status, errOut, out)
 	}
 	for args, want := range map[string]string{
@@ -206,6 +208,17 @@ func TestPrivateBoundsThatAreGuessed(t *testing.T) {
 	}
 	if m := object(t, append(args, "--format", "json")...); !strings.Contains(fmt.Sprint(m["doubts"]), "are a guess") {
 		t.Errorf("doubts are %v", m["doubts"])
+	}
+}
+
+// Where a whole cluster may lie beyond the bounds, the headline says so.
+func TestPrivateBoundsThatMayLeaveOutACluster(t *testing.T) {
+	args := []string{"run", "--data", "builtin:blobs", "--n", "900", "--epsilon", "1", "--private-bounds", "0.5", "--k"}
+	for k, said := range map[string]bool{"2": false, "8": true} {
+		doubts := fmt.Sprint(object(t, append(args, k, "--format", "json")...)["doubts"])
+		if strings.Contains(doubts, "may leave out groups of up to 112 records, and a cluster has about 112 of 900") != said {
+			t.Errorf("k = %s: %s", k, doubts)
+		}
 	}
 }
 

@@ -445,8 +445,14 @@ func (in *input) addBounds(o *options, r *engine.Result) {
 			"noise: spend a larger share on them, or state --bounds", fault.Count(len(guessed), "column"),
 			strings.Join(names, ", ")))
 	}
+	unseen := bounds.Unseen(in.found)
 	r.Notes = append(r.Notes, fmt.Sprintf("bounds found for %g of epsilon: %s", o.boundsShare,
-		strings.Join(said, ", ")))
+		strings.Join(said, ", ")), fmt.Sprintf("beyond these bounds the noise may hide as many as %d records of about one "+
+		"value in a column (within a factor of 1.4): values beyond bounds are moved to the nearest one", unseen))
+	if r.K > 0 && unseen >= int64(r.N/r.K) {
+		r.Doubts = append(r.Doubts, fmt.Sprintf("the search for bounds may leave out groups of up to %d records, and a "+
+			"cluster has about %d of %d: spend a larger share on them, or state --bounds", unseen, r.N/r.K, r.N))
+	}
 }
 
 // notes says what was done to the records while they were read. Without quality the

@@ -66,6 +66,11 @@ func Of(r *engine.Result) dataset.Bounds { return r.Details["bounds"].(dataset.B
 // that is likeliest to have records.
 func Guessed(r *engine.Result) []int { return r.Details["guessed"].([]int) }
 
+// Unseen is how many records of a column may lie beyond its bounds in one cell, whose values differ by a factor of less
+// than 1.42, but with a probability of 1/1000: twice the threshold of the noise (THEOREMS.md T12 iii). It follows from
+// the plan alone.
+func Unseen(r *engine.Result) int64 { return r.Details["unseen"].(int64) }
+
 // plan is that of a run with one release, or one of each party.
 type plan struct {
 	*protocol.Plan
@@ -222,7 +227,7 @@ func (pl *plan) ofRows(s dataset.Source) protocol.Program {
 		if err != nil {
 			return nil, err
 		}
-		return &protocol.Outcome{Details: details(pl.choose(noisy))}, nil
+		return &protocol.Outcome{Details: pl.details(pl.choose(noisy))}, nil
 	}
 }
 
@@ -275,14 +280,14 @@ func (pl *plan) gather(ctx context.Context, p *protocol.Party) (*protocol.Outcom
 		}
 	}
 	slices.Sort(guessed)
-	return &protocol.Outcome{Details: details(b, guessed)}, b.Validate("bounds")
+	return &protocol.Outcome{Details: pl.details(b, guessed)}, b.Validate("bounds")
 }
 
 // columnBytes is the length of what a party says of a column: its bounds, and whether they are guessed.
 const columnBytes = 8 + 8 + 1
 
-func details(b dataset.Bounds, guessed []int) map[string]any {
-	return map[string]any{"bounds": b, "guessed": guessed}
+func (pl *plan) details(b dataset.Bounds, guessed []int) map[string]any {
+	return map[string]any{"bounds": b, "guessed": guessed, "unseen": 2 * pl.threshold()}
 }
 
 // count adds some columns of rows of d columns to the cells of each. A missing value is in none.
@@ -354,6 +359,9 @@ func threshold(scale, excess float64, d int) int64 {
 	return int64(math.Ceil(least))
 }
 
+// threshold is that of the plan's noise: cells above it are surely occupied.
+func (pl *plan) threshold() int64 { return threshold(pl.scale, pl.excess, pl.D) }
+
 // choose makes bounds of noisy counts: from the first to the last cell above the threshold. A range that
 // ends nearer to zero than half of its far end begins at zero: cells there are narrow, and
 // few records fall into each. Where no cell is above it, the range goes from zero to the end of the largest: what is
@@ -361,7 +369,7 @@ func threshold(scale, excess float64, d int) int64 {
 func (pl *plan) choose(noisy []int64) (b dataset.Bounds, guessed []int) {
 	d := len(noisy) / cells
 	b = dataset.Bounds{Lo: make([]float64, d), Hi: make([]float64, d)}
-	above := threshold(pl.scale, pl.excess, pl.D)
+	above := pl.threshold()
 	for h := range d {
 		first, last, largest := -1, -1, zero
 		column := noisy[h*cells : (h+1)*cells]

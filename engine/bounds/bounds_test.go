@@ -298,6 +298,43 @@ func TestGuessIsTheLikeliest(t *testing.T) {
 	}
 }
 
+// What may go unseen follows from the plan, is the same by rows and by columns, and is enough: a group of one record
+// more is within the bounds, while one of a third of it is left out (THEOREMS.md T12 iii).
+func TestWhatBoundsMayNotSee(t *testing.T) {
+	seed := uint64(7)
+	group := func(n int64) []float64 {
+		var rows []float64
+		for range 20000 {
+			rows = append(rows, 1, 1)
+		}
+		for range n {
+			rows = append(rows, 1000, -7)
+		}
+		return rows
+	}
+	job := func(split [][]int) Job { return Job{Epsilon: 0.5, Seed: &seed, Split: split} }
+	first, err := find(t, job(nil), 2, group(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	unseen := Unseen(first.Result)
+	if want := 2 * threshold(2/0.5, 1, 2); unseen != want {
+		t.Errorf("%d may go unseen, want %d", unseen, want)
+	}
+	for _, split := range [][][]int{nil, {{0}, {1}}} {
+		for n, seen := range map[int64]bool{unseen + 1: true, unseen / 3: false} {
+			r, err := find(t, job(split), 2, group(n))
+			if err != nil {
+				t.Fatal(err)
+			}
+			b := Of(r.Result)
+			if got := b.Hi[0] >= 1000 && b.Lo[1] <= -7; got != seen || Unseen(r.Result) != unseen {
+				t.Errorf("a group of %d beside %d of %d: bounds %v", n, Unseen(r.Result), unseen, b)
+			}
+		}
+	}
+}
+
 // Where no magnitude stands out of the noise, which is paid for, the bounds are a guess that holds the likeliest one,
 // and the result says of which columns. By rows and by columns it is the same.
 func TestBoundsThatAreGuessed(t *testing.T) {
