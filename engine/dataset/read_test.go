@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/binary"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -388,6 +389,43 @@ func FuzzRead(f *testing.F) {
 		for _, v := range got.Rows {
 			if math.IsNaN(v) || math.IsInf(v, 0) {
 				t.Fatalf("value %v", v)
+			}
+		}
+	})
+}
+
+// FuzzReadText checks that a text is the same table whatever pieces and workers it is read in, with every choice that
+// the command line gives, and refused with the same words.
+func FuzzReadText(f *testing.F) {
+	f.Add("a,b\n1,2\n", "", "", "", byte(0))
+	f.Add("\ufeffa;b\r\n1,5;2\r\n\r\n2;3,25\r\n", ";", "", "", byte(1))
+	f.Add("x,who\n1,\"u,\n7\"\n3,u8\n", ",", "who", "", byte(2))
+	f.Add("\"a\",\"a\"\n\"1,5\",\"\"\"2\"\n", "", "", "", byte(1))
+	f.Add("1 2  3\n4\t5 NA\n# 7\n", "blank", "", "2", byte(4))
+	f.Add("a|b\n|2\n1|\n", "|", "", "b", byte(8))
+	f.Fuzz(func(t *testing.T, text, separator, id, label string, bits byte) {
+		opts := ReadOptions{Text: TextFormat{Separator: separator, DecimalComma: bits&1 != 0},
+			LabelColumn: label, id: id, Missing: Missing(bits >> 2 % 3), MayLack: bits&2 != 0}
+		read := func(workers, chunk int) (*Table, error) {
+			o := opts
+			o.Workers, o.chunkBytes = workers, chunk
+			return Read(context.Background(), "f", strings.NewReader(text), o)
+		}
+		want, err := read(1, 0)
+		if err == nil && (want.D < 1 || len(want.Rows) != want.N*want.D || want.IDs != nil && len(want.IDs) != want.N ||
+			want.Labels != nil && len(want.Labels) != want.N) {
+			t.Fatalf("table %d x %d with %d values, %d ids, %d labels", want.N, want.D, len(want.Rows), len(want.IDs),
+				len(want.Labels))
+		}
+		for workers, chunk := range map[int]int{1: 3, 2: 16} {
+			got, e := read(workers, chunk)
+			if (err == nil) != (e == nil) || err != nil && err.Error() != e.Error() {
+				t.Fatalf("%v at once, %v in pieces of %d", err, e, chunk)
+			}
+			if err == nil && (got.N != want.N || got.D != want.D || !slices.Equal(got.Columns, want.Columns) ||
+				!slices.Equal(got.IDs, want.IDs) || !slices.Equal(got.Labels, want.Labels) ||
+				fmt.Sprint(got.Rows) != fmt.Sprint(want.Rows)) {
+				t.Fatalf("%+v at once, %+v in pieces of %d", want, got, chunk)
 			}
 		}
 	})
