@@ -190,7 +190,14 @@ type Strands struct {
 
 // SVG draws the strands, the axes below each other: names and limits find room on a narrow screen.
 func (s *Strands) SVG() string {
-	const left, right, top, row = 128.0, 16.0, 14.0, 30.0
+	const left, right, begin, nearest, least, upright = 128.0, 16.0, 14.0, 30.0, 180.0, 60.0
+	// Few axes stand apart, so that the slopes of lines are seen. On one alone, lines stand upright.
+	top, row := begin, nearest
+	if between := float64(len(s.Axes) - 1); between > 0 {
+		row = max(row, least/between)
+	} else {
+		top += upright
+	}
 	height := top + row*float64(len(s.Axes)-1) + 26
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg viewBox="0 0 %g %.0f" role="img" aria-label="%s">`, plotWidth, height,
@@ -212,6 +219,10 @@ func (s *Strands) SVG() string {
 	}
 	for i, r := range s.Rows {
 		var path strings.Builder
+		if len(r) == 1 {
+			fmt.Fprintf(&path, "M%.1f %.1fV%.1f", at(0, r[0]), begin, top)
+			r = nil
+		}
 		for h, x := range r {
 			command := "L"
 			if h == 0 {

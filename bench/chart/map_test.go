@@ -72,3 +72,28 @@ func TestLogarithmicAxesAreMarked(t *testing.T) {
 		t.Error("of curves, the axis of time alone is logarithmic")
 	}
 }
+
+// Strands over few columns are as high as others, those over many have room for names, and those of one column
+// stand upright on its axis, where each is seen.
+func TestStrandsCanBeSeen(t *testing.T) {
+	for columns, want := range map[int]float64{1: 100, 2: 220, 3: 220, 7: 220, 24: 730} {
+		s := Strands{Title: "t"}
+		rows := [][]float64{nil, nil}
+		for h := range columns {
+			s.Axes, s.Lo, s.Hi = append(s.Axes, fmt.Sprintf("x%d", h)), append(s.Lo, 0), append(s.Hi, 1)
+			rows[0], rows[1] = append(rows[0], 0), append(rows[1], 1)
+		}
+		s.Rows, s.Hints, s.Widths = rows, []string{"a", "b"}, []float64{1, 1}
+		svg := s.SVG()
+		var width, height float64
+		if _, err := fmt.Sscanf(svg, `<svg viewBox="0 0 %g %g"`, &width, &height); err != nil || height != want {
+			t.Errorf("%d columns: height %g, want %g, %v", columns, height, want, err)
+		}
+		for _, path := range strings.Split(svg, `<path class="strand`)[1:] {
+			_, d, _ := strings.Cut(path, ` d="`)
+			if d, _, _ = strings.Cut(d, `"`); !strings.ContainsAny(d, "LV") {
+				t.Errorf("%d columns: nothing is drawn by %q", columns, d)
+			}
+		}
+	}
+}
