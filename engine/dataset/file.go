@@ -40,9 +40,50 @@ func openFile(path string) (*file, error) {
 		if err != nil {
 			return nil, fault.File(path, "check the path", err)
 		}
-		return r, nil
+		if f.once {
+			return r, nil
+		}
+		if err := Same(path, r, info); err != nil {
+			r.Close()
+			return nil, err
+		}
+		return &steady{r, path, info}, nil
 	}
 	return f, nil
+}
+
+// Same refuses an open file that is not, or is no more, what it was when info was asked for: each pass over the records
+// of a run is over the same ones. What is not the file's content may change.
+func Same(path string, f *os.File, info fs.FileInfo) error {
+	now, err := f.Stat()
+	if err != nil {
+		return fault.File(path, "check the path", err)
+	}
+	if os.SameFile(info, now) && info.Size() == now.Size() && info.ModTime().Equal(now.ModTime()) {
+		return nil
+	}
+	return fault.Failed(path, "the file was changed while it was read", "run again once nothing writes to it", nil)
+}
+
+// steady is an open file that is the same at its end as before it was opened.
+type steady struct {
+	file *os.File
+	path string
+	info fs.FileInfo
+}
+
+// Close implements io.Closer.
+func (s *steady) Close() error { return s.file.Close() }
+
+// Read implements io.Reader.
+func (s *steady) Read(p []byte) (int, error) {
+	n, err := s.file.Read(p)
+	if err == io.EOF {
+		if e := Same(s.path, s.file, s.info); e != nil {
+			err = e
+		}
+	}
+	return n, err
 }
 
 // until opens a stream, whose next byte may never come, for reading until ctx ends. What is being waited for then is

@@ -599,6 +599,9 @@ func readFault(path string, row int, err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
+	if own := (*fault.Error)(nil); errors.As(err, &own) { // of the file as a whole
+		return own
+	}
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		return fault.Failed(place(path, row, 0), "the file ends too early (truncated)", "fetch or write the file again", err)
 	}

@@ -174,6 +174,28 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+// A file that is written on between two passes over it is refused.
+func TestFileThatChanges(t *testing.T) {
+	path := writeRows(t, 100, 50)
+	s, err := open(context.Background(), path, dataset.ReadOptions{Columns: "double"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	visit := func() error {
+		return dataset.Visit(context.Background(), s, dataset.ReadOptions{}, func([]float64) {})
+	}
+	if err := visit(); err != nil {
+		t.Fatal(err)
+	}
+	at := time.Now().Add(time.Second)
+	if err := os.Chtimes(path, at, at); err != nil {
+		t.Fatal(err)
+	}
+	if err := visit(); err == nil || !strings.Contains(err.Error(), "was changed while it was read") {
+		t.Error(err)
+	}
+}
+
 // TestNoRecords: a file without records is refused, but where there may be none.
 func TestNoRecords(t *testing.T) {
 	path := writeRows(t, 0, 7)

@@ -33,6 +33,8 @@ const (
 // source reads a Parquet file.
 type source struct {
 	path    string
+	stored  *os.File
+	info    fs.FileInfo // of stored, when it was opened
 	file    *parquet.File
 	schema  dataset.Schema
 	columns []column
@@ -67,7 +69,7 @@ func open(_ context.Context, path string, opts dataset.ReadOptions) (s dataset.S
 		f.Close()
 		return nil, damaged(path, err)
 	}
-	src := &source{path: path, file: file, text: -1}
+	src := &source{path: path, stored: f, info: info, file: file, text: -1}
 	return src, src.choose(info, &opts)
 }
 
@@ -297,6 +299,9 @@ func (s *source) Schema() dataset.Schema { return s.schema }
 
 // Chunks yields row groups, or bands of them.
 func (s *source) Chunks(_ context.Context, yield func(dataset.Chunk) error) error {
+	if err := dataset.Same(s.path, s.stored, s.info); err != nil {
+		return err
+	}
 	first := 0
 	for i, g := range s.file.RowGroups() {
 		lo := 0
@@ -308,7 +313,7 @@ func (s *source) Chunks(_ context.Context, yield func(dataset.Chunk) error) erro
 		}
 		first += lo
 	}
-	return nil
+	return dataset.Same(s.path, s.stored, s.info)
 }
 
 // chunk is n records of a row group from lo on.
