@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"strings"
+
+	"golang.org/x/sys/cpu"
 )
 
 // path is an instruction set that kernels can run on.
@@ -35,6 +37,11 @@ func (p path) String() string { return pathNames[p] }
 // current is the path in use, and selectErr why it is not the one asked for.
 // Both are set once, before main; tests alone change current.
 var current, selectErr = choose(os.Getenv("COHORT_ISA"))
+
+// wideUnits says that two multiply-adds of whole vectors of AVX-512 begin in each cycle, as on Zen 5 and on servers
+// from Sapphire Rapids on. CPUs before them have no AVX-VNNI beside AVX-512; a unit of Zen 4 takes two cycles for a
+// vector. Tests alone change it.
+var wideUnits = cpu.X86.HasAVX512VNNI && cpu.X86.HasAVXVNNI
 
 // choose returns the best path of this CPU, or the named one.
 func choose(name string) (path, error) {

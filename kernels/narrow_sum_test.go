@@ -15,6 +15,7 @@ func TestNarrowSumEqualsPortable(t *testing.T) {
 		if !narrows() {
 			return
 		}
+		defer forceUnits(false)()
 		rng := rand.New(rand.NewPCG(31, 1))
 		seen, doubted, given := int64(0), int64(0), 0
 		check := func(n, d, k, f int, points, centroids []float32, what string) {
@@ -66,6 +67,44 @@ func TestNarrowSumEqualsPortable(t *testing.T) {
 		}
 		if decided := seen - doubted; decided < seen/3 || doubted < seen/50 || given < 5 {
 			t.Errorf("of %d points %d were decided; %d sets were given up", seen, decided, given)
+		}
+	})
+}
+
+// forceUnits says how wide units are and returns the function that restores what was said before.
+func forceUnits(wide bool) func() {
+	previous := wideUnits
+	wideUnits = wide
+	return func() { wideUnits = previous }
+}
+
+// TestWideUnitsTakeCoordinates checks that points are ranked as they are by multiply-adds where units are as wide as
+// vectors, with the same labels and sums, and by u elsewhere.
+func TestWideUnitsTakeCoordinates(t *testing.T) {
+	withPaths(t, func(t *testing.T) {
+		if !narrows() {
+			return
+		}
+		const n, d, k, f = leastSlotted + 49, 256, oneTile, 16
+		points, centroids := closeRows(rand.New(rand.NewPCG(31, 4)), n, d, k, f)
+		for _, wide := range []bool{false, true} {
+			restore := forceUnits(wide)
+			p, c := packed(points, n, d), NewCentroids(k, d)
+			p.PrepareFilter(k, nil)
+			c.PrepareFilter(p)
+			c.Set(centroids)
+			if products := p.FilterProducts(k); (p.bounds == nil) != wide || (products == "") != wide {
+				t.Errorf("wide units %v: bounds %v, products %q", wide, p.bounds != nil, products)
+			}
+			want, got := make([]uint16, n), make([]uint16, n)
+			sums, again := NewAccumulator(k, d, f+1), NewAccumulator(k, d, f+1)
+			assignAccumulatePortable(p, c, want, sums)
+			AssignAccumulate(*p, c, got, again)
+			if !slices.Equal(want, got) || !slices.Equal(sums.Sums, again.Sums) ||
+				!slices.Equal(sums.Counts, again.Counts) {
+				t.Errorf("wide units %v: other labels or sums", wide)
+			}
+			restore()
 		}
 	})
 }
