@@ -427,6 +427,26 @@ func TestSaveRefusesWhatLoadDoes(t *testing.T) {
 	}
 }
 
+// A model file without a ledger has an empty one, which can be read as any other.
+func TestLoadWithoutLedger(t *testing.T) {
+	whole, err := Fit(context.Background(), Rows([]float64{1, 2, 3, 4, 5, 6}, 3, 2), Options{K: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole.Ledger = nil
+	var b bytes.Buffer
+	if err := whole.Save(&b); err != nil {
+		t.Fatal(err)
+	}
+	m, err := Load(&b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := attempt(func() error { m.Ledger.Totals(); return m.Ledger.Text(io.Discard) }); err != nil {
+		t.Error(err)
+	}
+}
+
 // attempt calls try; a panic is an error that says so.
 func attempt(try func() error) (err error) {
 	defer func() {

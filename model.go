@@ -215,7 +215,7 @@ func (m *Model) Save(w io.Writer) error {
 
 const loadAdvice = "give what Save has written, or the model.json of a run"
 
-// Load reads what Save has written.
+// Load reads what Save has written. The ledger of a model without one is empty.
 func Load(r io.Reader) (*Model, error) {
 	if r == nil {
 		return nil, fault.Request("model", "has no reader", "give a file or another reader")
@@ -223,6 +223,9 @@ func Load(r io.Reader) (*Model, error) {
 	m := new(Model)
 	if err := json.NewDecoder(r).Decode(m); err != nil {
 		return nil, fault.Failed("model", "cannot be read ("+err.Error()+")", loadAdvice, err)
+	}
+	if m.Ledger == nil {
+		m.Ledger = new(privacy.Ledger)
 	}
 	_, err := m.grid()
 	return m, err

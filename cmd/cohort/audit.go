@@ -98,7 +98,30 @@ judged by the values in the transcript, beside the tables.`,
 	return cmd
 }
 
+// oneKind refuses two kinds of audits at once: one of them would be left out without a word.
+func (a *auditOptions) oneKind() error {
+	first := ""
+	for _, kind := range []struct {
+		name  string
+		asked bool
+	}{
+		{"list", a.list}, {"canaries", a.canaries}, {"leakage", a.leakage}, {"timing", a.timing},
+		{"white-box", a.whiteBox},
+	} {
+		switch {
+		case kind.asked && first != "":
+			return fault.Request("--"+kind.name, "is an audit of its own, and so is --"+first, "give one of them")
+		case kind.asked:
+			first = kind.name
+		}
+	}
+	return nil
+}
+
 func runAudit(ctx context.Context, o *options, a *auditOptions, out io.Writer) error {
+	if err := a.oneKind(); err != nil {
+		return err
+	}
 	if a.list {
 		return listCases(out, o.method)
 	}

@@ -141,7 +141,7 @@ func TestAuditRefusesBadRequests(t *testing.T) {
 		"--method sketch --neighbours replace-one", "--method fastlloyd --epsilon NaN", "--method fastlloyd --delta 2",
 		"--method fastlloyd --trials 1",
 		"--method fastlloyd --confidence 2", "--method fastlloyd --pair x.csv", "--method fastlloyd --mechanism x",
-		"--method fastlloyd --workers 0",
+		"--method fastlloyd --workers 0", "--method fastlloyd --white-box --canaries", "--list --timing",
 	} {
 		status, out, errOut := cohort(t, append([]string{"audit"}, strings.Fields(args)...)...)
 		if status != exitWrong || out != "" || !strings.HasPrefix(errOut, "cohort: ") || strings.Count(errOut, "\n") != 1 {
