@@ -36,7 +36,7 @@ func TestOldResultsAreGivenOnce(t *testing.T) {
 	defer end.Close()
 	box := newPostbox(end, protocol.Server, time.Minute)
 	log := slog.New(slog.DiscardHandler)
-	h := newServerTransport(nil, box, sum.Config{Parties: 2, Threshold: 2}, time.Minute, log, nil)
+	h := newServerTransport(nil, box, sum.Config{Parties: 2, Threshold: 2}, time.Minute, log, nil, protocol.Role.String)
 	h.results = [][]byte{make([]byte, 1<<20), make([]byte, 1<<20)}
 	done := make(chan error, 1)
 	go func() {

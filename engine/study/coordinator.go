@@ -400,7 +400,7 @@ func (o *Coordinator) answer(from protocol.Role, body []byte) []byte {
 		a, err = o.handle(from, r)
 	}
 	if err != nil {
-		o.Log.Warn("a request was refused", "party", from.String(), "why", err.Error())
+		o.Log.Warn("a request was refused", "party", o.Study.Name(from), "why", err.Error())
 		a = answer{Refused: o.told(err)}
 	}
 	a.Version = version
@@ -481,7 +481,7 @@ func (o *Coordinator) enrol(from protocol.Role, at int, e *Entry, shown string) 
 	if o.server != nil {
 		o.server.Only(from, e.Signing)
 	}
-	o.Log.Info("a party has enrolled", "party", from.String(), "here", o.enrolled, "of", len(o.entries))
+	o.Log.Info("a party has enrolled", "party", o.Study.Name(from), "here", o.enrolled, "of", len(o.entries))
 	o.tell()
 	return nil
 }
@@ -509,7 +509,7 @@ func (o *Coordinator) agree(from protocol.Role, at int, signature []byte) error 
 	}
 	o.consents[at] = signature
 	o.agreed++
-	o.Log.Info("a party has agreed", "party", from.String(), "here", o.agreed, "of", len(o.entries))
+	o.Log.Info("a party has agreed", "party", o.Study.Name(from), "here", o.agreed, "of", len(o.entries))
 	o.tell()
 	return nil
 }
@@ -625,7 +625,7 @@ func (o *Coordinator) connect(r *Roster) (*link.End, error) {
 	end, err := link.New(link.Config{Self: protocol.Server, Keys: o.keys.links(r), Journal: o.journal, Bus: o.conn,
 		Most: mostMessage, Quota: quota, Brief: o.brief,
 		Refused: func(from protocol.Role, err error) {
-			o.Log.Warn("a frame was refused", "party", from.String(), "why", err.Error())
+			o.Log.Warn("a frame was refused", "party", o.Study.Name(from), "why", err.Error())
 			o.Watch.refused()
 		}, Moved: o.Watch.moved})
 	if err == nil {
@@ -692,7 +692,7 @@ func (o *Coordinator) play(ctx context.Context, runner protocol.Runner, roster *
 	config := sum.Config{Study: roster.hash(), Parties: core.Parties, Threshold: o.Study.Threshold,
 		Ring: core.Capacity.Ring, Plain: o.Study.PlainSums}
 	h := newServerTransport(o.Study.overMail(box, protocol.Server, core, nil, o.Watch, o.Log), box, config,
-		o.Study.Deadlines.step(), o.Log, o.Watch)
+		o.Study.Deadlines.step(), o.Log, o.Watch, o.Study.Name)
 	options := protocol.Options{Seat: &protocol.Seat{Role: protocol.Server},
 		Connect: func(protocol.Role) protocol.Transport { return h },
 		Secrets: func(r protocol.Role) protocol.Secrets { return o.Study.secrets(r, o.keys, secret.Root{}) }}

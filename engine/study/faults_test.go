@@ -775,9 +775,10 @@ func identityIn(t *testing.T, state string) *identity {
 }
 
 // Strangers are refused: another certificate, another key, an invitation that was used, an
-// old study, another's place; and what is refused is logged without secrets.
+// old study, another's place; and what is refused is logged without secrets, and parties by their names.
 func TestStrangers(t *testing.T) {
 	f := newFixture(t, "sulloyd", 2, 60, method.Settings{"noise": "split", "mechanism": "gaussian"})
+	f.study.Parties[0].Name = "North"
 	n := newNetwork(t, f)
 	var logged bytes.Buffer
 	n.log = slog.New(slog.NewTextHandler(&logged, nil))
@@ -825,6 +826,9 @@ func TestStrangers(t *testing.T) {
 	defer own.Close()
 	if got := strings.Count(logged.String(), "a connection was refused"); got < 5 {
 		t.Errorf("%d refusals are in the log", got)
+	}
+	if who := `"a party has enrolled" party=North`; !strings.Contains(logged.String(), who) {
+		t.Errorf("the log lacks %s", who)
 	}
 	for _, secret := range []string{string(id.Signing), proof(v.Secret, v.Study, "")[:20], v.Token()[20:]} {
 		if strings.Contains(logged.String(), secret) {

@@ -160,7 +160,8 @@ func CoordinateSums(ctx context.Context, order []byte, ready func(place []byte) 
 	if err := ready(encode(sumsPlace{URL: "tls://" + server.Address(), Pin: pin})); err != nil {
 		return err
 	}
-	h := newServerTransport(nil, e.box, m.config(roster), sumsPatience, slog.New(slog.DiscardHandler), nil)
+	h := newServerTransport(nil, e.box, m.config(roster), sumsPatience, slog.New(slog.DiscardHandler), nil,
+		protocol.Role.String)
 	for t := range m.Rounds {
 		begun := time.Now()
 		total, err := h.Collect(ctx, t)

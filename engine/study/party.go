@@ -437,7 +437,7 @@ func (p *Party) run(ctx context.Context, part dataset.Part, ids []string) (*engi
 	c := link.Config{Self: p.self, Keys: p.keys.links(p.roster), Journal: p.journal, Bus: p.conn,
 		Most: mostMessage, Quota: quota, Secret: digests,
 		Refused: func(from protocol.Role, err error) {
-			p.Log.Warn("a frame was refused", "from", from.String(), "why", err.Error())
+			p.Log.Warn("a frame was refused", "from", p.study.Name(from), "why", err.Error())
 			p.Watch.refused()
 		}, Moved: p.Watch.moved}
 	if !p.whole {

@@ -26,6 +26,7 @@ type shared struct {
 	pace    *pace         // of a party
 	watch   *Watch
 	log     *slog.Logger
+	name    func(protocol.Role) string // as people call it
 
 	sum   int  // under way, from 0
 	open  bool // it has begun
@@ -41,7 +42,7 @@ func (s *Study) overMail(box *postbox, r protocol.Role, core *protocol.Plan, own
 		return t
 	}
 	return &shared{Transport: t, own: r, servers: core.Servers, step: s.Deadlines.step(), pace: own, watch: w,
-		log: log}
+		log: log, name: s.Name}
 }
 
 // waits is the step in which this role waits for others.
@@ -91,7 +92,7 @@ func (t *shared) Receive(ctx context.Context, from protocol.Role) ([]byte, error
 	}
 	told := make(chan struct{})
 	late := time.AfterFunc(time.Until(t.begun.Add(t.step)), func() {
-		t.log.Warn("a role is late", "role", from.String(), "sum", t.sum+1, "step", t.waits())
+		t.log.Warn("a role is late", "role", t.name(from), "sum", t.sum+1, "step", t.waits())
 		t.watch.late(from)
 		close(told)
 	})

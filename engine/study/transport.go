@@ -100,6 +100,7 @@ type serverTransport struct {
 	step               time.Duration
 	log                *slog.Logger
 	watch              *Watch
+	name               func(protocol.Role) string // as people call it
 
 	absent  []bool // missed a deadline, and have not been heard since
 	current *sum.Server
@@ -113,8 +114,8 @@ type serverTransport struct {
 }
 
 func newServerTransport(t protocol.Transport, box *postbox, c sum.Config, step time.Duration, log *slog.Logger,
-	w *Watch) *serverTransport {
-	h := &serverTransport{Transport: t, box: box, config: c, step: step, log: log, watch: w,
+	w *Watch, name func(protocol.Role) string) *serverTransport {
+	h := &serverTransport{Transport: t, box: box, config: c, step: step, log: log, watch: w, name: name,
 		absent: make([]bool, c.Parties), joined: make([]bool, c.Parties), early: make([][]byte, c.Parties),
 		given: make([]int, c.Parties)}
 	box.sums = h.take
@@ -152,11 +153,11 @@ func (h *serverTransport) take(from protocol.Role, body []byte) error {
 	case err != nil:
 		h.refuse(from, err)
 	case late:
-		h.log.Warn("a message came too late", "party", from.String(), "sum", number+1, "step", h.current.Phase().String())
+		h.log.Warn("a message came too late", "party", h.name(from), "sum", number+1, "step", h.current.Phase().String())
 		h.joined[p] = true // it gets the result with the others
 	default:
 		if h.absent[p] {
-			h.log.Info("a party is back", "party", from.String(), "sum", number+1)
+			h.log.Info("a party is back", "party", h.name(from), "sum", number+1)
 		}
 		h.absent[p], h.joined[p] = false, true
 		h.watch.answered(from, h.current.Phase().String(), time.Since(h.begun), len(body))
@@ -192,7 +193,7 @@ func lasting(from protocol.Role, body []byte) bool {
 }
 
 func (h *serverTransport) refuse(from protocol.Role, err error) {
-	h.log.Warn("a message was refused", "party", from.String(), "why", err.Error())
+	h.log.Warn("a message was refused", "party", h.name(from), "why", err.Error())
 	h.watch.refused()
 }
 
@@ -257,7 +258,7 @@ func (h *serverTransport) advance(ctx context.Context, round int) (done bool, er
 	}
 	for _, p := range s.Missing() {
 		h.absent[p] = true
-		h.log.Warn("a party is late", "party", protocol.Role(p).String(), "sum", round+1, "step", s.Phase().String())
+		h.log.Warn("a party is late", "party", h.name(protocol.Role(p)), "sum", round+1, "step", s.Phase().String())
 		h.watch.late(protocol.Role(p))
 	}
 	return false, h.close(ctx, round)
