@@ -48,25 +48,27 @@ const (
 
 // hold has the heap collected when it has doubled, and Floor bytes count as part of it.
 var hold = sync.OnceFunc(func() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(percent)
-	}
+	as := debug.SetGCPercent(-1)
 	block := make([]byte, Floor)
 	floor.Store(&block)
+	if os.Getenv("GOGC") == "" {
+		as = percent
+	}
+	debug.SetGCPercent(as)
 })
 
 // Heap asks for huge pages for what the heap has room for next, and has the heap collected after each Floor bytes at
 // the earliest, once in a process. The runtime does not ask by itself, but it takes the lowest free addresses: those
 // of blocks that have come and gone.
 var Heap = sync.OnceFunc(func() {
-	var blocks [heapBytes / blockBytes][]byte
+	hold() // first: it has set the share of growth for good when it returns, whoever began it
 	as := debug.SetGCPercent(-1)
+	var blocks [heapBytes / blockBytes][]byte
 	for i := range blocks {
 		blocks[i] = make([]byte, blockBytes)
 		Advise(blocks[i])
 	}
 	debug.SetGCPercent(as)
-	hold()
 	runtime.KeepAlive(&blocks)
 	runtime.GC()
 })
